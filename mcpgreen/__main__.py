@@ -1,0 +1,112 @@
+"""`python -m mcpgreen` and the console script: the shortest way to the first answer.
+
+Serving is the hot path: descriptors are claimed before anything is imported that could print, the greeting is answered
+by the pure modules, and only then is gevent imported and the standard library patched. All other commands go to
+`cli.main`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        root = _root_to_serve(arguments)
+        if root is not None:
+            return serve(root)
+        from mcpgreen.cli.main import run
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _root_to_serve(arguments: list[str]) -> str | None:
+    """The project root of a plain `serve` ("" when none is named); None for every other command line."""
+    if not arguments:
+        return None if os.isatty(0) else ""
+    if arguments == ["serve"]:
+        return ""
+    if arguments[0] == "serve" and len(arguments) == 3 and arguments[1] == "--project-root":
+        return arguments[2]
+    if arguments[0] == "serve" and len(arguments) == 2 and arguments[1].startswith("--project-root="):
+        return arguments[1].partition("=")[2]
+    return None
+
+
+def serve(root: str) -> int:
+    """Serve over stdin and stdout. The exit status."""
+    stdin, stdout = claim_stdio()
+    from mcpgreen import journal
+    from mcpgreen.catalog.project import open_project
+    from mcpgreen.errors import ProjectError
+    from mcpgreen.greeting import greet
+    from mcpgreen.protocol.revisions import offered_capabilities
+    from mcpgreen.protocol.welcome import Identity
+    from mcpgreen.settings_catalog import load
+
+    settings = load({"project_root": root} if root else {}, os.environ, {})
+    journal.never_block()
+    journal.set_level(settings.stderr_level)
+    for note in settings.notes:
+        journal.warning("%s", note)
+    try:
+        project = open_project(settings)
+    except ProjectError as error:
+        journal.error("%s", error)
+        return 1
+    identity = Identity(project.server_info(), project.instructions())
+    offered = offered_capabilities(is_minimal=settings.force_minimal)
+    opening = greet(stdin, stdout, identity, offered=offered, log_level=settings.log_level)
+
+    patch()
+    from mcpgreen.engine.server import Server
+    from mcpgreen.transports import stdio
+
+    server = Server(settings, project, environ=os.environ, identity=identity)
+    return stdio.serve(
+        server,
+        stdin,
+        stdout,
+        handshake=opening.handshake,
+        first=opening.unread,
+        is_at_end=opening.is_at_end,
+    )
+
+
+def claim_stdio() -> tuple[int, int]:
+    """Private descriptors for the protocol; fd 1 then leads to stderr and fd 0 to nothing.
+
+    No library and no child can read or write the protocol by accident.
+    """
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # A later open would take this number, and be mistaken for the stream.
+            os.open(os.devnull, os.O_RDWR)
+    stdin, stdout = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return stdin, stdout
+
+
+def patch() -> None:
+    """Make the parts of the standard library cooperative that code we do not own may block in."""
+    from gevent import monkey
+
+    monkey.patch_time()
+    monkey.patch_select()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+"""Read how an author describes one tool, and say precisely what is wrong with it.
+
+A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
+first ten lines of the script; the first that exists counts, whole. What is read ends as `Description`: the canonical
+definition for the wire, and our own fields beside it.
+
+Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
+
+Rule: what would make a client reject the whole list (name, types, root of the schema) raises ProjectError and costs the
+author this one tool; what is decoration (icons, hints) is dropped with a warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Container
+from typing import Any, NamedTuple
+
+from mcpgreen import jsontext
+from mcpgreen.errors import ProjectError
+
+META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
+
+MAX_META_BYTES = 1_048_576
+HEAD_BYTES = 32_768
+READ_BYTES = 16_384
+INLINE_LINES = 10
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+# Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
+_INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
+# Two patterns, because one with an alternative takes three times as long.
+_HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
+_MANY_DIGITS = re.compile(rb"\d{300}")
+_INSTANT = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-][0-2]\d:[0-5]\d)")
+
+
+class Description(NamedTuple):
+    """What is known of a tool apart from its script. `others` are fields that nobody here knows."""
+
+    definition: dict[str, Any]
+    timeout_secs: float | None
+    timeout_hint: str | None
+    progress_extends_timeout: bool | None
+    max_timeout_secs: float | None
+    others: dict[str, Any]
+    complaints: list[str]
+
+
+def is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class Rule(NamedTuple):
+    accepts: Callable[[Any], bool]
+    wanted: str
+
+
+A_STRING = Rule(is_string, "a string")
+AN_OBJECT = Rule(is_object, "an object")
+A_BOOLEAN = Rule(is_boolean, "true or false")
+A_DURATION = Rule(lambda value: is_number(value) and value > 0, "a positive number")
+
+FIELD_RULES = {
+    "name": Rule(lambda value: is_string(value) and bool(_NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -"),
+    "title": A_STRING,
+    "description": A_STRING,
+    "inputSchema": AN_OBJECT,
+    "arguments": AN_OBJECT,
+    "outputSchema": Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean"),
+    "annotations": AN_OBJECT,
+    "_meta": AN_OBJECT,
+    "timeoutSecs": A_DURATION,
+    "maxTimeoutSecs": A_DURATION,
+    "timeoutHint": A_STRING,
+    "progressExtendsTimeout": A_BOOLEAN,
+}
+
+ANNOTATION_RULES = {
+    "title": A_STRING,
+    "readOnlyHint": A_BOOLEAN,
+    "destructiveHint": A_BOOLEAN,
+    "idempotentHint": A_BOOLEAN,
+    "openWorldHint": A_BOOLEAN,
+    "audience": Rule(
+        lambda value: isinstance(value, list) and all(role in ("user", "assistant") for role in value),
+        "an array of user and assistant",
+    ),
+    "priority": Rule(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "lastModified": Rule(
+        lambda value: is_string(value) and bool(_INSTANT.fullmatch(value)), "an RFC 3339 time with Z or an offset"
+    ),
+}
+
+KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
+
+
+def stem_of(file_name: str) -> str:
+    return file_name.rpartition(".")[0] or file_name
+
+
+def meta_file_for(file_name: str, names: Container[str]) -> str | None:
+    """Which of the `names` beside the script describes it."""
+    owners = (file_name, stem_of(file_name))
+    for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):
+        for owner in owners:
+            for suffix in suffixes:
+                if owner + suffix in names:
+                    return owner + suffix
+    return None
+
+
+def read_meta_file(path: str) -> dict[str, Any]:
+    try:
+        raw = read_start(path, MAX_META_BYTES + 1)
+    except (PermissionError, FileNotFoundError) as error:
+        raise ProjectError(path, f"cannot be read: {error.strerror}") from error
+    if len(raw) > MAX_META_BYTES:
+        raise ProjectError(path, f"larger than {MAX_META_BYTES} bytes")
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    return _parsed_json(path, raw) if path.endswith(".json") else _parsed_yaml(path, raw)
+
+
+def read_inline(path: str, head: bytes) -> dict[str, Any] | None:
+    """The annotation in the script's first lines, or None. `head` is the start of the file, `HEAD_BYTES` at most."""
+    if b"mcp:" not in head:
+        return None
+    for line in head.split(b"\n", INLINE_LINES)[:INLINE_LINES]:
+        match = _INLINE.match(line) if b"mcp:" in line else None
+        if match is None:
+            continue
+        if len(head) >= HEAD_BYTES and head.endswith(line):
+            raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
+        text = match.group(1).strip().removesuffix(b"*/").removesuffix(b"-->")
+        return _parsed_json(path, text)
+    return None
+
+
+def read_start(path: str, size: int) -> bytes:
+    """The first `size` bytes, or all if there are fewer."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # A buffer of the full size for each file would cost five times as much as reading it.
+        content = chunk = os.read(descriptor, min(size, READ_BYTES))
+        while len(chunk) == READ_BYTES and len(content) < size:
+            chunk = os.read(descriptor, min(size - len(content), READ_BYTES))
+            content += chunk
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Description:
+    """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served."""
+    fields = {key: value for key, value in fields.items() if value is not None}
+    for key, value in fields.items():
+        rule = FIELD_RULES.get(key)
+        if rule is not None and not rule.accepts(value):
+            raise ProjectError(path, f"{key} must be {rule.wanted}, found {_shown(value)}")
+    complaints: list[str] = []
+    definition: dict[str, Any] = {"name": fields.get("name") or default_name(file_name)}
+    for key in ("title", "description"):
+        if key in fields:
+            definition[key] = fields[key]
+    definition["inputSchema"] = _input_schema(path, fields)
+    if "outputSchema" in fields:
+        definition["outputSchema"] = fields["outputSchema"]
+    if "annotations" in fields:
+        definition["annotations"] = _sound_annotations(fields["annotations"], complaints)
+    if "icons" in fields:
+        _add_icons(definition, fields["icons"], os.path.dirname(path), complaints)
+    if "_meta" in fields:
+        definition["_meta"] = fields["_meta"]
+    return Description(
+        definition=definition,
+        timeout_secs=fields.get("timeoutSecs"),
+        timeout_hint=fields.get("timeoutHint"),
+        progress_extends_timeout=fields.get("progressExtendsTimeout"),
+        max_timeout_secs=fields.get("maxTimeoutSecs"),
+        others={key: value for key, value in fields.items() if key not in KNOWN_FIELDS},
+        complaints=complaints,
+    )
+
+
+def default_name(file_name: str) -> str:
+    """A legal tool name made from the name of the file, which may hold anything."""
+    return _NOT_IN_NAMES.sub("-", stem_of(file_name))[:128]
+
+
+def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    key = "inputSchema" if "inputSchema" in fields else "arguments"
+    given: dict[str, Any] = fields.get(key, {})
+    root_type = given.get("type") or "object"
+    if root_type != "object":
+        raise ProjectError(path, f'{key} must have the type "object", found {_shown(root_type)}')
+    properties = given.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise ProjectError(path, f"{key}.properties must be an object, found {_shown(properties)}")
+    required = given.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ProjectError(path, f"{key}.required must be an array of strings, found {_shown(required)}")
+    if "type" in given and properties is given.get("properties"):
+        return given
+    return {**given, "type": "object", "properties": properties}
+
+
+def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
+    sound = dict(given)
+    for key, value in given.items():
+        rule = ANNOTATION_RULES.get(key)
+        if rule is not None and not rule.accepts(value):
+            del sound[key]
+            complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {_shown(value)}")
+    return sound
+
+
+def _add_icons(definition: dict[str, Any], icons: Any, directory: str, complaints: list[str]) -> None:
+    from mcpgreen.catalog.icons import wire_icons
+
+    usable, icon_complaints = wire_icons(icons, directories=(directory,))
+    complaints.extend(icon_complaints)
+    if usable:
+        definition["icons"] = usable
+
+
+def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
+    try:
+        value = jsontext.loads(raw)
+        if _HUGE_EXPONENT.search(raw) or _MANY_DIGITS.search(raw):
+            # 1e999 reads as infinity, and one number that cannot be written would take the whole list with it.
+            jsontext.dumps(value)
+    except ValueError as error:
+        raise ProjectError(path, f"not valid JSON: {error}") from error
+    return _object(path, value)
+
+
+def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        value = yaml.load(raw, Loader=_yaml_loader())
+        # There and back: what JSON cannot say (sets, infinity, a node inside itself) must not get as far as the wire.
+        value = jsontext.loads(jsontext.dumps(value))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ProjectError(path, f"not valid YAML: {' '.join(str(error).split())}") from error
+    return _object(path, value)
+
+
+@functools.cache
+def _yaml_loader() -> Any:
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """As the safe loader, but an unquoted date stays the text that the author wrote."""
+
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
+    return Loader
+
+
+def _object(path: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ProjectError(path, f"must be an object, found {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    text = jsontext.dumps(value).decode("ascii")
+    return text if len(text) <= 60 else text[:57] + "..."

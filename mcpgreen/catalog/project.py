@@ -1,0 +1,178 @@
+"""The project on disk: where its root and directories are, and how the server introduces itself.
+
+Not a scanner: what lies in tools/, resources/ and prompts/ is read by `discovery`. Nothing is created here either, so
+that a project on a read-only disk works.
+
+Rule: this module is imported before the first answer leaves. It may import `os` and the leaf modules, nothing else;
+each of typing, re, dataclasses and pathlib would cost that answer ten milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mcpgreen import journal, jsontext
+from mcpgreen.errors import ProjectError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MARKER = os.path.join("server.d", "server.meta.json")
+
+# Attribute and setting -> directory below the root when the setting says nothing.
+DEFAULT_DIRECTORIES = {
+    "tools_dir": "tools",
+    "resources_dir": "resources",
+    "prompts_dir": "prompts",
+    "completions_dir": "completions",
+    "providers_dir": "providers",
+    "ui_dir": "ui",
+    "server_dir": "server.d",
+    "registry_dir": ".registry",
+}
+
+TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
+
+
+class Project:
+    """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
+
+    __slots__ = ("root", *DEFAULT_DIRECTORIES)
+
+    root: str
+    tools_dir: str
+    resources_dir: str
+    prompts_dir: str
+    completions_dir: str
+    providers_dir: str
+    ui_dir: str
+    server_dir: str
+    registry_dir: str
+
+    def __init__(self, root: str, directories: Mapping[str, str]) -> None:
+        """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
+        self.root = os.path.realpath(root)
+        for attribute, name in DEFAULT_DIRECTORIES.items():
+            place = os.path.expanduser(directories.get(attribute) or name)
+            setattr(self, attribute, os.path.realpath(os.path.join(self.root, place)))
+
+    def __repr__(self) -> str:
+        return f"<Project {self.root}>"
+
+    def shown(self, path: str) -> str:
+        """The path as people and clients should see it: relative to the root where it lies below."""
+        return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
+
+    def server_info(self) -> dict[str, Any]:
+        """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
+        given = self._server_meta()
+        icons = given.pop("icons", None)
+        name = given.get("name") or os.path.basename(self.root) or "mcp-server"
+        defaults = {"name": name, "title": _title_of(name)}
+        if "version" not in given:
+            defaults["version"] = self._default_version()
+        info = {**defaults, **given}
+        usable = self._server_icons(icons) if icons is not None else []
+        return {**info, "icons": usable} if usable else info
+
+    def instructions(self) -> str | None:
+        """What server.instructions.md tells the model, without its trailing newlines."""
+        return (_text_in(os.path.join(self.server_dir, "server.instructions.md")) or "").rstrip("\r\n") or None
+
+    def _server_meta(self) -> dict[str, Any]:
+        path = os.path.join(self.server_dir, "server.meta.json")
+        fields = _object_in(path)
+        given = {}
+        for key in TEXT_FIELDS:
+            value = fields.get(key)
+            if isinstance(value, str):
+                if value:
+                    given[key] = value
+            elif value is not None:
+                journal.warning("%s: %s must be a string; it is ignored", path, key)
+        if fields.get("icons") is not None:
+            given["icons"] = fields["icons"]
+        return given
+
+    def _server_icons(self, icons: Any) -> list[dict[str, Any]]:
+        from mcpgreen.catalog.icons import wire_icons
+
+        # Beside the file that names them, as tools do it; or in the root, where bundles have their icon.
+        usable, complaints = wire_icons(icons, directories=(self.server_dir, self.root))
+        for complaint in complaints:
+            journal.warning("%s: %s", os.path.join(self.server_dir, "server.meta.json"), complaint)
+        return usable
+
+    def _default_version(self) -> str:
+        version = "".join((_text_in(os.path.join(self.root, "VERSION")) or "").split())
+        if version:
+            return version
+        packaged = _object_in(os.path.join(self.root, "package.json")).get("version")
+        return packaged if isinstance(packaged, str) and packaged else "0.0.0"
+
+
+def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:
+    """The project that `explicit` names, else the one around `cwd`, else None.
+
+    Raises ProjectError if `explicit` is not a directory: serving another project than the one asked for would be worse
+    than not starting.
+    """
+    if explicit:
+        root = os.path.join(cwd, os.path.expanduser(explicit))
+        if not os.path.isdir(root):
+            raise ProjectError(explicit, "the project root is not a directory")
+        return Project(root, directories)
+    place = os.path.realpath(cwd)
+    while not os.path.isfile(os.path.join(place, MARKER)):
+        parent = os.path.dirname(place)
+        if parent == place:
+            return None
+        place = parent
+    return Project(place, directories)
+
+
+def open_project(settings: Any) -> Project:
+    """The project that the settings name, or that surrounds us, or the bundled one. Raises ProjectError."""
+    directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
+    found = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
+    return found or Project(bundled_project_root(), directories)
+
+
+def bundled_project_root() -> str:
+    """The project to serve when there is none: shipped inside the package, or beside it in a checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    shipped = os.path.join(package, "default_project")
+    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "project")
+
+
+def _title_of(name: str) -> str:
+    return " ".join(word[:1].upper() + word[1:] for word in name.replace("_", "-").split("-") if word) or name
+
+
+def _text_in(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        journal.warning("%s: cannot be read: %s", path, error.strerror)
+        return None
+    return raw.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _object_in(path: str) -> dict[str, Any]:
+    text = _text_in(path)
+    if text is None:
+        return {}
+    try:
+        value = jsontext.loads(text)
+    except ValueError as error:
+        journal.warning("%s: not valid JSON: %s", path, error)
+        return {}
+    if not isinstance(value, dict):
+        journal.warning("%s: must be a JSON object", path)
+        return {}
+    return value

@@ -1,0 +1,109 @@
+"""Notice that the project changed on disk, also while nobody asks.
+
+On Linux inotify on the hub says so at once; elsewhere, and as a safety net everywhere, the tree is looked at from time
+to time. A burst of changes is one change: the catalog is asked when the disk has been quiet for a moment.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gevent
+from gevent.event import Event
+
+from mcpgreen import journal
+from mcpgreen.catalog.registry import Catalog
+from mcpgreen.errors import InternalError
+from mcpgreen.settings import Settings
+
+READ_EVENT = 1
+SAFETY_NET_FACTOR = 6
+LONGEST_BURST_SECS = 2.0
+
+
+class ChangeWatch:
+    """Keeps a catalog current. One greenlet; `stop` ends it."""
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._news = Event()
+        self._greenlet: Any = None
+        self._inotify: Any = None
+        self._io_watcher: Any = None
+
+    def start(self) -> None:
+        if self._greenlet is None:
+            self._greenlet = gevent.spawn(self._run)
+
+    def stop(self) -> None:
+        if self._greenlet is not None:
+            self._greenlet.kill()
+            self._greenlet = None
+        self._stop_inotify()
+
+    def catch_up(self) -> None:
+        """Take note of what the disk has reported up to this moment, so that an answer given now is not stale."""
+        if self._inotify is not None and self._inotify.has_news():
+            self._on_news()
+
+    def _run(self) -> None:
+        if self._settings.watch_files != "poll":
+            self._start_inotify()
+        while True:
+            self._look()
+            if self._news.wait(self._pause_secs()):
+                self._wait_for_quiet()
+
+    def _look(self) -> None:
+        try:
+            if self._inotify is not None:
+                # First the watches, then the look: what happens in between is seen by one or the other.
+                self._watch_directories()
+            self._catalog.refresh("tools")
+            if self._inotify is not None:
+                self._watch_directories()
+        except InternalError as error:
+            journal.error("%s", error.message)
+
+    def _pause_secs(self) -> float:
+        retry_at = self._catalog.retry_at("tools")
+        if retry_at is not None:
+            return max(0.05, retry_at - time.monotonic())
+        poll_secs: float = self._settings.registry_poll_secs
+        return poll_secs if self._inotify is None else poll_secs * SAFETY_NET_FACTOR
+
+    def _wait_for_quiet(self) -> None:
+        give_up_at = time.monotonic() + LONGEST_BURST_SECS
+        while self._news.is_set() and time.monotonic() < give_up_at:
+            self._news.clear()
+            gevent.sleep(self._settings.list_change_debounce_secs)
+
+    def _on_news(self) -> None:
+        self._catalog.mark_stale("tools")
+        self._news.set()
+
+    def _start_inotify(self) -> None:
+        from mcpgreen.engine.inotify import Inotify
+
+        try:
+            self._inotify = Inotify()
+        except OSError as error:
+            journal.info("changes are found by polling: %s", error)
+            return
+        self._io_watcher = gevent.get_hub().loop.io(self._inotify.fd, READ_EVENT)
+        self._io_watcher.start(self.catch_up)
+        self._catalog.trust_until_stale("tools", True)
+
+    def _watch_directories(self) -> None:
+        if not self._inotify.watch_exactly(self._catalog.watched_directories("tools")):
+            self._stop_inotify()
+
+    def _stop_inotify(self) -> None:
+        if self._inotify is not None:
+            self._catalog.trust_until_stale("tools", False)
+            self._io_watcher.stop()
+            self._io_watcher.close()
+            self._inotify.close()
+            self._inotify = None

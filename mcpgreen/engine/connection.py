@@ -1,0 +1,194 @@
+"""One client: its handshake, its requests in flight, and the way from a decoded value to a handler.
+
+A transport hands over decoded messages and a sink for replies. Whatever arrives, nothing raises out of `receive`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from gevent.event import AsyncResult, Event
+
+from mcpgreen import journal
+from mcpgreen.engine.batch import BatchSink
+from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
+from mcpgreen.features.call import Call, Sink, log_params, wants_level
+from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol.admission import Handshake
+from mcpgreen.protocol.revisions import Feature
+
+if TYPE_CHECKING:
+    from mcpgreen.engine.router import Router
+
+Json = dict[str, Any]
+
+
+class Connection:
+    """The state of one link. `ended` is set, with the reason, when the client or a timer wants it to end."""
+
+    def __init__(self, router: Router, sink: Sink, *, handshake: Handshake | None = None) -> None:
+        self.sink = sink
+        self.handshake = handshake or Handshake()
+        self.ended: AsyncResult = AsyncResult()
+        self.idle = Event()
+        self.idle.set()
+        self._router = router
+        self._in_flight: dict[str | int, Call] = {}
+        self._open_listens = 0
+        self._shutdown_timer: Any = None
+
+    def __repr__(self) -> str:
+        view = self.handshake.view
+        return f"<Connection {view.revision.name if view else 'no handshake'}, {len(self._in_flight)} in flight>"
+
+    def receive(self, message: Any, sink: Sink | None = None) -> None:
+        """Serve one decoded value. Replies go to `sink`, by default the link's own."""
+        sink = sink or self.sink
+        if type(message) is dict:
+            self._receive_object(message, sink)
+        elif type(message) is list:
+            self._receive_batch(message, sink)
+        else:
+            self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
+
+    def receive_rubbish(self, reason: str) -> None:
+        """A line that could not be decoded."""
+        journal.warning("a line is not JSON: %s", reason)
+        self._refuse(self.sink, None, ParseError(data=reason))
+
+    def take(self, call: Call) -> None:
+        """From now on the call can be cancelled, and its id is in use."""
+        self._in_flight[call.id] = call
+        self.idle.clear()
+
+    def forget(self, call: Call) -> None:
+        if self._in_flight.get(call.id) is call:
+            del self._in_flight[call.id]
+        self._settle()
+
+    def open_listen(self, call: Call) -> None:
+        self._open_listens += 1
+        self.take(call)
+        self._settle()
+
+    def close_listens(self) -> None:
+        """The orderly end of all listens: each gets its result."""
+        self._router.services.subscriptions.end_all(self)
+        self._open_listens = 0
+        self._settle()
+
+    def begin_shutdown(self) -> None:
+        """`shutdown`: the client has a few seconds to say `exit`."""
+        self.handshake.is_shutting_down = True
+        if self._shutdown_timer is None:
+            secs = self._router.services.settings.shutdown_timeout
+            self._shutdown_timer = gevent.spawn_later(secs, self.end, "shutdown timeout")
+
+    def end(self, reason: str) -> None:
+        if not self.ended.ready():
+            self.ended.set(reason)
+
+    def close(self) -> None:
+        """Drop everything in flight; what can still be told is told."""
+        if self._shutdown_timer is not None:
+            self._shutdown_timer.kill(block=False)
+        self.close_listens()
+        for call in list(self._in_flight.values()):
+            self._router.abandon(call)
+        self._router.services.subscriptions.remove_link(self)
+
+    def log(self, level: str, logger: str, text: str) -> None:
+        """A message of the server itself, for a handshake client that wants this level."""
+        view = self.handshake.view
+        if self.handshake.is_ready and view is not None and wants_level(view, level):
+            line = messages.notification("notifications/message", log_params(level, logger, text))
+            self.sink.put(line, is_droppable=True)
+
+    def _settle(self) -> None:
+        if len(self._in_flight) <= self._open_listens:
+            self.idle.set()
+        else:
+            self.idle.clear()
+
+    def _receive_object(self, message: Json, sink: Sink) -> None:
+        method = message.get("method")
+        if type(method) is not str or message.get("jsonrpc") != "2.0":
+            self._receive_odd(message, method, sink)
+        elif "id" not in message:
+            self._receive_notification(method, message.get("params"))
+        else:
+            self._receive_request(message, method, sink)
+
+    def _receive_odd(self, message: Json, method: Any, sink: Sink) -> None:
+        """Neither request nor notification as they should be."""
+        if method is None and ("result" in message or "error" in message):
+            journal.debug("ignored a response to nothing we asked")
+        elif method is None or "id" in message:
+            what = "Missing method" if method is None else "jsonrpc must be \"2.0\" and method a string."
+            self._refuse(sink, messages.normal_id(message.get("id")), InvalidRequest(what))
+
+    def _receive_request(self, message: Json, method: str, sink: Sink) -> None:
+        request_id = messages.normal_id(message["id"])
+        if request_id is None:
+            self._refuse(sink, None, InvalidRequest("id must be a string or an integer."))
+            return
+        params = message.get("params")
+        if params is None:
+            params = {}
+        if type(params) is not dict:
+            self._refuse(sink, request_id, InvalidParams("params must be an object."))
+        elif request_id in self._in_flight:
+            self._refuse(sink, request_id, InvalidRequest("This id belongs to a request that is still running."))
+        else:
+            self._router.dispatch(self, request_id, method, params, sink)
+
+    def _receive_notification(self, method: str, params: Any) -> None:
+        if type(params) is not dict:
+            params = {}
+        if method == "notifications/cancelled":
+            self._cancel(params.get("requestId", params.get("id")))
+        elif method in ("notifications/initialized", "initialized"):
+            if self.handshake.view is not None:
+                self.handshake.is_ready = True
+        elif method == "exit":
+            if self.handshake.is_shutting_down:
+                self.end("exit")
+        else:
+            journal.debug("ignored notification %s", method)
+
+    def _cancel(self, request_id: Any) -> None:
+        key = messages.normal_id(request_id)
+        call = self._in_flight.get(key) if key is not None else None
+        if call is None:
+            journal.debug("nothing to cancel under this id")
+            return
+        if call.method in self._router.listen_methods:
+            self._router.services.subscriptions.close(call)
+            self._open_listens -= 1
+        call.cancel()
+        self.forget(call)
+
+    def _receive_batch(self, batch: list[Any], sink: Sink) -> None:
+        view = self.handshake.view
+        allows = view is not None and view.revision.has(Feature.BATCHES)
+        if not batch or not (allows or self._router.services.settings.compat_batches):
+            reason = "An empty batch." if not batch else "Batches do not exist in this protocol revision."
+            self._refuse(sink, None, InvalidRequest(reason))
+            return
+        collected = BatchSink(sink)
+        for member in batch:
+            if type(member) is dict and "method" in member and "id" in member:
+                collected.expect()
+            if type(member) is dict and member.get("method") == "initialize" and "id" in member:
+                request_id = messages.normal_id(member["id"])
+                self._refuse(collected, request_id, InvalidRequest("initialize cannot be part of a batch."))
+            elif type(member) is dict:
+                self.receive(member, collected)
+            else:
+                collected.expect()
+                self._refuse(collected, None, InvalidRequest("A member of a batch must be an object."))
+        collected.seal()
+
+    def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
+        sink.put(messages.error(request_id, shapes.error_object(error)))

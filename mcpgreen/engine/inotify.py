@@ -1,0 +1,71 @@
+"""Linux inotify, as far as we need it: tell that something below these directories changed, not what."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterable
+
+from mcpgreen import journal
+
+IN_ATTRIB = 0x4
+IN_CLOSE_WRITE = 0x8
+IN_MOVED_FROM = 0x40
+IN_MOVED_TO = 0x80
+IN_CREATE = 0x100
+IN_DELETE = 0x200
+IN_DELETE_SELF = 0x400
+IN_MOVE_SELF = 0x800
+IN_ONLYDIR = 0x01000000
+# Not IN_MODIFY: a file is read when its writer has closed it.
+MASK = (
+    IN_ATTRIB
+    | IN_CLOSE_WRITE
+    | IN_MOVED_FROM
+    | IN_MOVED_TO
+    | IN_CREATE
+    | IN_DELETE
+    | IN_DELETE_SELF
+    | IN_MOVE_SELF
+    | IN_ONLYDIR
+)
+READ_BYTES = 65536
+
+
+class Inotify:
+    """Watches a set of directories. Raises OSError at birth where the system has no inotify or no room for one."""
+
+    def __init__(self) -> None:
+        if not sys.platform.startswith("linux"):
+            raise OSError("inotify exists on Linux only")
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        self._watched: dict[str, int] = {}
+
+    def watch_exactly(self, directories: Iterable[str]) -> bool:
+        """Watch these and no others. False when the system's limit does not allow it."""
+        wanted = set(directories)
+        for directory in self._watched.keys() - wanted:
+            self._libc.inotify_rm_watch(self.fd, self._watched.pop(directory))
+        for directory in wanted:
+            # Adding again is cheap and right: another directory may stand under the old name.
+            watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), MASK)
+            if watch >= 0:
+                self._watched[directory] = watch
+            elif os.path.isdir(directory):
+                journal.warning("cannot watch %s for changes: %s", directory, os.strerror(ctypes.get_errno()))
+                return False
+        return True
+
+    def has_news(self) -> bool:
+        """Whether anything happened since the last time. Never blocks."""
+        try:
+            return bool(os.read(self.fd, READ_BYTES))
+        except BlockingIOError:
+            return False
+
+    def close(self) -> None:
+        os.close(self.fd)

@@ -1,0 +1,141 @@
+"""From an admitted request to its handler, and from what the handler gives or raises to one line.
+
+Lists, ping and greetings are answered at once, in the reader. What runs a script gets a greenlet and waits for a slot
+there; the reader never waits. The one broad `except Exception` of the server is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gevent
+from gevent.lock import Semaphore
+
+from mcpgreen import journal, jsontext
+from mcpgreen.engine.connection import Connection
+from mcpgreen.errors import InternalError, OutputTooLarge, RpcError, ToolFailure
+from mcpgreen.features import lifecycle, tools
+from mcpgreen.features.call import Call, Sink
+from mcpgreen.features.services import Services
+from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol.admission import admit
+from mcpgreen.running.results import failure_result
+
+Json = dict[str, Any]
+
+
+def _unfitted(call: Call, result: Json) -> Json:
+    return result
+
+
+class Route(NamedTuple):
+    """How a method is served: its handler, whether it runs a script, how its result is fitted to the revision."""
+
+    handler: Callable[[Call], Json | bytes]
+    runs_script: bool = False
+    fit: Callable[[Call, Json], Json] = _unfitted
+
+
+ROUTES = {
+    "initialize": Route(lifecycle.initialize),
+    "server/discover": Route(lifecycle.discover),
+    "ping": Route(lifecycle.ping),
+    "logging/setLevel": Route(lifecycle.set_level),
+    "shutdown": Route(lifecycle.shutdown),
+    "exit": Route(lifecycle.leave),
+    "tools/list": Route(tools.list_tools),
+    "tools/call": Route(tools.call_tool, runs_script=True, fit=tools.fit_result),
+}
+
+
+class Router:
+    """Dispatches the requests of all links of one server."""
+
+    listen_methods = frozenset({"subscriptions/listen"})
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self._slots = Semaphore(services.settings.max_concurrent_requests)
+        self._waiting: set[Call] = set()
+
+    def dispatch(self, link: Connection, request_id: str | int, method: str, params: Json, sink: Sink) -> None:
+        """Serve a request now, or start serving it. Never raises, never waits."""
+        try:
+            view = admit(method, params, link.handshake, self.services.offered)
+        except RpcError as error:
+            sink.put(messages.error(request_id, shapes.error_object(error)))
+            return
+        call = Call(request_id, method, params, view=view, link=link, sink=sink, services=self.services)
+        route = ROUTES.get(method)
+        if method in self.listen_methods:
+            self._listen(call)
+        elif route is None:
+            sink.put(messages.error(request_id, shapes.error_object(InternalError())))
+        elif not route.runs_script:
+            sink.put(self._answer(call, route))
+        elif len(self._waiting) >= self.services.settings.max_queued_requests:
+            busy = InternalError("Too many requests are waiting; try again later.")
+            sink.put(messages.error(request_id, shapes.error_object(busy)))
+        else:
+            link.take(call)
+            self._waiting.add(call)
+            call.greenlet = gevent.spawn(self._serve, call, route)
+            # Also when it is cancelled before its first turn.
+            call.greenlet.rawlink(lambda _: self._waiting.discard(call))
+
+    def abandon(self, call: Call) -> None:
+        """The server is going: tell the client that this request will not be finished."""
+        if not call.is_cancelled:
+            line = messages.error(call.id, shapes.error_object(InternalError("The server is stopping.")))
+            call.sink.put(line)
+            call.cancel()
+
+    def _listen(self, call: Call) -> None:
+        try:
+            self.services.subscriptions.open(call)
+        except RpcError as error:
+            call.sink.put(messages.error(call.id, shapes.error_object(error, call.view.revision)))
+            return
+        call.link.open_listen(call)
+
+    def _serve(self, call: Call, route: Route) -> None:
+        try:
+            call.sink.wait_for_room()
+            with self._slots:
+                self._waiting.discard(call)
+                line = self._answer(call, route)
+        except gevent.GreenletExit:
+            return  # cancelled: no answer
+        call.is_finished = True
+        call.link.forget(call)
+        call.sink.put(line, call)
+
+    def _answer(self, call: Call, route: Route) -> bytes:
+        """The response line for whatever the handler does."""
+        revision = call.view.revision
+        try:
+            result = route.handler(call)
+        except ToolFailure as failure:
+            result = failure_result(failure)
+        except RpcError as error:
+            return messages.error(call.id, shapes.error_object(error, revision))
+        except Exception:
+            journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
+            return messages.error(call.id, shapes.error_object(InternalError()))
+        try:
+            body = result if isinstance(result, bytes) else self._encoded(call, route.fit(call, result))
+        except RpcError as error:
+            return messages.error(call.id, shapes.error_object(error, revision))
+        return messages.response(call.id, body)
+
+    def _encoded(self, call: Call, result: Json) -> bytes:
+        finished = shapes.finish(result, call.view.revision, self.services.identity.info)
+        try:
+            body = jsontext.dumps(finished)
+        except ValueError as error:
+            raise InternalError(f"The result cannot be written as JSON: {error}") from error
+        limit_bytes = self.services.settings.max_response_bytes
+        if limit_bytes and len(body) > limit_bytes:
+            raise OutputTooLarge(f"Response exceeded response size limit ({len(body)} of {limit_bytes} bytes)")
+        return body

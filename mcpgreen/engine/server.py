@@ -1,0 +1,113 @@
+"""The server as a whole: builds the parts from settings and project, watches the disk, stops in good order.
+
+No file descriptors, sockets or signals: a transport calls `connect` with a sink and feeds the link. There is no
+module-level state, so two servers can live in one process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from mcpgreen import journal
+from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.registry import Catalog, Snapshot
+from mcpgreen.engine.changes import ChangeWatch
+from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.router import Router
+from mcpgreen.features.call import Sink
+from mcpgreen.features.roots import configured_roots
+from mcpgreen.features.services import Services
+from mcpgreen.features.subscriptions import Subscriptions
+from mcpgreen.protocol.admission import Handshake
+from mcpgreen.protocol.revisions import offered_capabilities
+from mcpgreen.protocol.welcome import Identity
+from mcpgreen.running import scratch
+from mcpgreen.running.environment import ToolEnvironment
+from mcpgreen.running.process import Limits, Runner
+from mcpgreen.settings import Settings
+
+STOP_GRACE_SECS = 0.3
+
+
+class Server:
+    """One project, served."""
+
+    def __init__(
+        self, settings: Settings, project: Project, *, environ: Mapping[str, str], identity: Identity | None = None
+    ) -> None:
+        identity = identity or Identity(project.server_info(), project.instructions())
+        token = scratch.new_token()
+        parent = settings.tmp_root or environ.get("TMPDIR") or "/tmp"
+        state_dir = scratch.StateDir(os.path.abspath(parent), token=token, is_kept=settings.preserve_state)
+        self._links: list[Connection] = []
+        catalog = Catalog(
+            project,
+            ttl_secs=settings.tools_ttl,
+            max_bytes=settings.registry_max_bytes,
+            on_change=self._on_change,
+            on_warning=self._on_warning,
+        )
+        self._changes = ChangeWatch(catalog, settings)
+        self.services = Services(
+            settings=settings,
+            project=project,
+            identity=identity,
+            offered=offered_capabilities(is_minimal=settings.force_minimal),
+            catalog=catalog,
+            catch_up=self._changes.catch_up,
+            subscriptions=Subscriptions(),
+            roots=configured_roots(project.root, settings.roots),
+            state_dir=state_dir,
+            environment=ToolEnvironment(
+                environ,
+                settings=settings,
+                project_root=project.root,
+                server_info=identity.info,
+                state_dir=state_dir.path,
+            ),
+            runner=Runner(
+                directory=project.root,
+                state_dir=state_dir.path,
+                mark=token,
+                limits=Limits(
+                    stdout_bytes=settings.max_tool_output_size,
+                    stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
+                    kill_grace_secs=settings.kill_grace_secs,
+                    drain_secs=settings.drain_secs,
+                ),
+            ),
+        )
+        self._router = Router(self.services)
+
+    def connect(self, sink: Sink, *, handshake: Handshake | None = None) -> Connection:
+        link = Connection(self._router, sink, handshake=handshake)
+        self._links.append(link)
+        self.services.subscriptions.add_link(link)
+        return link
+
+    def watch(self) -> None:
+        """Begin to notice changes on disk."""
+        if "tools" in self.services.offered:
+            self._changes.start()
+
+    def disconnect(self, link: Connection) -> None:
+        self._links.remove(link)
+        link.close()
+
+    def stop(self) -> None:
+        """End everything: links, scripts, watchers, temporary files."""
+        for link in list(self._links):
+            self.disconnect(link)
+        self._changes.stop()
+        self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
+        self.services.runner.close()
+        self.services.state_dir.remove()
+
+    def _on_change(self, kind: str, snapshot: Snapshot) -> None:
+        journal.info("%s changed: %d listed", kind, snapshot.total)
+        self.services.subscriptions.list_changed(kind)
+
+    def _on_warning(self, text: str) -> None:
+        for link in self._links:
+            link.log("warning", "mcp.registry", text)

@@ -1,0 +1,139 @@
+"""Everything that can go wrong, as one small tree.
+
+The parent class decides what becomes of an exception: an `RpcError` turns into a JSON-RPC error object, a
+`ToolFailure` into a result that the model can read. (A cancelled call is unwound by gevent's own `GreenletExit`, which
+is no Exception, and becomes nothing at all.) No behaviour lives here; `protocol.shapes.error_object` is the only place
+that builds the object on the wire.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class McpgreenError(Exception):
+    """The root of all errors that we raise on purpose."""
+
+
+class RpcError(McpgreenError):
+    """A request that cannot be served; becomes a JSON-RPC error object."""
+
+    code = -32603
+    summary = "Internal error"
+
+    def __init__(self, message: str | None = None, *, data: Any = None) -> None:
+        super().__init__(message or self.summary)
+        self.message = message or self.summary
+        self.data = data
+
+
+class ParseError(RpcError):
+    """The line is not JSON."""
+
+    code = -32700
+    summary = "Parse error"
+
+
+class InvalidRequest(RpcError):
+    """JSON, but not a JSON-RPC request."""
+
+    code = -32600
+    summary = "Invalid Request"
+
+
+class MethodNotFound(RpcError):
+    """No such method in the client's revision, or its capability is not offered."""
+
+    code = -32601
+    summary = "Method not found"
+
+
+class InvalidParams(RpcError):
+    """The parameters make no sense: unknown name, wrong type, stale cursor."""
+
+    code = -32602
+    summary = "Invalid params"
+
+
+class Denied(InvalidParams):
+    """Allow-list or path check said no."""
+
+
+class InternalError(RpcError):
+    """Our fault, or the machine's."""
+
+
+class OutputTooLarge(InternalError):
+    """A script or a response went over its byte limit."""
+
+
+class NotInitialized(RpcError):
+    """Handshake era only: a request before `notifications/initialized`."""
+
+    code = -32000
+    summary = "Server not initialized"
+
+
+class ShuttingDown(RpcError):
+    """Handshake era only: a request after `shutdown`."""
+
+    code = -32003
+    summary = "Server shutting down"
+
+
+class ShutdownNotRequested(RpcError):
+    """Handshake era only: `exit` as a request before `shutdown`."""
+
+    code = -32005
+    summary = "Shutdown not requested"
+
+
+class UnsupportedVersion(RpcError):
+    """Stateless era: the envelope names a revision that is not served there."""
+
+    code = -32022
+    summary = "Unsupported protocol version"
+
+
+class ScriptError(RpcError):
+    """A script chose code, message and data itself (`mcp_fail`)."""
+
+    def __init__(self, code: int, message: str, *, data: Any = None) -> None:
+        super().__init__(message, data=data)
+        self.code = code
+
+
+class ToolFailure(McpgreenError):
+    """The tool ran, or was refused its arguments; becomes a result with `isError` that the model can act on.
+
+    `meta` and `structured` go into the result as `_meta` and `structuredContent`; `more_text` become further blocks.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        meta: dict[str, Any] | None = None,
+        structured: dict[str, Any] | None = None,
+        more_text: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(text)
+        self.text = text
+        self.meta = meta
+        self.structured = structured
+        self.more_text = more_text
+
+
+class ProjectError(McpgreenError):
+    """Something in the project on disk is wrong: a warning in the server, a finding in `validate`."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class UsageError(McpgreenError):
+    """The command line makes no sense: message on stderr, exit status 2."""

@@ -1,0 +1,35 @@
+"""What handlers share: the parts of one server, put together by `engine.server`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.registry import Catalog, Snapshot
+from mcpgreen.features.roots import Roots
+from mcpgreen.features.subscriptions import Subscriptions
+from mcpgreen.protocol.welcome import Identity
+from mcpgreen.running.environment import ToolEnvironment
+from mcpgreen.running.process import Runner
+from mcpgreen.running.scratch import StateDir
+from mcpgreen.settings import Settings
+
+
+class Services(NamedTuple):
+    settings: Settings
+    project: Project
+    identity: Identity
+    offered: frozenset[str]
+    catalog: Catalog
+    catch_up: Callable[[], None]  # take note of changes on disk that have been reported but not looked at
+    subscriptions: Subscriptions
+    roots: Roots
+    state_dir: StateDir
+    environment: ToolEnvironment
+    runner: Runner
+
+    def snapshot(self, kind: str) -> Snapshot:
+        """The items of this kind as they are on disk now."""
+        self.catch_up()
+        return self.catalog.snapshot(kind)

@@ -1,0 +1,81 @@
+"""Answer the first message before gevent is imported.
+
+`initialize` and `server/discover` need only the pure modules, so a client gets its greeting while the rest of the
+server is still on its way. Everything else, also a greeting that has to be refused, is left to the engine: the bytes
+that were read are handed over.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from mcpgreen import jsontext
+from mcpgreen.errors import RpcError
+from mcpgreen.protocol import messages, shapes, welcome
+from mcpgreen.protocol.admission import Handshake, admit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set
+    from typing import Any
+
+PATIENCE_MS = 20  # a client that says nothing yet is better served by a server that is ready
+READ_BYTES = 65536
+
+
+class Opening:
+    """How far the conversation is: the handshake so far, the bytes not yet served, and whether that is all."""
+
+    __slots__ = ("handshake", "is_at_end", "unread")
+
+    def __init__(self) -> None:
+        self.handshake = Handshake()
+        self.unread = b""
+        self.is_at_end = False
+
+
+def greet(stdin: int, stdout: int, identity: welcome.Identity, *, offered: Set[str], log_level: str) -> Opening:
+    """Read what is there and answer the first line if it is a greeting."""
+    opening = Opening()
+    while b"\n" not in opening.unread and len(opening.unread) < READ_BYTES:
+        poller = select.poll()
+        poller.register(stdin, select.POLLIN)
+        if not poller.poll(PATIENCE_MS):
+            return opening
+        chunk = os.read(stdin, READ_BYTES)
+        opening.unread += chunk
+        if not chunk:
+            opening.is_at_end = True
+            return opening
+    line, _, rest = opening.unread.partition(b"\n")
+    answer = _answer(line, opening.handshake, identity, offered=offered, log_level=log_level)
+    if answer is not None:
+        opening.unread = rest
+        os.write(stdout, answer + b"\n")
+    return opening
+
+
+def _answer(
+    line: bytes, handshake: Handshake, identity: welcome.Identity, *, offered: Set[str], log_level: str
+) -> bytes | None:
+    """The response, or None when this is not for us."""
+    try:
+        message = jsontext.loads(line.strip(b" \t\r\n"))
+    except ValueError:
+        return None
+    if type(message) is not dict or message.get("jsonrpc") != "2.0" or "id" not in message:
+        return None
+    request_id, method, params = messages.normal_id(message["id"]), message.get("method"), message.get("params")
+    if request_id is None or method not in ("initialize", "server/discover") or type(params) is not dict:
+        return None
+    result: dict[str, Any]
+    try:
+        view = admit(method, params, handshake, offered)
+        if method == "initialize":
+            result = welcome.initialize(params, handshake, identity, offered=offered, log_level=log_level)
+        else:
+            result = shapes.finish(welcome.discover(identity, offered=offered), view.revision, identity.info)
+        return messages.response(request_id, jsontext.dumps(result))
+    except (RpcError, ValueError):
+        return None

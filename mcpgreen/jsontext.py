@@ -1,0 +1,89 @@
+"""The only door to ujson: text to values, values to one line of text.
+
+`loads` is lenient where ujson is (a leading zero, a raw control character inside a string, the last of two equal keys
+wins) and strict where the wire needs it: UTF-8, no NaN or Infinity, bounded nesting. `dumps` always gives one line of
+ASCII that any JSON parser reads back: no NaN, and a lone surrogate becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+import ujson
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_DEPTH = 128
+
+
+def loads(raw: bytes | str) -> Any:
+    """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth."""
+    text = raw if isinstance(raw, str) else raw.decode("utf-8")
+    value = ujson.loads(text)
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if ("NaN" in text or "nfinity" in text) and not is_finite(value):
+        raise ValueError("NaN and Infinity are not JSON")
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """One line of ASCII JSON. Raises ValueError for what JSON cannot express."""
+    try:
+        text: str = ujson.dumps(value, escape_forward_slashes=False, allow_nan=False)
+    except (OverflowError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    if "\\ud" in text:
+        text = _without_lone_surrogates(text)
+    return text.encode("ascii")
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the value's canonical text: equal values, equal digests, whatever the order of keys."""
+    import hashlib
+
+    canonical = ujson.dumps(value, sort_keys=True, escape_forward_slashes=False)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def pretty(value: Any) -> str:
+    """Indented text for files that people read."""
+    return ujson.dumps(value, indent=2, escape_forward_slashes=False, ensure_ascii=False) + "\n"
+
+
+def depth_of(value: Any) -> int:
+    """How many containers stand inside each other. Iterative: hostile input must not exhaust our stack."""
+    deepest = 0
+    pending = [(value, 1)]
+    while pending:
+        current, level = pending.pop()
+        if isinstance(current, dict):
+            children: Any = current.values()
+        elif isinstance(current, list):
+            children = current
+        else:
+            continue
+        deepest = max(deepest, level)
+        pending.extend((child, level + 1) for child in children)
+    return deepest
+
+
+def is_finite(value: Any) -> bool:
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, float) and (current != current or current in (float("inf"), float("-inf"))):
+            return False
+        if isinstance(current, dict):
+            pending.extend(current.values())
+        elif isinstance(current, list):
+            pending.extend(current)
+    return True
+
+
+def _without_lone_surrogates(text: str) -> str:
+    import re
+
+    # Left to right, so that an escaped backslash before "ud8.." is consumed first and never mistaken for an escape.
+    pattern = r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})"
+    return re.sub(pattern, lambda match: "\\ufffd" if match.group(1) else match.group(0), text)

@@ -1,0 +1,138 @@
+"""The ladder: from a request and the link's handshake to the client's view, or to the error that refuses it.
+
+The era is decided for each request and never locked: a request that carries the modern envelope is stateless, whatever
+was said on the link before, and a handshake is possible after stateless traffic. After this point there is no era; a
+`ClientView` is all that the rest of the server knows about the client.
+
+Rule: the order of the checks is part of the protocol. First failure wins.
+"""
+
+from __future__ import annotations
+
+from mcpgreen.errors import InvalidParams, MethodNotFound, NotInitialized, ShuttingDown, UnsupportedVersion
+from mcpgreen.journal import LEVELS
+from mcpgreen.protocol import revisions
+from mcpgreen.protocol.revisions import CAPABILITY_OF, Era, Revision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set
+    from typing import Any
+
+PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+
+CAPABILITY_OBJECTS = ("roots", "sampling", "elicitation", "experimental", "extensions")
+
+# Served before `notifications/initialized`, and still served after `shutdown`.
+LIFECYCLE_REQUESTS = frozenset({"ping", "shutdown", "exit"})
+
+
+class ClientView:
+    """Who is asking: revision, capabilities and the least level of log messages wanted (None: send none)."""
+
+    __slots__ = ("capabilities", "log_level", "revision")
+
+    def __init__(self, revision: Revision, capabilities: dict[str, Any], log_level: str | None) -> None:
+        self.revision = revision
+        self.capabilities = capabilities
+        self.log_level = log_level
+
+
+class Handshake:
+    """What a link remembers of the handshake era: agreed revision, readiness, log level."""
+
+    __slots__ = ("is_ready", "is_shutting_down", "view")
+
+    def __init__(self) -> None:
+        self.view: ClientView | None = None
+        self.is_ready = False
+        self.is_shutting_down = False
+
+
+def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Set[str]) -> ClientView:
+    """The view under which this request is served. Raises the `RpcError` that refuses it."""
+    meta = params.get("_meta")
+    if meta is None:
+        meta = {}
+    elif type(meta) is not dict:
+        raise InvalidParams("_meta must be an object.")
+    if method == "initialize":
+        return _admit_initialize(params, meta)
+    if PROTOCOL_VERSION in meta:
+        return _admit_stateless(method, meta, offered)
+    if method in revisions.STATELESS_ONLY_REQUESTS:
+        raise _incomplete_envelope(meta)
+    return _admit_handshake(method, meta, handshake, offered)
+
+
+def progress_token(params: dict[str, Any]) -> str | int | None:
+    meta = params.get("_meta")
+    token = meta.get("progressToken") if type(meta) is dict else None
+    return token if type(token) in (str, int) else None
+
+
+def _admit_initialize(params: dict[str, Any], meta: dict[str, Any]) -> ClientView:
+    if PROTOCOL_VERSION in meta and not isinstance(params.get("protocolVersion"), str):
+        # A stateless client that sends the removed method, not a handshake.
+        raise MethodNotFound("initialize does not exist in the stateless era; send server/discover.")
+    return ClientView(revisions.LATEST_HANDSHAKE, {}, None)
+
+
+def _admit_handshake(
+    method: str, meta: dict[str, Any], handshake: Handshake, offered: Set[str]
+) -> ClientView:
+    view = handshake.view
+    if view is None and (CLIENT_CAPABILITIES in meta or CLIENT_INFO in meta):
+        raise _incomplete_envelope(meta)
+    revision = revisions.LATEST_HANDSHAKE if view is None else view.revision
+    if method not in revision.requests:
+        raise MethodNotFound(f"Unknown method: {method}")
+    if method not in LIFECYCLE_REQUESTS:
+        if handshake.is_shutting_down:
+            raise ShuttingDown()
+        if not handshake.is_ready:
+            raise NotInitialized()
+        _require_offered(method, offered)
+    return view or ClientView(revision, {}, None)
+
+
+def _admit_stateless(method: str, meta: dict[str, Any], offered: Set[str]) -> ClientView:
+    version = meta[PROTOCOL_VERSION]
+    if type(version) is not str:
+        raise InvalidParams(f"_meta {PROTOCOL_VERSION} must be a string.")
+    revision = revisions.BY_NAME.get(version)
+    if revision is None or revision.era != Era.STATELESS:
+        # A client that named a handshake revision is told what it may put here; any other may fall back to a handshake.
+        supported = revisions.NEWEST_FIRST if revision is None else revisions.STATELESS_NAMES
+        raise UnsupportedVersion(data={"supported": list(supported), "requested": version})
+    capabilities = meta.get(CLIENT_CAPABILITIES)
+    if type(capabilities) is not dict:
+        raise _incomplete_envelope(meta)
+    for name in CAPABILITY_OBJECTS:
+        if name in capabilities and type(capabilities[name]) is not dict:
+            raise InvalidParams(f"_meta {CLIENT_CAPABILITIES}: {name} must be an object.")
+    log_level = meta.get(LOG_LEVEL)
+    if log_level is not None and log_level not in LEVELS:
+        raise InvalidParams(f"_meta {LOG_LEVEL} must be one of: {', '.join(LEVELS)}.")
+    if "progressToken" in meta and type(meta["progressToken"]) not in (str, int):
+        raise InvalidParams("_meta progressToken must be a string or an integer.")
+    if method not in revision.requests:
+        raise MethodNotFound(f"Unknown method: {method}")
+    _require_offered(method, offered)
+    return ClientView(revision, capabilities, log_level)
+
+
+def _require_offered(method: str, offered: Set[str]) -> None:
+    capability = CAPABILITY_OF.get(method)
+    if capability is not None and capability not in offered:
+        raise MethodNotFound(f"{method}: this server does not offer the {capability} capability.")
+
+
+def _incomplete_envelope(meta: dict[str, Any]) -> InvalidParams:
+    absent = [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in meta]
+    if not absent:
+        return InvalidParams(f"_meta {CLIENT_CAPABILITIES} must be an object.")
+    return InvalidParams(f"Missing in params._meta: {', '.join(absent)}.")

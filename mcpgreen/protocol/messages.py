@@ -1,0 +1,51 @@
+"""JSON-RPC envelopes: what a valid id is, and the four kinds of line that we send.
+
+Lines are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
+"""
+
+from __future__ import annotations
+
+from mcpgreen import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    RequestId = Union[str, int]  # noqa: UP007  (the runtime of this alias is type checking only)
+
+
+def normal_id(value: Any) -> RequestId | None:
+    """The id as we keep and echo it, or None when it is no valid id.
+
+    `1.0` is the integer 1 (JSON knows no difference); null, booleans, fractions and containers are no ids.
+    """
+    kind = type(value)
+    if kind is int or kind is str:
+        return value  # type: ignore[no-any-return]  # just checked
+    if kind is float and value == value and abs(value) != float("inf") and value == int(value):
+        return int(value)
+    return None
+
+
+def response(request_id: RequestId, body: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encoded_id(request_id), body)
+
+
+def error(request_id: RequestId | None, error_object: dict[str, Any]) -> bytes:
+    """An error line. Without a usable id the member is left out: no revision's schema allows null there."""
+    body = jsontext.dumps(error_object)
+    if request_id is None:
+        return b'{"jsonrpc":"2.0","error":%b}' % body
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encoded_id(request_id), body)
+
+
+def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
+    if params is None:
+        return jsontext.dumps({"jsonrpc": "2.0", "method": method})
+    return jsontext.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def _encoded_id(request_id: RequestId) -> bytes:
+    if type(request_id) is int:
+        return b"%d" % request_id
+    return jsontext.dumps(request_id)

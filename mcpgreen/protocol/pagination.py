@@ -1,0 +1,96 @@
+"""Pages of a list: which slice to send, and the cursor that asks for the next one.
+
+A cursor is opaque to clients: base64url, without padding, of a small JSON object that names the collection, the hash
+of the listing and the offset. It is not signed, because a forged one reads nothing that the list would not show.
+
+Rule: a cursor is good for exactly the listing that it came from. Anything else, be it stale, foreign or damaged, is
+refused with the remedy in the message, and never answered with a page that silently skips or repeats items.
+"""
+
+from __future__ import annotations
+
+from mcpgreen import jsontext
+from mcpgreen.errors import InvalidParams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+MAX_CURSOR_CHARS = 1024
+
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = bytes.maketrans(b"-_", b"+/")
+
+
+def page(
+    items_total: int,
+    cursor: Any,
+    *,
+    limit: Any = None,
+    collection: str,
+    hash: str,
+    page_size: int,
+    timestamp: str,
+) -> tuple[int, int, str | None]:
+    """Start and stop of the slice to send, and the cursor for what follows it, None at the end.
+
+    `cursor` and `limit` are what the client sent, of any type; None stands for absent. `timestamp` is the present
+    time as text. Raises InvalidParams for a cursor that this listing did not issue.
+    """
+    start = 0 if cursor is None else _offset_in(cursor, collection, hash)
+    if cursor is not None and not 0 <= start < items_total:
+        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
+    stop = min(start + _items_per_page(limit, page_size), items_total)
+    if stop >= items_total:
+        return start, stop, None
+    return start, stop, _encode(collection, stop, hash, timestamp)
+
+
+def _items_per_page(limit: Any, page_size: int) -> int:
+    if type(limit) is int and limit >= 1:
+        return min(limit, page_size)
+    return page_size
+
+
+def _offset_in(cursor: Any, collection: str, hash: str) -> int:
+    content = _decode(cursor)
+    if content.get("collection") != collection:
+        raise InvalidParams("This cursor belongs to another list; start again without a cursor.")
+    if content.get("hash") != hash:
+        raise InvalidParams("This cursor belongs to an older listing; start again without a cursor.")
+    offset = content.get("offset")
+    if type(offset) is not int:
+        raise _not_ours()
+    return offset
+
+
+def _encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
+    from binascii import b2a_base64
+
+    content = {"ver": VERSION, "collection": collection, "offset": offset, "hash": hash, "timestamp": timestamp}
+    encoded = b2a_base64(jsontext.dumps(content), newline=False)
+    return encoded.rstrip(b"=").translate(_TO_URL).decode("ascii")
+
+
+def _decode(cursor: Any) -> dict[str, Any]:
+    from binascii import a2b_base64, b2a_base64
+
+    if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
+        raise _not_ours()
+    try:
+        encoded = cursor.encode("ascii").translate(_FROM_URL)
+        raw = a2b_base64(encoded + b"=" * (-len(encoded) % 4))
+        # The decoder skips characters that are not base64; only what encodes back to the same text is ours.
+        if b2a_base64(raw, newline=False).rstrip(b"=").translate(_TO_URL) != cursor.encode("ascii"):
+            raise _not_ours()
+        content = jsontext.loads(raw)
+    except ValueError:  # also what a2b_base64, encode and loads raise
+        raise _not_ours() from None
+    if not isinstance(content, dict) or type(content.get("ver")) is not int or content["ver"] != VERSION:
+        raise _not_ours()
+    return content
+
+
+def _not_ours() -> InvalidParams:
+    return InvalidParams("This is not a cursor of this server; start again without a cursor.")

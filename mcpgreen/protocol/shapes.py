@@ -1,0 +1,140 @@
+"""Canonical to wire: the only place that fits results and errors to a client's revision.
+
+Handlers speak the newest dialect. Here fields that a revision does not know are dropped and content blocks that it
+does not know are converted, so that nothing a tool said disappears silently; for the stateless era the members that
+every result must have are stamped on.
+
+Rule: what differs between revisions is a row in `FIELD_NEEDS` or a feature test here, nowhere else.
+"""
+
+from __future__ import annotations
+
+from mcpgreen.errors import RpcError
+from mcpgreen.protocol.revisions import Feature, Revision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+
+# Fields that only some revisions have. A field that stands in no row is in every revision.
+FIELD_NEEDS: dict[str, dict[str, str]] = {
+    "implementation": {
+        "title": Feature.TITLES,
+        "description": Feature.ICONS,
+        "websiteUrl": Feature.ICONS,
+        "icons": Feature.ICONS,
+    },
+    "tool": {
+        "title": Feature.TITLES,
+        "annotations": Feature.TOOL_ANNOTATIONS,
+        "outputSchema": Feature.STRUCTURED_CONTENT,
+        "icons": Feature.ICONS,
+        "_meta": Feature.DEFINITION_META,
+    },
+    "content": {"_meta": Feature.DEFINITION_META, "icons": Feature.ICONS, "title": Feature.TITLES},
+    "contents": {"_meta": Feature.DEFINITION_META},
+    "annotations": {"lastModified": Feature.LAST_MODIFIED},
+    "call result": {"structuredContent": Feature.STRUCTURED_CONTENT},
+    "progress": {"message": Feature.PROGRESS_MESSAGE},
+    "result": {"ttlMs": Feature.CACHE_HINTS, "cacheScope": Feature.CACHE_HINTS, "resultType": Feature.RESULT_TYPE},
+}
+
+
+def fit_fields(kind: str, value: Json, revision: Revision) -> Json:
+    """A copy without the fields that this revision does not have."""
+    needs = FIELD_NEEDS[kind]
+    return {name: field for name, field in value.items() if name not in needs or revision.has(needs[name])}
+
+
+def fit_tool(definition: Json, revision: Revision) -> Json:
+    tool = fit_fields("tool", definition, revision)
+    if "title" in definition and "title" not in tool and revision.has(Feature.TOOL_ANNOTATIONS):
+        tool["annotations"] = {"title": definition["title"], **tool.get("annotations", {})}
+    if "outputSchema" in tool and not revision.has(Feature.ANY_OUTPUT_SCHEMA):
+        schema = tool["outputSchema"]
+        # One other root makes clients of the handshake era reject the whole list.
+        if type(schema) is not dict or schema.get("type") != "object":
+            del tool["outputSchema"]
+    if not revision.has(Feature.BOOLEAN_PROPERTY_SCHEMAS):
+        tool["inputSchema"] = _without_boolean_properties(tool["inputSchema"])
+    return tool
+
+
+def fit_call_result(result: Json, revision: Revision) -> Json:
+    fitted = fit_fields("call result", result, revision)
+    fitted["content"] = [fit_block(block, revision) for block in result["content"]]
+    if (
+        "structuredContent" in fitted
+        and type(fitted["structuredContent"]) is not dict
+        and not revision.has(Feature.ANY_STRUCTURED_VALUE)
+    ):
+        del fitted["structuredContent"]  # the text block carries the same value
+    return fitted
+
+
+def fit_block(block: Json, revision: Revision) -> Json:
+    """One content block as this revision can read it."""
+    kind = block.get("type")
+    if kind == "text" and len(block) == 2:
+        return block
+    if kind == "audio" and not revision.has(Feature.AUDIO):
+        resource = {"uri": "urn:mcpgreen:audio", "mimeType": block["mimeType"], "blob": block["data"]}
+        block = {key: value for key, value in block.items() if key not in ("data", "mimeType")}
+        block = {**block, "type": "resource", "resource": resource}
+    elif kind == "resource_link" and not revision.has(Feature.RESOURCE_LINKS):
+        return {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"}
+    fitted = fit_fields("content", block, revision)
+    if type(fitted.get("annotations")) is dict:
+        fitted["annotations"] = fit_fields("annotations", fitted["annotations"], revision)
+    if type(fitted.get("resource")) is dict:
+        fitted["resource"] = fit_fields("contents", fitted["resource"], revision)
+    return fitted
+
+
+def finish(result: Json, revision: Revision, server_info: Json) -> Json:
+    """The last step for every result: stamp what the stateless era demands, drop what the handshake era lacks.
+
+    A handler gives `ttlMs` for what a client may cache; the scope is always this client's own.
+    """
+    if not revision.has(Feature.RESULT_TYPE):
+        return fit_fields("result", result, revision)
+    stamped = {"resultType": "complete", **result}
+    if "ttlMs" in stamped:
+        stamped.setdefault("cacheScope", "private")
+    stamped["_meta"] = {**result.get("_meta", {}), SERVER_INFO: server_info}
+    return stamped
+
+
+def error_object(error: RpcError, revision: Revision | None = None) -> Json:
+    """The `error` member for an exception. A script may have chosen a code that the revision reserves."""
+    code = error.code
+    if revision is not None and revision.has(Feature.RESERVED_ERROR_CODES) and _is_reserved(code, error):
+        code = RpcError.code
+    body: Json = {"code": code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return body
+
+
+def _is_reserved(code: int, error: RpcError) -> bool:
+    """Codes that only the protocol itself may use in the stateless era."""
+    chosen_by_us = type(error).code == code
+    return (code in (-32002, -32042) or -32099 <= code <= -32020) and not chosen_by_us
+
+
+def _without_boolean_properties(schema: Json) -> Json:
+    properties = schema.get("properties")
+    if type(properties) is not dict or not any(type(value) is bool for value in properties.values()):
+        return schema
+    as_objects: dict[Any, Json] = {True: {}, False: {"not": {}}}
+    return {
+        **schema,
+        "properties": {
+            name: as_objects[value] if type(value) is bool else value for name, value in properties.items()
+        },
+    }

@@ -1,0 +1,71 @@
+"""The two greetings, `initialize` and `server/discover`, as pure functions.
+
+They live below the features because the server answers them before gevent is imported (`greeting`), and again, by the
+same code, once it runs (`features.lifecycle`).
+"""
+
+from __future__ import annotations
+
+from mcpgreen.errors import InvalidParams, InvalidRequest
+from mcpgreen.protocol import revisions, shapes
+from mcpgreen.protocol.admission import ClientView, Handshake
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set
+    from typing import Any
+
+DISCOVER_TTL_MS = 60_000
+
+
+class Identity:
+    """Who we are: the `serverInfo` object and the instructions for the model."""
+
+    __slots__ = ("info", "instructions")
+
+    def __init__(self, info: dict[str, Any], instructions: str | None) -> None:
+        self.info = info
+        self.instructions = instructions
+
+
+def initialize(
+    params: dict[str, Any], handshake: Handshake, identity: Identity, *, offered: Set[str], log_level: str
+) -> dict[str, Any]:
+    """Agree on a revision, remember it in the handshake, and give the result."""
+    if handshake.view is not None:
+        raise InvalidRequest("Server already initialized")
+    requested = params.get("protocolVersion")
+    if not isinstance(requested, str):
+        raise InvalidParams("initialize needs a protocolVersion (a string).")
+    capabilities = _object_or_absent(params, "capabilities")
+    _object_or_absent(params, "clientInfo")
+    revision = revisions.negotiated(requested)
+    handshake.view = ClientView(revision, capabilities, log_level)
+    result: dict[str, Any] = {
+        "protocolVersion": revision.name,
+        "capabilities": revisions.capabilities(offered),
+        "serverInfo": shapes.fit_fields("implementation", identity.info, revision),
+    }
+    if identity.instructions:
+        result["instructions"] = identity.instructions
+    return result
+
+
+def discover(identity: Identity, *, offered: Set[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "supportedVersions": list(revisions.NEWEST_FIRST),
+        "capabilities": revisions.capabilities(offered),
+        "ttlMs": DISCOVER_TTL_MS,
+    }
+    if identity.instructions:
+        result["instructions"] = identity.instructions
+    return result
+
+
+def _object_or_absent(params: dict[str, Any], name: str) -> dict[str, Any]:
+    value = params.get(name)
+    if value is None:
+        return {}
+    if type(value) is not dict:
+        raise InvalidParams(f"initialize: {name} must be an object.")
+    return value

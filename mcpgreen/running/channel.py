@@ -1,0 +1,72 @@
+"""The control pipe from a child: lines of JSON in, verbs out.
+
+Old scripts append complete JSON-RPC notifications to MCP_PROGRESS_STREAM and MCP_LOG_STREAM; both lead here. A line is
+parsed and only its meaning is handed on, never its text: a script cannot put a message of its own onto the wire.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from mcpgreen import journal, jsontext
+
+MAX_LINE_BYTES = 1 << 20
+
+
+class Listener(Protocol):
+    """Who hears what a script reports."""
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    def log(self, level: str, logger: str | None, data: Any) -> None: ...
+
+
+class Channel:
+    """Cuts the bytes of the pipe into lines and turns each into a call on the listener."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if line.strip():
+                self._hear(line)
+        if len(self._rest) > MAX_LINE_BYTES:
+            journal.warning("a script wrote a control line of more than %d bytes; dropped", MAX_LINE_BYTES)
+            self._rest = b""
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            message = jsontext.loads(line)
+        except ValueError:
+            journal.warning("a script wrote a control line that is not JSON; ignored")
+            return
+        params = message.get("params") if isinstance(message, dict) else None
+        if not isinstance(params, dict):
+            return
+        if message.get("method") == "notifications/progress":
+            self._hear_progress(params)
+        elif message.get("method") == "notifications/message":
+            self._hear_log(params)
+
+    def _hear_progress(self, params: dict[str, Any]) -> None:
+        progress, total, message = params.get("progress"), params.get("total"), params.get("message")
+        if not _is_number(progress):
+            return
+        self._listener.progress(
+            progress,
+            total if _is_number(total) else None,
+            message if isinstance(message, str) else None,
+        )
+
+    def _hear_log(self, params: dict[str, Any]) -> None:
+        level, logger = params.get("level"), params.get("logger")
+        if level not in journal.LEVELS or params.get("data") is None:
+            return
+        self._listener.log(level, logger if isinstance(logger, str) else None, params["data"])
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) != float("inf")

@@ -1,0 +1,83 @@
+"""Find what a child has left behind, also when it left its process group (Linux).
+
+The server is made a *subreaper*: whoever daemonises becomes our child again instead of init's. A stray is attributed
+to its call by its session, else by the marker in its environment. One that shed both is stopped as soon as no call
+runs that could own it.
+
+Elsewhere nothing is found here, and stopping the process group has to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Collection
+
+CALL_MARK = "MCPGREEN_CALL"
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> bool:
+    """Make this process the parent of its orphaned descendants. False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    return bool(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def ticks_since_boot() -> int:
+    """Now, on the clock and in the unit in which the kernel notes when a process was started."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+def children_of(pid: int | str) -> list[int]:
+    """The direct children of all threads of a process; empty when it is gone or the kernel does not say."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found.extend(map(int, _content(f"/proc/{pid}/task/{thread}/children").split()))
+    except OSError:
+        return found
+    return found
+
+
+def with_descendants(pids: Collection[int]) -> list[int]:
+    """These processes and everything below them, parents first."""
+    found = list(pids)
+    for pid in found:
+        found.extend(child for child in children_of(pid) if child not in found)
+    return found
+
+
+def belongs_to(pid: int, *, leader: int, mark: str, since_ticks: int) -> bool | None:
+    """Whether an adopted process was started by this call. None: it may have been, but hides whose it is."""
+    try:
+        # The command name may hold spaces and parentheses; the fields after its last ")" do not.
+        fields = _content(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        environment = _content(f"/proc/{pid}/environ")
+    except OSError:
+        return False  # gone meanwhile, or another user's
+    state, session, started_ticks = fields[0], int(fields[3]), int(fields[19])
+    if state == b"Z" or started_ticks < since_ticks:
+        return False
+    if session == leader:
+        return True
+    prefix = CALL_MARK.encode() + b"="
+    marks = [entry for entry in environment.split(b"\0") if entry.startswith(prefix)]
+    if marks:
+        return prefix + mark.encode() in marks
+    return False if session == os.getsid(0) else None
+
+
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        content = b""
+        while chunk := os.read(fd, 65536):
+            content += chunk
+        return content
+    finally:
+        os.close(fd)

@@ -1,0 +1,92 @@
+"""Files that a tool wants embedded in its result (MCP_TOOL_RESOURCES_FILE).
+
+The script names paths; what lies outside the current roots, is unreadable or too large is left out with a warning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mcpgreen import jsontext
+
+Json = dict[str, Any]
+SNIFFED_BYTES = 1024
+
+
+class Wanted(NamedTuple):
+    path: str
+    mime_type: str | None
+    uri: str | None
+
+
+def embedded_resources(
+    report: bytes, *, base: str, roots: Sequence[str], limit_bytes: int, warn: Callable[[str], None]
+) -> list[Json]:
+    """Content blocks for the files that the report names, JSON or `path<TAB>mime<TAB>uri` lines."""
+    blocks: list[Json] = []
+    for wanted in _wanted(report.decode("utf-8", "replace")):
+        path = os.path.realpath(os.path.join(base, wanted.path))
+        if not any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots):
+            warn(f"embedded resource {wanted.path} is outside the roots; left out")
+            continue
+        try:
+            with open(path, "rb") as file:
+                content = file.read(limit_bytes + 1)
+        except OSError as error:
+            warn(f"embedded resource {wanted.path} cannot be read ({error.strerror}); left out")
+            continue
+        limit_bytes -= len(content)
+        if limit_bytes < 0:
+            warn(f"embedded resource {wanted.path} is too large; left out")
+            break
+        blocks.append({"type": "resource", "resource": _contents(path, content, wanted)})
+    return blocks
+
+
+def _wanted(text: str) -> Iterator[Wanted]:
+    if not text.strip():
+        return
+    try:
+        value = jsontext.loads(text)
+    except ValueError:
+        for line in text.splitlines():
+            path, _, rest = line.partition("\t")
+            mime_type, _, uri = rest.partition("\t")
+            if path:
+                yield Wanted(path, mime_type or None, uri or None)
+        return
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, str):
+            yield Wanted(entry, None, None)
+        elif isinstance(entry, dict) and isinstance(entry.get("path"), str):
+            yield Wanted(entry["path"], _string(entry.get("mimeType")), _string(entry.get("uri")))
+
+
+def _contents(path: str, content: bytes, wanted: Wanted) -> Json:
+    import mimetypes
+    import urllib.parse
+
+    uri = wanted.uri or "file://" + urllib.parse.quote(path)
+    guessed = wanted.mime_type or mimetypes.guess_type(path)[0]
+    text = _as_text(content)
+    if text is not None:
+        return {"uri": uri, "mimeType": guessed or "text/plain", "text": text}
+    import base64
+
+    blob = base64.b64encode(content).decode("ascii")
+    return {"uri": uri, "mimeType": guessed or "application/octet-stream", "blob": blob}
+
+
+def _as_text(content: bytes) -> str | None:
+    if b"\0" in content[:SNIFFED_BYTES]:
+        return None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

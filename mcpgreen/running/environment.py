@@ -1,0 +1,140 @@
+"""What a child may see: its environment variables.
+
+Three modes. `minimal`: PATH, HOME, TMPDIR, LANG and everything named MCP_*, MCPBASH_* or MCPGREEN_*; `allowlist`: also
+the named ones; `inherit`: everything, when the operator has confirmed it. Secrets of the server are in none of them.
+
+Rule: what a script sees is a promise to its author. A new variable goes into the guide and both SDKs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgreen import __version__, jsontext
+from mcpgreen.errors import Denied
+from mcpgreen.running import scratch
+from mcpgreen.running.process import CONTROL_FD
+from mcpgreen.running.scratch import CallDir
+
+PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
+SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
+MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
+CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
+SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
+
+
+class ToolEnvironment:
+    """Builds the environment of each call from a base that is computed once."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        settings: Any,
+        project_root: str,
+        server_info: Mapping[str, Any],
+        state_dir: str,
+    ) -> None:
+        self._spill_over_chars: int = settings.env_payload_threshold
+        self._refusal = ""
+        if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
+            self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
+        self._base = _inherited(environ, settings, project_root)
+        self._base.update(_about_the_server(settings, project_root, server_info, state_dir))
+
+    def for_call(
+        self,
+        directory: CallDir,
+        *,
+        name: str,
+        path: str,
+        entry_json: bytes,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        worker_key: str,
+        progress_token: str | int | None,
+        more: Mapping[str, str],
+    ) -> dict[str, str]:
+        if self._refusal:
+            raise Denied(self._refusal)
+        env = {
+            **self._base,
+            **more,
+            "MCP_TOOL_NAME": name,
+            "MCP_TOOL_PATH": path,
+            "MCP_TOOL_ERROR_FILE": directory.file(scratch.ERROR_FILE),
+            "MCP_TOOL_RESOURCES_FILE": directory.file(scratch.RESOURCES_FILE),
+            "MCP_CANCEL_FILE": directory.file(scratch.CANCEL_FILE),
+            "MCPBASH_DEBUG_LOG": directory.file(scratch.DEBUG_FILE),
+            "MCP_PROGRESS_TOKEN": "" if progress_token is None else str(progress_token),
+            "MCPBASH_WORKER_KEY": worker_key,
+        }
+        self._add_payload(env, directory, "MCP_TOOL_ARGS", jsontext.dumps(arguments))
+        self._add_payload(env, directory, "MCP_TOOL_METADATA", entry_json)
+        self._add_payload(env, directory, "MCP_TOOL_META", jsontext.dumps(meta))
+        return env
+
+    def _add_payload(self, env: dict[str, str], directory: CallDir, name: str, content: bytes) -> None:
+        """JSON in a variable, or in a file when it is too long for one."""
+        if len(content) > self._spill_over_chars or self._spill_over_chars == 0:
+            env[f"{name}_JSON"] = ""
+            env[f"{name}_FILE"] = directory.spill(name.lower() + ".json", content)
+        else:
+            env[f"{name}_JSON"] = content.decode("ascii")
+
+
+def _inherited(environ: Mapping[str, str], settings: Any, project_root: str) -> dict[str, str]:
+    if settings.tool_env_mode == "inherit":
+        kept = dict(environ)
+    else:
+        names = [*MINIMAL_NAMES, *(settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ())]
+        kept = {name: environ[name] for name in names if environ.get(name)}
+        kept.update((name, value) for name, value in environ.items() if name.startswith(PREFIXES))
+    for name, fallback in (("PATH", "/usr/bin:/bin"), ("HOME", project_root), ("TMPDIR", "/tmp"), ("LANG", "C")):
+        kept.setdefault(name, fallback)
+    for name in list(kept):
+        # A setting may be given under either name; scripts of both ages find theirs.
+        for ours, theirs in (("MCPGREEN_", "MCPBASH_"), ("MCPBASH_", "MCPGREEN_")):
+            if name.startswith(ours):
+                kept.setdefault(theirs + name[len(ours) :], kept[name])
+    return {name: value for name, value in kept.items() if name not in SECRETS}
+
+
+def _about_the_server(
+    settings: Any, project_root: str, server_info: Mapping[str, Any], state_dir: str
+) -> dict[str, str]:
+    tool, binary = find_json_tool(settings.json_tool_bin)
+    about = {
+        "MCP_SDK": SDK_DIR,
+        "MCP_PROGRESS_STREAM": CONTROL_PATH,
+        "MCP_LOG_STREAM": CONTROL_PATH,
+        "MCP_ELICIT_SUPPORTED": "0",
+        "MCPBASH_HOME": os.path.dirname(SDK_DIR),
+        "MCPBASH_STATE_DIR": state_dir,
+        "MCPBASH_PROJECT_ROOT": project_root,
+        "MCPBASH_FRAMEWORK_VERSION": __version__,
+        "MCPBASH_TRANSPORT": "stdio",
+        "MCPBASH_TRANSPORT_STDIO": "true",
+        "MCPBASH_CLIENT_SUPPORTS_UI": "0",
+        "MCPBASH_JSON_TOOL": tool,
+        "MCPBASH_JSON_TOOL_BIN": binary,
+        "MCPBASH_MODE": "full" if binary else "minimal",
+        "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
+        "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
+        "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),
+    }
+    return {**about, "MCPGREEN_PROJECT_ROOT": project_root}
+
+
+def find_json_tool(preferred: str) -> tuple[str, str]:
+    """The name and path of a jq-compatible program for shell scripts; ("none", "") when there is none."""
+    if preferred and os.access(preferred, os.X_OK):
+        return os.path.basename(preferred), preferred
+    for name in ("jq", "gojq"):
+        for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(directory, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return name, path
+    return "none", ""

@@ -1,0 +1,92 @@
+"""Read the pipes of a child without a greenlet each.
+
+A reader is a watcher on the hub that hands over chunks as they come. The descriptors are ours alone, so they are
+non-blocking, and `drain` can take what is left once the child is gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+
+import gevent
+
+READ_EVENT = 1
+CHUNK_BYTES = 65536
+LARGE_PIPE_BYTES = 1 << 20
+MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
+
+
+class PipeReader:
+    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch."""
+
+    __slots__ = ("_chunk_bytes", "_on_chunk", "_watcher", "fd", "is_open")
+
+    def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)
+        self.fd = fd
+        self.is_open = True
+        self._on_chunk = on_chunk
+        self._chunk_bytes = CHUNK_BYTES
+        self._watcher = gevent.get_hub().loop.io(fd, READ_EVENT)
+        self._watcher.start(self._read_once)
+
+    def drain(self) -> None:
+        """Take what is in the pipe now. Bounded: somebody may be writing faster than we read."""
+        for _ in range(MAX_DRAIN_READS):
+            if not self.is_open or not self._read_once():
+                return
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._watcher.stop()
+            self._watcher.close()
+            os.close(self.fd)
+
+    def _read_once(self) -> bool:
+        try:
+            chunk = os.read(self.fd, self._chunk_bytes)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self.close()
+            return False
+        if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+            self._grow()
+        self._on_chunk(chunk)
+        return self.is_open
+
+    def _grow(self) -> None:
+        """A script that fills the pipe is about to write a lot: fewer, larger reads."""
+        self._chunk_bytes = LARGE_PIPE_BYTES
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
+        except (OSError, AttributeError):
+            return  # not Linux, or over the user's quota: the pipe stays as it is
+
+
+class Capture:
+    """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once."""
+
+    __slots__ = ("_chunks", "_limit_bytes", "_on_overflow", "reader", "size", "was_exceeded")
+
+    def __init__(self, fd: int, *, limit_bytes: int, on_overflow: Callable[[], None]) -> None:
+        self._chunks: list[bytes] = []
+        self._limit_bytes = limit_bytes
+        self._on_overflow = on_overflow
+        self.size = 0
+        self.was_exceeded = False
+        self.reader = PipeReader(fd, self._take)
+
+    def content(self) -> bytes:
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    def _take(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        if self.size <= self._limit_bytes:
+            self._chunks.append(chunk)
+        elif not self.was_exceeded:
+            self.was_exceeded = True
+            self._on_overflow()

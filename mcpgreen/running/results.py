@@ -1,0 +1,241 @@
+"""From how a script ended to the canonical tool result (newest revision), or to the exception that says it failed.
+
+First match wins: an error that the script chose, output over its limit, deadline, exit status, then what it printed.
+Several rows of that table exist because scripts in the wild rely on them; the tests name each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mcpgreen import jsontext
+from mcpgreen.errors import OutputTooLarge, ScriptError, ToolFailure
+from mcpgreen.running.process import Ending, Outcome
+
+Json = dict[str, Any]
+
+
+class Expectation(NamedTuple):
+    """What the caller knows about the run: its limits, its deadline, what the output has to look like."""
+
+    name: str
+    stdout_limit_bytes: int
+    stderr_limit_bytes: int
+    stderr_tail_bytes: int
+    timeout_secs: float
+    timeout_hint: str | None = None
+    timeout_reason: str = "fixed"
+    max_timeout_secs: float | None = None
+    output_problems: Callable[[Any], Sequence[str]] | None = None
+
+
+def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json]) -> Json:
+    """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
+    if error_report.strip():
+        raise _chosen_error(error_report)
+    if outcome.ended_by == Ending.STDOUT_LIMIT:
+        raise OutputTooLarge(f"Tool output exceeded {expected.stdout_limit_bytes} bytes")
+    if outcome.ended_by == Ending.STDERR_LIMIT:
+        raise OutputTooLarge(f"Tool stderr exceeded {expected.stderr_limit_bytes} bytes")
+    meta = _diagnostics(outcome, expected)
+    if outcome.ended_by == Ending.DEADLINE:
+        raise _timeout(outcome, expected, meta)
+    text = outcome.stdout.decode("utf-8", "replace")
+    value, is_json = _json_value(text, wants_scalars=expected.output_problems is not None)
+    result = _ready_made(value, text) if is_json or text.lstrip()[:1] == "{" else None
+    if outcome.exit_code != 0:
+        return _failed(outcome, result, value, text, meta)
+    if result is None:
+        result = _from_output(value, text, is_json=is_json, is_declared=expected.output_problems is not None)
+    if expected.output_problems is not None and not result.get("isError"):
+        _require_declared_output(result, text, expected, meta)
+    result["content"].extend(resources)
+    result["_meta"] = {**result.get("_meta", {}), **meta}
+    return result
+
+
+def failure_result(failure: ToolFailure) -> Json:
+    """A ToolFailure as the result that the model reads."""
+    blocks = [{"type": "text", "text": text} for text in (failure.text, *failure.more_text)]
+    result: Json = {"content": blocks, "isError": True}
+    if failure.structured is not None:
+        result["structuredContent"] = failure.structured
+    if failure.meta:
+        result["_meta"] = failure.meta
+    return result
+
+
+def _chosen_error(report: bytes) -> ScriptError:
+    """`mcp_fail`: the script wrote code, message and data itself."""
+    text = report.decode("utf-8", "replace")
+    try:
+        chosen = jsontext.loads(text)
+    except ValueError:
+        chosen = None
+    error = _as_chosen_error(chosen)
+    return error or ScriptError(-32603, "Tool failed", data=text)
+
+
+def _as_chosen_error(value: Any) -> ScriptError | None:
+    if isinstance(value, dict) and type(value.get("code")) is int and isinstance(value.get("message"), str):
+        return ScriptError(value["code"], value["message"], data=value.get("data"))
+    return None
+
+
+def _diagnostics(outcome: Outcome, expected: Expectation) -> Json:
+    meta: Json = {"exitCode": outcome.exit_code}
+    if outcome.stderr and expected.stderr_tail_bytes:
+        tail = outcome.stderr[-expected.stderr_tail_bytes :].decode("utf-8", "replace")
+        meta["stderr"] = tail.replace("\0", "")
+    return meta
+
+
+def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure:
+    secs = f"{expected.timeout_secs:g}"
+    reason = expected.timeout_reason
+    if reason == "max_exceeded":
+        text = f"Tool exceeded maximum runtime of {expected.max_timeout_secs:g}s"
+    elif reason == "idle":
+        text = f"Tool timed out after {secs}s (no progress reported)"
+    else:
+        text = f"Tool timed out after {secs}s"
+    details: Json = {
+        "type": "timeout",
+        "message": text,
+        "timeoutSecs": expected.timeout_secs,
+        "reason": reason,
+        "exitCode": outcome.exit_code,
+    }
+    if reason != "fixed":
+        details["progressExtendsTimeout"] = True
+        details["maxTimeoutSecs"] = expected.max_timeout_secs
+    if expected.timeout_hint:
+        details["hint"] = expected.timeout_hint
+        text += f"\n\nSuggestion: {expected.timeout_hint}"
+    return ToolFailure(text, meta=meta, structured={"success": False, "error": details})
+
+
+def _failed(outcome: Outcome, result: Json | None, value: Any, text: str, meta: Json) -> Json:
+    """A non-zero exit status: what the script printed as a result or an error, else a failure in words."""
+    if result is not None:
+        return {**result, "isError": True, "_meta": {**result.get("_meta", {}), **meta}}
+    error = _as_chosen_error(value)
+    if error is not None:
+        raise error
+    said = outcome.stderr.decode("utf-8", "replace").strip()
+    reason = said.splitlines()[0] if said else _status_in_words(outcome.exit_code)
+    raise ToolFailure(f"Tool failed: {reason}", meta=meta, more_text=(text,) if text.strip() else ())
+
+
+def _status_in_words(exit_code: int) -> str:
+    if exit_code <= 128:
+        return f"exit code {exit_code}"
+    import signal
+
+    try:
+        name = signal.Signals(exit_code - 128).name
+    except ValueError:
+        return f"exit code {exit_code}"
+    return f"killed by {name} (exit code {exit_code})"
+
+
+def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
+    """The one JSON value that the script printed, and whether there is one.
+
+    Without a declared schema a bare `42` or `true` is text like any other.
+    """
+    if not wants_scalars and text.lstrip()[:1] not in ("{", "["):
+        return None, False
+    try:
+        return jsontext.loads(text), True
+    except ValueError:
+        return None, False
+
+
+def _ready_made(value: Any, text: str) -> Json | None:
+    """A CallToolResult that the script built itself; the first one when it printed several documents."""
+    if value is None:
+        import json
+
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, dict) or not isinstance(value.get("content"), list):
+        return None
+    blocks = value["content"]
+    if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in blocks):
+        return None
+    if not blocks and not value.keys() & {"isError", "structuredContent", "_meta"}:
+        return None
+    for index, block in enumerate(blocks):
+        problem = _problem_of_block(block)
+        if problem:
+            raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}")
+    result = {key: value[key] for key in ("content", "structuredContent", "isError", "_meta") if key in value}
+    result["isError"] = value.get("isError") is True
+    if not isinstance(result.get("_meta", {}), dict):
+        del result["_meta"]
+    if result.get("structuredContent", ...) is None:
+        del result["structuredContent"]
+    return result
+
+
+def _problem_of_block(block: Mapping[str, Any]) -> str | None:
+    """What a client would trip over; one bad block makes some of them reject the whole result."""
+    kind = block["type"]
+    if kind == "text":
+        return None if isinstance(block.get("text"), str) else ".text must be a string"
+    if kind in ("image", "audio"):
+        if not isinstance(block.get("mimeType"), str):
+            return ".mimeType must be a string"
+        return None if is_base64(block.get("data")) else ".data must be base64"
+    if kind == "resource_link":
+        has_both = isinstance(block.get("uri"), str) and isinstance(block.get("name"), str)
+        return None if has_both else " needs uri and name"
+    if kind == "resource":
+        resource = block.get("resource")
+        if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
+            return ".resource needs a uri"
+        if isinstance(resource.get("text"), str) or is_base64(resource.get("blob")):
+            return None
+        return ".resource needs text, or a blob in base64"
+    return f".type {kind!r} is unknown"
+
+
+def is_base64(value: Any) -> bool:
+    import base64
+    import binascii
+
+    if not isinstance(value, str):
+        return False
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _from_output(value: Any, text: str, *, is_json: bool, is_declared: bool) -> Json:
+    result: Json = {"content": [{"type": "text", "text": text}], "isError": False}
+    if is_json and (is_declared or isinstance(value, dict)):
+        result["structuredContent"] = value
+    return result
+
+
+def _require_declared_output(result: Json, text: str, expected: Expectation, meta: Json) -> None:
+    assert expected.output_problems is not None
+    if not text.strip():
+        problem = "Tool output is empty for declared outputSchema"
+    elif "structuredContent" not in result:
+        problem = "Tool output is not valid JSON for declared outputSchema"
+    else:
+        problems = expected.output_problems(result["structuredContent"])
+        if not problems:
+            if not result["content"]:
+                twin = jsontext.dumps(result["structuredContent"]).decode("ascii")
+                result["content"] = [{"type": "text", "text": twin}]
+            return
+        problem = "Tool output does not satisfy outputSchema: " + "; ".join(problems)
+    raise ToolFailure(problem, meta=meta, more_text=(text,) if text.strip() else ())

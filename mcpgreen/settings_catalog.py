@@ -1,0 +1,402 @@
+"""All settings, one row each, grouped by topic.
+
+Data only: how a row is read is in `settings`, what a setting does is where it is used. `docs/settings.md` is written
+from these rows by `make docs`, so `doc` speaks to users, in one sentence or two, and says what 0 or empty means.
+
+Over 350 lines because a setting is looked for in one table, and the formatter gives each part of a row its own line.
+"""
+
+from __future__ import annotations
+
+from mcpgreen import journal
+from mcpgreen.settings import Setting, Settings, choice, directory, flag, integer, names, resolve, seconds, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+DAY_SECS = 86_400
+
+level = choice(*journal.LEVELS, synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info"})
+
+PROJECT = (
+    Setting(
+        "project_root",
+        directory,
+        "",
+        group="project",
+        doc="The folder to serve. Empty: the nearest folder upwards that has server.d/server.meta.json.",
+    ),
+    Setting("tools_dir", directory, "", group="project", doc="Where tools are. Empty: tools/ in the project."),
+    Setting(
+        "resources_dir", directory, "", group="project", doc="Where resources are. Empty: resources/ in the project."
+    ),
+    Setting("prompts_dir", directory, "", group="project", doc="Where prompts are. Empty: prompts/ in the project."),
+    Setting(
+        "server_dir",
+        directory,
+        "",
+        group="project",
+        doc="Where the server's own description and hooks are. Empty: server.d/ in the project.",
+    ),
+    Setting(
+        "providers_dir",
+        directory,
+        "",
+        group="project",
+        doc="Where the project's resource providers are. Empty: providers/ in the project.",
+    ),
+    Setting("ui_dir", directory, "", group="project", doc="Where UI resources are. Empty: ui/ in the project."),
+    Setting(
+        "registry_dir",
+        directory,
+        "",
+        group="project",
+        doc="Where the lists of found items are written. Empty: .registry/ in the project.",
+    ),
+    Setting("roots", text, "", group="project", doc="Directories in scope for tools, separated by colons."),
+    Setting(
+        "tmp_root",
+        text,
+        "",
+        group="project",
+        doc="Where the server makes its directory for temporary files. Empty: the system's place for them.",
+    ),
+)
+
+LIMITS = (
+    Setting(
+        "max_concurrent_requests",
+        integer,
+        16,
+        low=1,
+        high=256,
+        group="limits",
+        doc="How many requests may run a script at the same time. Further ones wait in line.",
+    ),
+    Setting(
+        "max_queued_requests",
+        integer,
+        4096,
+        low=1,
+        high=1_000_000,
+        group="limits",
+        doc="How many requests may wait in line. Further ones are refused.",
+    ),
+    Setting(
+        "max_tool_output_size",
+        integer,
+        10 * MIB,
+        low=1,
+        high=GIB,
+        group="limits",
+        doc="How many bytes a script may write to stdout. One that writes more is stopped.",
+    ),
+    Setting(
+        "max_tool_stderr_size",
+        integer,
+        0,
+        low=0,
+        high=GIB,
+        group="limits",
+        doc="How many bytes a script may write to stderr. 0: as many as to stdout.",
+    ),
+    Setting(
+        "max_response_bytes",
+        integer,
+        10 * MIB,
+        low=0,
+        high=GIB,
+        group="limits",
+        doc="How long one reply to the client may be. 0: unlimited.",
+    ),
+    Setting(
+        "max_line_bytes",
+        integer,
+        16 * MIB,
+        low=KIB,
+        high=GIB,
+        group="limits",
+        doc="How long one message from the client may be.",
+    ),
+    Setting(
+        "max_backlog_bytes",
+        integer,
+        32 * MIB,
+        low=64 * KIB,
+        high=4 * GIB,
+        group="limits",
+        doc="How many bytes of replies may lie unread. Beyond that no script is started and nothing more is read.",
+    ),
+    Setting(
+        "max_progress_per_min",
+        integer,
+        100,
+        low=0,
+        high=1_000_000,
+        group="limits",
+        doc="How many progress messages one request may send in a minute. 0: unlimited.",
+    ),
+    Setting(
+        "max_logs_per_min",
+        integer,
+        100,
+        low=0,
+        high=1_000_000,
+        group="limits",
+        doc="How many log messages one request may send in a minute. 0: unlimited.",
+    ),
+    Setting(
+        "page_size",
+        integer,
+        1000,
+        low=1,
+        high=5000,
+        group="limits",
+        doc="How many items one page of a list has, and the most that a client may ask for.",
+    ),
+)
+
+TIMEOUTS = (
+    Setting(
+        "default_tool_timeout",
+        seconds,
+        30.0,
+        low=0.1,
+        high=DAY_SECS,
+        group="timeouts",
+        doc="How many seconds a tool may take when neither its metadata nor the request says otherwise.",
+    ),
+    Setting(
+        "max_timeout_secs",
+        seconds,
+        600.0,
+        low=0.1,
+        high=DAY_SECS,
+        group="timeouts",
+        doc="How many seconds a tool may take in all when its progress extends its timeout.",
+    ),
+    Setting(
+        "progress_extends_timeout",
+        flag,
+        False,
+        group="timeouts",
+        doc="Whether a tool's timeout starts anew each time it reports progress.",
+    ),
+    Setting(
+        "kill_grace_secs",
+        seconds,
+        1.0,
+        low=0,
+        high=10,
+        group="timeouts",
+        doc="How many seconds a script has to end after SIGTERM before it gets SIGKILL.",
+    ),
+    Setting(
+        "drain_secs",
+        seconds,
+        0.2,
+        low=0,
+        high=10,
+        group="timeouts",
+        doc="How many seconds to wait for the rest of the output after a script has ended.",
+    ),
+    Setting(
+        "shutdown_timeout",
+        seconds,
+        5.0,
+        low=0.1,
+        high=600,
+        group="timeouts",
+        doc="How many seconds after a shutdown request the server ends, whatever is still running.",
+    ),
+    Setting(
+        "eof_grace_secs",
+        seconds,
+        10.0,
+        low=0,
+        high=600,
+        group="timeouts",
+        doc="How many seconds running requests have to finish after the client has closed its end.",
+    ),
+)
+
+SCRIPTS = (
+    Setting(
+        "env_payload_threshold",
+        integer,
+        64 * KIB,
+        low=0,
+        high=120 * KIB,  # Linux takes 128 KiB for one variable, name included
+        group="scripts",
+        doc="From how many bytes on arguments reach a script as a file and not as a variable. 0: always as a file.",
+    ),
+    Setting(
+        "tool_env_mode",
+        choice("minimal", "allowlist", "inherit"),
+        "minimal",
+        group="scripts",
+        doc="Which of the server's variables a tool sees: a few basic ones, these and the allow-list, or all.",
+    ),
+    Setting(
+        "tool_env_allowlist",
+        names,
+        (),
+        group="scripts",
+        doc="Variables that tools see in addition when tool_env_mode is allowlist.",
+    ),
+    Setting(
+        "tool_env_inherit_allow",
+        flag,
+        False,
+        group="scripts",
+        doc="Whether tool_env_mode may be inherit. It hands every secret of the environment to every tool.",
+    ),
+    Setting(
+        "tool_stderr_capture",
+        flag,
+        True,
+        group="scripts",
+        doc="Whether the end of a tool's stderr is part of its result.",
+    ),
+    Setting(
+        "tool_stderr_tail_limit",
+        integer,
+        4096,
+        low=0,
+        high=MIB,
+        group="scripts",
+        doc="How many bytes of a tool's stderr its result may carry.",
+    ),
+    Setting(
+        "json_tool_bin",
+        text,
+        "",
+        group="scripts",
+        doc="The program that shell tools use to read JSON. Empty: gojq or jq, whichever is found.",
+    ),
+)
+
+POLICY = (
+    Setting(
+        "tool_allowlist",
+        names,
+        (),
+        group="policy",
+        doc="Tools that may run; * stands for all. Empty: tool_allow_default decides.",
+    ),
+    Setting(
+        "tool_allow_default",
+        choice("allow", "deny"),
+        "allow",
+        group="policy",
+        doc="What happens to tools when there is no allow-list.",
+    ),
+)
+
+REGISTRY = (
+    Setting(
+        "tools_ttl",
+        seconds,
+        5.0,
+        low=0,
+        high=3600,
+        group="registry",
+        aliases=("MCP_TOOLS_TTL",),
+        doc="For how many seconds the list of tools is taken as current before the disk is looked at again.",
+    ),
+    Setting(
+        "registry_max_bytes",
+        integer,
+        100 * MIB,
+        low=1,
+        high=GIB,
+        group="registry",
+        doc="How large the list of one kind of item may be.",
+    ),
+    Setting(
+        "watch_files",
+        choice("auto", "poll"),
+        "auto",
+        group="registry",
+        doc="How changes on disk are noticed: by the system's file events where it has them, or by looking regularly.",
+    ),
+    Setting(
+        "registry_poll_secs",
+        seconds,
+        5.0,
+        low=0.05,
+        high=3600,
+        group="registry",
+        doc="How often to look for changes where there are no file events.",
+    ),
+    Setting(
+        "list_change_debounce_secs",
+        seconds,
+        0.1,
+        low=0,
+        high=10,
+        group="registry",
+        doc="How long to wait for further changes before clients are told that a list has changed.",
+    ),
+)
+
+DIAGNOSTICS = (
+    Setting(
+        "log_level",
+        level,
+        "info",
+        group="diagnostics",
+        aliases=("MCPBASH_LOG_LEVEL_DEFAULT",),
+        doc="From which level on log messages are sent to a client that has not chosen one.",
+    ),
+    Setting(
+        "stderr_level",
+        level,
+        "warning",
+        group="diagnostics",
+        doc="From which level on the server writes to stderr.",
+    ),
+    Setting(
+        "debug_errors",
+        flag,
+        False,
+        group="diagnostics",
+        doc="Whether errors sent to the client carry details of what went wrong.",
+    ),
+    Setting(
+        "preserve_state",
+        flag,
+        False,
+        group="diagnostics",
+        doc="Whether the temporary files of calls stay on disk when the server ends.",
+    ),
+)
+
+COMPATIBILITY = (
+    Setting(
+        "compat_batches",
+        flag,
+        False,
+        group="compatibility",
+        doc="Whether batches are taken from clients of every revision.",
+    ),
+    Setting(
+        "force_minimal",
+        flag,
+        False,
+        group="compatibility",
+        doc="Whether the server offers nothing but lifecycle, ping and logging.",
+    ),
+)
+
+ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
+    """Resolve all rows; see `settings.resolve` for what the three mappings hold."""
+    return resolve(ROWS, flags=flags, environ=environ, project_env=project_env)

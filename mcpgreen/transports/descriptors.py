@@ -1,0 +1,72 @@
+"""Descriptors that the protocol may wait on without blocking anybody, and that are left as they were found.
+
+Non-blocking mode belongs to the open file description, which we may share with whoever started us. So a pipe, file
+or terminal is opened anew through /proc where there is one, which gives a description of our own; a socket is asked
+not to wait in each call. Only elsewhere is the flag set, and restored at the end.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+
+
+class Endpoint:
+    """One end of the protocol: a descriptor that never blocks in `read` and `write`."""
+
+    def __init__(self, fd: int, flags: int) -> None:
+        self._inherited = fd
+        self._restored_flags: int | None = None
+        self._socket = None
+        self.fd = fd
+        if stat.S_ISSOCK(os.fstat(fd).st_mode):
+            import socket
+
+            self._socket = socket.socket(fileno=os.dup(fd))
+        else:
+            self._make_private(flags)
+
+    def read(self, size: int) -> bytes:
+        """b"" at the end. Raises BlockingIOError when there is nothing yet."""
+        if self._socket is not None:
+            import socket
+
+            return self._socket.recv(size, socket.MSG_DONTWAIT)
+        return os.read(self.fd, size)
+
+    def write(self, data: bytes | memoryview) -> int:
+        if self._socket is not None:
+            import socket
+
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        return os.write(self.fd, data)
+
+    def is_regular_file(self) -> bool:
+        return stat.S_ISREG(os.fstat(self.fd).st_mode)
+
+    def close(self) -> None:
+        if self._restored_flags is not None:
+            fcntl.fcntl(self._inherited, fcntl.F_SETFL, self._restored_flags)
+        if self._socket is not None:
+            self._socket.close()
+        elif self.fd != self._inherited:
+            os.close(self.fd)
+
+    def _make_private(self, flags: int) -> None:
+        if stat.S_ISREG(os.fstat(self.fd).st_mode):
+            return  # never waits, and a second description would have a position of its own
+        try:
+            self.fd = os.open(f"/proc/self/fd/{self._inherited}", flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        except OSError:
+            self._restored_flags = fcntl.fcntl(self._inherited, fcntl.F_GETFL)
+            fcntl.fcntl(self._inherited, fcntl.F_SETFL, self._restored_flags | os.O_NONBLOCK)
+
+
+def is_hung_up(fd: int) -> bool:
+    """Whether nobody can read what is written here any more."""
+    import select
+
+    poller = select.poll()
+    poller.register(fd, 0)
+    return bool(poller.poll(0))

@@ -1,0 +1,128 @@
+"""What is measured, and how good mcpgreen has to be at it.
+
+Two tables, and the arithmetic that holds measurements against them. A bar is what a release must keep; a goal is where
+we want to be. Both are ratios wherever possible, because ratios survive a change of machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+OURS = "mcpgreen"
+SDKS = ("python-sdk", "fastmcp")
+BEST_SDK = "best SDK"
+REFERENCES = ("floor-c", "floor-py", "python-sdk")
+
+Rounds = Mapping[str, Sequence[float | None]]
+"""Subject to its value in each round; None where it has none."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    title: str
+    unit: str
+    higher_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most (at least, where higher is better) `factor` times what `of` has; without `of`, `factor` as it stands."""
+
+    factor: float
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    now: tuple[Limit, ...]
+    goal: Limit
+
+
+@dataclass(frozen=True)
+class Verdict:
+    measured: float | None
+    holds: bool | None
+    why_unknown: str = ""
+
+
+METRICS = {
+    "first_answer": Metric("exec to first answer", "ms"),
+    "first_list": Metric("exec to first tools/list (100 tools)", "ms"),
+    "call_p50": Metric("tools/call p50, one by one", "ms"),
+    "calls_16": Metric("calls/s, 16 in flight", "/s", higher_is_better=True),
+    "calls_500": Metric("calls/s, 500 pipelined", "/s", higher_is_better=True),
+    "call_cpu": Metric("own CPU per call", "ms"),
+    "ping_p50": Metric("ping p50, one by one", "µs"),
+    "pings": Metric("pings/s, pipelined", "/s", higher_is_better=True),
+    "list_1_cold": Metric("list of 1, cold", "ms"),
+    "list_1_warm": Metric("list of 1, warm", "ms"),
+    "list_100_cold": Metric("list of 100, cold", "ms"),
+    "list_100_warm": Metric("list of 100, warm", "ms"),
+    "list_1000_cold": Metric("list of 1000, cold", "ms"),
+    "list_1000_warm": Metric("list of 1000, warm", "ms"),
+    "output_1mb": Metric("1 MB of output", "ms"),
+    "output_10mb": Metric("10 MB of output", "ms"),
+    "cancel": Metric("cancel until the tree is gone", "ms"),
+    "rss_start": Metric("RSS at start", "MB"),
+    "rss_1000": Metric("RSS after 1,000 calls", "MB"),
+    "list_changed": Metric("change on disk to list_changed", "ms"),
+    "updated": Metric("change on disk to updated", "ms"),
+    "idle": Metric("1,000 idle subscriptions", "% CPU"),
+}
+
+BARS = {
+    "first_answer": Bar((Limit(2.5, "floor-py"),), goal=Limit(1.5, "floor-py")),
+    "first_list": Bar((Limit(5, "floor-py"),), goal=Limit(3, "floor-py")),
+    "call_p50": Bar((Limit(2.0, "floor-c"),), goal=Limit(1.5, "floor-c")),
+    "calls_16": Bar((Limit(0.70, "floor-c"), Limit(1, BEST_SDK)), goal=Limit(0.9, "floor-c")),
+    "call_cpu": Bar((Limit(0.4, "python-sdk"),), goal=Limit(0.15, "python-sdk")),
+    "pings": Bar((Limit(0.5, "floor-py"),), goal=Limit(1.0, "floor-py")),
+    "list_1000_warm": Bar((Limit(2, "floor-py"),), goal=Limit(1, "floor-py")),
+    "output_10mb": Bar((Limit(1.5, "floor-c"),), goal=Limit(1.2, "floor-c")),
+    "cancel": Bar((Limit(1, BEST_SDK),), goal=Limit(2, "floor-c")),
+    "rss_start": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
+    "rss_1000": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
+    "list_changed": Bar((Limit(20),), goal=Limit(5)),
+    "updated": Bar((Limit(20),), goal=Limit(5)),
+    "idle": Bar((Limit(1),), goal=Limit(0.2)),
+}
+
+
+def median_of(rounds: Sequence[float | None]) -> float | None:
+    values = [value for value in rounds if value is not None]
+    return median(values) if values else None
+
+
+def ratio(metric: Metric, measured: Rounds, *, subject: str, reference: str) -> float | None:
+    """The median of the ratios within each round. A machine that slows down for one round slows both sides of it."""
+    quotients = []
+    for number, value in enumerate(measured.get(subject, ())):
+        other = _reference_value(metric, measured, reference=reference, number=number)
+        if value is not None and other:
+            quotients.append(value / other)
+    return median(quotients) if quotients else None
+
+
+def judge(metric: Metric, measured: Rounds, limit: Limit) -> Verdict:
+    ours = median_of(measured.get(OURS, ()))
+    if ours is None:
+        return Verdict(None, None, f"{OURS} not measured")
+    value = ratio(metric, measured, subject=OURS, reference=limit.of) if limit.of else ours
+    if value is None:
+        return Verdict(None, None, f"{limit.of} not measured")
+    return Verdict(value, value >= limit.factor if metric.higher_is_better else value <= limit.factor)
+
+
+def describe(metric: Metric, limit: Limit) -> str:
+    sign = "≥" if metric.higher_is_better else "≤"
+    return f"{sign} {limit.factor:g}x {limit.of}" if limit.of else f"{sign} {limit.factor:g} {metric.unit}"
+
+
+def _reference_value(metric: Metric, measured: Rounds, *, reference: str, number: int) -> float | None:
+    names = SDKS if reference == BEST_SDK else (reference,)
+    rows = [measured[name] for name in names if name in measured]
+    values = [value for row in rows if (value := row[number]) is not None]
+    best = max if metric.higher_is_better else min
+    return best(values) if values else None

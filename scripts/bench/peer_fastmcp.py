@@ -1,0 +1,32 @@
+"""FastMCP with tools that run the same scripts.
+
+Answers with text only: without `output_schema=None` each result would be sent a second time as structured content.
+
+usage: peer_fastmcp.py PROJECT
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from fastmcp import FastMCP
+from peer_script import read_tools, run_script
+
+
+def add_tool(server: FastMCP[Any], project: str, tool: dict[str, Any]) -> None:
+    async def run(text: str = "") -> str:
+        return await run_script(project, tool["name"])
+
+    server.tool(run, name=tool["name"], description=tool.get("description"), output_schema=None)
+
+
+def main(project: str) -> None:
+    server: FastMCP[Any] = FastMCP("fastmcp", version="1")
+    for tool in read_tools(project).values():
+        add_tool(server, project, tool)
+    server.run(transport="stdio", show_banner=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,41 @@
+"""What both peers need: the tools of a project folder, and a coroutine that runs the script of one.
+
+The script runs as an author would run it with asyncio: `create_subprocess_exec`, output read to the end, and the whole
+group killed when the call is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+
+def read_tools(project: str) -> dict[str, dict[str, Any]]:
+    """Name to description and schema, for each script below `tools/`."""
+    tools = {}
+    for script in sorted(Path(project, "tools").glob("*.sh")):
+        meta = script.with_suffix(".meta.json")
+        if meta.exists():
+            tools[script.stem] = json.loads(meta.read_text(encoding="utf-8"))
+        else:
+            tools[script.stem] = {"name": script.stem, "inputSchema": {"type": "object"}}
+    return tools
+
+
+async def run_script(project: str, name: str) -> str:
+    child = await asyncio.create_subprocess_exec(
+        f"{project}/tools/{name}.sh",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        output, _ = await child.communicate()
+    except asyncio.CancelledError:
+        os.killpg(child.pid, signal.SIGKILL)
+        raise
+    return output.decode("utf-8", "replace")

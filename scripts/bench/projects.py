@@ -1,0 +1,56 @@
+"""The project folders that every subject serves. Same scripts, same names, same descriptions for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from client import encoded
+
+LINE = b"x" * 99 + b"\n"
+MB = 1_000_000
+
+
+def write_script(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def write_projects(folder: Path, *, tool_counts: tuple[int, ...], resource_count: int) -> None:
+    _calls_project(folder / "calls")
+    for count in tool_counts:
+        _tools_project(folder / f"tools-{count}", count)
+    _tools_project(folder / "changing", 100)
+    _resources_project(folder / "resources", resource_count)
+
+
+def _calls_project(root: Path) -> None:
+    """Scripts to call: a trivial one, two that print much, one that has to be cancelled."""
+    tools = root / "tools"
+    tools.mkdir(parents=True)
+    write_script(tools / "ok.sh", "echo ok")
+    write_script(tools / "stuck.sh", "sleep 60 &\nsleep 60")
+    for size_mb in (1, 10):
+        data = root / f"{size_mb}mb.txt"
+        data.write_bytes(LINE * (size_mb * MB // len(LINE)))
+        write_script(tools / f"print{size_mb}mb.sh", f"cat '{data}'")
+
+
+def _tools_project(root: Path, count: int) -> None:
+    """Many described tools to list. The trivial script serves as each of them."""
+    tools = root / "tools"
+    tools.mkdir(parents=True)
+    for number in range(count):
+        name = f"tool{number:04}"
+        write_script(tools / f"{name}.sh", "echo ok")
+        schema = {"type": "object", "properties": {"text": {"type": "string", "default": ""}}}
+        description = f"Tool number {number} of the benchmark, described in a sentence of ordinary length."
+        meta = {"name": name, "description": description, "inputSchema": schema}
+        # One line without its newline: the C floor copies it into the answer as it stands.
+        (tools / f"{name}.meta.json").write_bytes(encoded(meta).rstrip())
+
+
+def _resources_project(root: Path, count: int) -> None:
+    resources = root / "resources"
+    resources.mkdir(parents=True)
+    for number in range(count):
+        (resources / f"note{number:04}.txt").write_text(f"note {number}", encoding="utf-8")

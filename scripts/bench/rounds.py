@@ -1,0 +1,94 @@
+"""Run the rounds: every workload on every subject, in turn, so that a noisy minute hurts all of them alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from client import SubjectError
+from projects import write_projects
+from stand import Counts, Stand, Workload
+from subjects import Subject, Unavailable, subject_named, try_out
+
+TOOL_COUNTS = (1, 100, 1000)
+
+
+@dataclass
+class Measurements:
+    """Values by metric and subject, one per round; and what could not be measured, with the reason."""
+
+    round_count: int
+    values: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def put(self, metric: str, subject: str, *, number: int, value: float) -> None:
+        row = self.values.setdefault(metric, {}).setdefault(subject, [None] * self.round_count)
+        row[number] = value
+
+
+def measure(
+    names: Sequence[str], workloads: Sequence[Workload], *, counts: Counts, round_count: int, scratch: Path
+) -> Measurements:
+    results = Measurements(round_count)
+    tell("preparing")
+    write_projects(scratch, tool_counts=TOOL_COUNTS, resource_count=counts.subscriptions)
+    subjects = []
+    for name in names:
+        try:
+            subject = subject_named(name, scratch=scratch)
+            try_out(subject, scratch / "calls", scratch=scratch)
+            subjects.append(subject)
+        except Unavailable as reason:
+            results.left_out[name] = str(reason)
+            tell(f"leaving out {name}: {reason}")
+    for number in range(round_count):
+        run_round(number, subjects, workloads, counts=counts, scratch=scratch, results=results)
+    return results
+
+
+def run_round(
+    number: int,
+    subjects: Sequence[Subject],
+    workloads: Sequence[Workload],
+    *,
+    counts: Counts,
+    scratch: Path,
+    results: Measurements,
+) -> None:
+    with ExitStack() as cleanup:
+        stands = [Stand(subject, counts=counts, scratch=scratch) for subject in subjects]
+        for stand in stands:
+            cleanup.callback(stand.close)
+        for position, workload in enumerate(workloads):
+            suitable = [stand for stand in stands if workload.suits(stand.subject)]
+            if suitable:
+                tell(f"round {number + 1}/{results.round_count}: {workload.title}")
+            for stand in rotated(suitable, number + position):
+                run_workload(workload, stand, number=number, results=results)
+
+
+def run_workload(workload: Workload, stand: Stand, *, number: int, results: Measurements) -> None:
+    name = stand.subject.name
+    try:
+        values = workload.measure(stand)
+    except (SubjectError, OSError) as error:
+        for metric in workload.metrics:
+            results.failures.setdefault(metric, {})[name] = str(error)
+        tell(f"{name} failed at {workload.title}: {error}")
+        stand.close()  # it may be in any state; the next workload gets a new server
+        return
+    for metric, value in values.items():
+        results.put(metric, name, number=number, value=value)
+
+
+def rotated(stands: Sequence[Stand], by: int) -> list[Stand]:
+    by %= len(stands) or 1
+    return [*stands[by:], *stands[:by]]
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

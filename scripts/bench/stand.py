@@ -1,0 +1,121 @@
+"""The place of one subject in one round: its server, its project folders, how much it has to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bars import OURS
+from client import Session, result_of
+from subjects import Subject
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each thing is done in a round."""
+
+    starts: int = 5
+    calls_one_by_one: int = 200
+    calls_in_flight: int = 600
+    calls_pipelined: int = 500
+    calls_before_rss: int = 1000
+    pings_one_by_one: int = 1000
+    pings_pipelined: int = 20_000
+    lists: int = 20
+    outputs: int = 3
+    cancels: int = 10
+    changes: int = 3
+    subscriptions: int = 1000
+    idle_secs: float = 2.0
+
+    def for_subject(self, subject: Subject) -> Counts:
+        """The SDKs need a second to start and a millisecond for a ping: fewer of each give the same medians."""
+        if not subject.is_peer:
+            return self
+        return replace(
+            self,
+            starts=1,
+            calls_in_flight=min(self.calls_in_flight, 300),
+            pings_one_by_one=min(self.pings_one_by_one, 300),
+            pings_pipelined=min(self.pings_pipelined, 1000),
+        )
+
+
+FULL = Counts()
+QUICK = Counts(
+    starts=1,
+    calls_one_by_one=20,
+    calls_in_flight=40,
+    calls_pipelined=40,
+    calls_before_rss=80,
+    pings_one_by_one=50,
+    pings_pipelined=500,
+    lists=3,
+    outputs=1,
+    cancels=2,
+    changes=1,
+    subscriptions=20,
+    idle_secs=0.3,
+)
+
+
+class Stand:
+    """One subject in one round, with a server that several workloads share."""
+
+    def __init__(self, subject: Subject, *, counts: Counts, scratch: Path) -> None:
+        self.subject = subject
+        self.counts = counts.for_subject(subject)
+        self._scratch = scratch
+        self._shared: Session | None = None
+
+    def start(self, project: str) -> Session:
+        return self.subject.start(self.folder(project), scratch=self._scratch)
+
+    def folder(self, project: str) -> Path:
+        return self._scratch / project
+
+    def shared(self) -> Session:
+        if self._shared is None:
+            self._shared = self.start("calls")
+            greet(self._shared)
+            list_tools(self._shared)
+        return self._shared
+
+    def close(self) -> None:
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    title: str
+    metrics: tuple[str, ...]
+    measure: Callable[[Stand], Values]
+    is_ours_only: bool = False
+
+    def suits(self, subject: Subject) -> bool:
+        return subject.name == OURS or not self.is_ours_only
+
+
+def greet(session: Session) -> None:
+    session.initialize()
+    session.confirm()
+
+
+def list_tools(session: Session) -> int:
+    """Ask for all tools, page by page; how many there were."""
+    answer = session.ask(session.encode("tools/list"))
+    count = answer.count(b'"inputSchema"')
+    while b'"nextCursor"' in answer:
+        answer = session.ask(session.encode("tools/list", {"cursor": result_of(answer)["nextCursor"]}))
+        count += answer.count(b'"inputSchema"')
+    return count
+
+
+def since_ms(start: float) -> float:
+    return (time.perf_counter() - start) * 1000

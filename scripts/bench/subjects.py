@@ -1,0 +1,80 @@
+"""Who is measured: our server, two SDKs, two floors. How each is started, and why one may be missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bars import OURS
+from client import Session, SubjectError, result_of, text_of
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parent.parent
+NAMES = ("floor-c", "floor-py", OURS, "python-sdk", "fastmcp")
+
+
+class Unavailable(Exception):
+    """This subject cannot be measured here. The text says why."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    name: str
+    command: tuple[str, ...]
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+    is_peer: bool = False
+
+    def start(self, project: Path, *, scratch: Path) -> Session:
+        return Session(
+            [*self.command, str(project)],
+            env={**os.environ, **self.extra_env},
+            cwd=project,
+            stderr=scratch / f"{self.name}.stderr",
+        )
+
+
+def subject_named(name: str, *, scratch: Path) -> Subject:
+    """The subject, ready to start. Raises Unavailable."""
+    if name == "floor-c":
+        return Subject(name, (build_floor(scratch),))
+    if name == "floor-py":
+        return Subject(name, (sys.executable, str(HERE / "floor.py")))
+    if name == OURS:
+        path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+        command = (sys.executable, "-m", "mcpgreen", "serve", "--project-root")
+        return Subject(name, command, extra_env={"PYTHONPATH": path})
+    package, script = {"python-sdk": ("mcp", "peer_sdk.py"), "fastmcp": ("fastmcp", "peer_fastmcp.py")}[name]
+    if importlib.util.find_spec(package) is None:
+        raise Unavailable(f"the package {package} is not installed")
+    return Subject(name, (sys.executable, str(HERE / script)), is_peer=True)
+
+
+def build_floor(scratch: Path) -> str:
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise Unavailable("no compiler")
+    program = scratch / "floor"
+    build = subprocess.run(
+        [compiler, "-O2", "-o", str(program), str(HERE / "floor.c")], capture_output=True, text=True, check=False
+    )
+    if build.returncode != 0:
+        raise Unavailable(f"floor.c does not compile: {build.stderr.strip()[:200]}")
+    return str(program)
+
+
+def try_out(subject: Subject, project: Path, *, scratch: Path) -> None:
+    """Start it once, unmeasured. Also fills the page cache and writes bytecode. Raises Unavailable."""
+    try:
+        with subject.start(project, scratch=scratch) as session:
+            session.initialize()
+            session.confirm()
+            result_of(session.ask(session.encode("tools/list")))
+            text_of(session.ask(session.encode_call("ok")))
+    except (SubjectError, OSError) as error:
+        raise Unavailable(f"does not work here: {error}") from error

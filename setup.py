@@ -1,0 +1,38 @@
+"""Packaging only. Settings of the tools live in pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+here = Path(__file__).parent
+version = re.search(r'__version__ = "(.+)"', (here / "mcpgreen/__init__.py").read_text(encoding="utf-8"))
+assert version is not None
+
+setup(
+    name="mcpgreen",
+    version=version.group(1),
+    description="Serve a folder of scripts as an MCP server over stdio",
+    long_description=(here / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.10",
+    packages=find_packages(include=["mcpgreen", "mcpgreen.*"]),
+    package_data={"mcpgreen": ["py.typed", "sdk/*.sh", "default_project/**/*"]},
+    include_package_data=True,
+    install_requires=[
+        "gevent>=24.2",
+        "ujson>=5.10",
+        "jsonschema>=4.20",
+        "pyyaml>=6",
+        "docopt-ng>=0.9",
+    ],
+    extras_require={
+        # mcp and mcp-types judge what we put on the wire; fastmcp is a peer in the benchmark only.
+        "test": ["pytest>=8", "mcp>=2.3", "mcp-types>=2.3", "ruff", "mypy", "types-PyYAML", "types-jsonschema"],
+        "bench": ["mcp>=2.3", "fastmcp>=4"],
+    },
+    entry_points={"console_scripts": ["mcpgreen = mcpgreen.__main__:main"]},
+)

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.catalog.project import Project, bundled_project_root, find_project
+from mcpgreen.errors import ProjectError
+from tests.catalog.trees import TreeBuilder
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> TreeBuilder:
+    return TreeBuilder(tmp_path / "my-cool_server")
+
+
+def server_meta(tree: TreeBuilder, text: str) -> None:
+    tree.write("server.d/server.meta.json", text)
+
+
+def found(explicit: str | None, cwd: Path, directories: dict[str, str] | None = None) -> Project | None:
+    return find_project(explicit, cwd=str(cwd), directories=directories or {})
+
+
+def test_an_explicit_root_wins_over_the_project_around_the_working_directory(tree: TreeBuilder, tmp_path: Path) -> None:
+    server_meta(tree, "{}")
+    (tmp_path / "other").mkdir()
+
+    project = found("../other", tree.root)
+
+    assert project is not None
+    assert project.root == str(tmp_path / "other")
+
+
+def test_an_explicit_root_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="nowhere"):
+        found(str(tmp_path / "nowhere"), tmp_path)
+
+
+def test_an_explicit_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ProjectError, match="not a directory"):
+        found("file", tmp_path)
+
+
+def test_the_project_is_found_from_a_directory_deep_inside_it(tree: TreeBuilder) -> None:
+    server_meta(tree, "{}")
+    deep = tree.root / "tools" / "a" / "b"
+    deep.mkdir(parents=True)
+
+    project = found(None, deep)
+
+    assert project is not None
+    assert project.root == str(tree.root)
+
+
+def test_without_the_marker_there_is_no_project(tmp_path: Path) -> None:
+    assert found(None, tmp_path) is None
+
+
+def test_paths_are_physical(tree: TreeBuilder, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tree.root)
+
+    project = found(f"{link}/", tmp_path)
+
+    assert project is not None
+    assert project.root == str(tree.root)
+    assert project.tools_dir == str(tree.root / "tools")
+    assert project.registry_dir == str(tree.root / ".registry")
+
+
+def test_directories_can_be_moved_relative_to_the_root_or_anywhere(tree: TreeBuilder, tmp_path: Path) -> None:
+    project = Project(str(tree.root), {"tools_dir": "scripts", "prompts_dir": str(tmp_path / "prompts"), "ui_dir": ""})
+
+    assert project.tools_dir == str(tree.root / "scripts")
+    assert project.prompts_dir == str(tmp_path / "prompts")
+    assert project.ui_dir == str(tree.root / "ui")
+
+
+def test_finding_a_project_creates_nothing(tree: TreeBuilder) -> None:
+    server_meta(tree, "{}")
+    found(None, tree.root)
+    assert sorted(os.listdir(tree.root)) == ["server.d", "tools"]
+
+
+def test_paths_below_the_root_are_shown_relative_to_it(tree: TreeBuilder) -> None:
+    assert tree.project.shown(str(tree.root / "tools" / "x.sh")) == "tools/x.sh"
+    assert tree.project.shown("/etc/passwd") == "/etc/passwd"
+
+
+def test_a_server_without_description_is_named_after_its_directory(tree: TreeBuilder) -> None:
+    assert tree.project.server_info() == {"name": "my-cool_server", "title": "My Cool Server", "version": "0.0.0"}
+
+
+def test_the_server_introduces_itself_as_its_description_says(tree: TreeBuilder) -> None:
+    server_meta(
+        tree,
+        '{"name": "notes", "title": "Notes!", "version": "2.1", "description": "All notes",'
+        ' "websiteUrl": "https://notes.example", "author": {"name": "x"}}',
+    )
+    assert tree.project.server_info() == {
+        "name": "notes",
+        "title": "Notes!",
+        "version": "2.1",
+        "description": "All notes",
+        "websiteUrl": "https://notes.example",
+    }
+
+
+def test_the_title_is_made_from_the_given_name(tree: TreeBuilder) -> None:
+    server_meta(tree, '{"name": "big-data_server"}')
+    assert tree.project.server_info()["title"] == "Big Data Server"
+
+
+def test_the_version_comes_from_the_version_file_before_package_json(tree: TreeBuilder) -> None:
+    tree.write("package.json", '{"version": "3.0.0"}')
+    assert tree.project.server_info()["version"] == "3.0.0"
+    tree.write("VERSION", " 4.0.0 \n")
+    assert tree.project.server_info()["version"] == "4.0.0"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", "\xff", '{"name": NaN}'])
+def test_a_broken_description_costs_a_warning_and_nothing_else(
+    tree: TreeBuilder, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server_meta(tree, text)
+    assert tree.project.server_info()["name"] == "my-cool_server"
+    assert "server.meta.json" in capfd.readouterr().err
+
+
+def test_fields_of_the_wrong_type_are_dropped_with_a_warning(
+    tree: TreeBuilder, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server_meta(tree, '{"name": 7, "title": null, "version": 1.5, "description": ["x"], "icons": "icon.png"}')
+
+    assert tree.project.server_info() == {"name": "my-cool_server", "title": "My Cool Server", "version": "0.0.0"}
+    complaints = capfd.readouterr().err
+    assert all(key in complaints for key in ("name", "version", "description", "icons"))
+    assert "title" not in complaints
+
+
+def test_local_icons_are_sent_as_data(tree: TreeBuilder) -> None:
+    tree.write("icon.png", b"PNG")
+    tree.write("server.d/dark.svg", "<svg/>")
+    server_meta(tree, '{"icons": [{"src": "icon.png"}, {"src": "dark.svg", "theme": "dark"}, {"src": "gone.png"}]}')
+
+    assert tree.project.server_info()["icons"] == [
+        {"src": "data:image/png;base64,UE5H", "mimeType": "image/png"},
+        {"src": "data:image/svg+xml;base64,PHN2Zy8+", "mimeType": "image/svg+xml", "theme": "dark"},
+    ]
+
+
+def test_instructions_lose_their_trailing_newlines_only(tree: TreeBuilder) -> None:
+    tree.write("server.d/server.instructions.md", "Use\\n \u00e9 it\n\nwell.\n\n")
+    assert tree.project.instructions() == "Use\\n \u00e9 it\n\nwell."
+
+
+@pytest.mark.parametrize("text", [None, "", "\n\n"])
+def test_without_text_there_are_no_instructions(tree: TreeBuilder, text: str | None) -> None:
+    if text is not None:
+        tree.write("server.d/server.instructions.md", text)
+    assert tree.project.instructions() is None
+
+
+def test_the_bundled_project_is_inside_the_package_or_beside_it() -> None:
+    assert os.path.basename(bundled_project_root()) in ("default_project", "project")
+    assert os.path.isabs(bundled_project_root())
+
+
+def test_introducing_the_server_imports_nothing_slow(tree: TreeBuilder) -> None:
+    tree.write("icon.png", b"PNG")
+    server_meta(tree, '{"icons": [{"src": "icon.png"}]}')
+    program = (
+        "import sys; from mcpgreen.catalog.project import Project; Project(sys.argv[1], {}).server_info();"
+        "print(sorted({'typing', 're', 'dataclasses', 'pathlib', 'enum', 'yaml', 'gevent'} & set(sys.modules)))"
+    )
+    # -S: what the site-packages of a test environment import at start is none of our doing; ujson is found by path.
+    paths = [path for path in sys.path if path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-S", "-c", program, str(tree.root)]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=20)
+    assert answer.stdout.strip() == "[]"

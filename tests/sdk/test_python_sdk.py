@@ -1,0 +1,395 @@
+"""The Python SDK, run by real scripts in the environment of a call."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import SDK, Bench
+
+SOURCE = SDK / "mcp_tool.py"
+UGLY = 'quote " backslash \\ newline \n one \x01 ü 日 🎈'
+
+
+@pytest.fixture
+def bench(minimal: Bench) -> Bench:
+    """The Python SDK never needs a JSON tool."""
+    return minimal
+
+
+def failure(message: str, code: int = -32602) -> dict[str, object]:
+    return {"code": code, "message": message, "data": None}
+
+
+def test_the_sdk_parses_as_python_3_8() -> None:
+    ast.parse(SOURCE.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+def test_the_sdk_imports_only_what_every_call_needs() -> None:
+    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
+    imported = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+    assert imported == ["json", "os", "sys"]
+
+
+def test_the_sdk_needs_nothing_but_its_own_place() -> None:
+    script = "import mcp_tool as m; m.progress(5); m.log_info('a', 'b'); print(m.args(), m.meta(), m.roots(), m.is_cancelled())"
+    ended = subprocess.run(
+        [sys.executable, "-B", "-W", "error", "-c", script],
+        env={"PYTHONPATH": str(SDK)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "{} {} [] False\n", "")
+
+
+def test_arguments_come_from_the_environment(bench: Bench) -> None:
+    assert json.loads(bench.python("mcp_tool.emit_json(mcp_tool.args())", {"a": UGLY}).stdout) == {"a": UGLY}
+
+
+def test_arguments_come_from_the_file_when_they_were_spilled(bench: Bench) -> None:
+    spilled = bench.directory / "args.json"
+    spilled.write_text('{"a":"ü"}', encoding="utf-8")
+    run = bench.python("mcp_tool.emit_text(mcp_tool.arg('a'))", MCP_TOOL_ARGS_JSON="", MCP_TOOL_ARGS_FILE=str(spilled))
+    assert run.stdout == "ü"
+
+
+def test_metadata_comes_from_the_request(bench: Bench) -> None:
+    assert bench.python("print(mcp_tool.meta()['k'])", MCP_TOOL_META_JSON='{"k":"v"}').stdout == "v\n"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("mcp_tool.arg('name')", "Ada"),
+        ("mcp_tool.arg('absent')", None),
+        ("mcp_tool.arg('absent', 5)", 5),
+        ("mcp_tool.arg('nothing', 5)", 5),
+        ("mcp_tool.arg('no', 5)", False),
+        ("mcp_tool.arg('blank', 5)", ""),
+        ("mcp_tool.require('name')", "Ada"),
+        ("mcp_tool.require('no')", False),
+        ("mcp_tool.arg_bool('yes')", True),
+        ("mcp_tool.arg_bool('one')", True),
+        ("mcp_tool.arg_bool('one_text')", True),
+        ("mcp_tool.arg_bool('no', default=True)", False),
+        ("mcp_tool.arg_bool('name')", False),
+        ("mcp_tool.arg_bool('absent', True)", True),
+        ("mcp_tool.arg_int('one', min=1, max=1)", 1),
+        ("mcp_tool.arg_int('one_text')", 1),
+        ("mcp_tool.arg_int('minus')", -8),
+        ("mcp_tool.arg_int('round')", 5),
+        ("mcp_tool.arg_int('absent', 7, max=7)", 7),
+    ],
+)
+def test_arguments_are_read_by_type(bench: Bench, expression: str, value: object) -> None:
+    arguments = {"name": "Ada", "nothing": None, "no": False, "yes": True, "blank": "", "one": 1, "one_text": "1"}
+    arguments.update({"minus": "-08", "round": 5.0})
+    run = bench.python(f"mcp_tool.emit_json({expression})", arguments)
+    assert json.loads(run.stdout) == value
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("require('absent')", "absent is required"),
+        ("require('blank')", "blank is required"),
+        ("require('absent', 'Give me one')", "Give me one"),
+        ("arg_bool('absent')", "absent is required"),
+        ("arg_int('absent')", "absent is required"),
+        ("arg_int('name')", "name must be an integer"),
+        ("arg_int('half')", "half must be an integer"),
+        ("arg_int('yes')", "yes must be an integer"),
+        ("arg_int('one', min=2)", "one must be >= 2"),
+        ("arg_int('one', max=0)", "one must be <= 0"),
+        ("arg_int('absent', 9, max=5)", "absent must be <= 5"),
+        ("arg_int('one', min=3, max=2)", "arg_int: min cannot exceed max"),
+        ("require_path('absent')", "absent is required"),
+        ("require_path('one')", "one must be a path"),
+    ],
+)
+def test_the_call_ends_for_arguments_that_cannot_be_accepted(bench: Bench, call: str, message: str) -> None:
+    run = bench.python(
+        f"mcp_tool.{call}\nprint('went on')", {"name": "Ada", "blank": "", "half": 1.5, "yes": True, "one": 1}
+    )
+    assert (run.exit_code, run.stderr) == (1, f"{message}\n")
+    assert run.error == run.result == failure(message)
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("encoding", ["", "latin-1"])
+def test_text_is_printed_in_utf_8_whatever_the_locale(bench: Bench, locale: str, encoding: str) -> None:
+    run = bench.python(
+        f"print('first'); mcp_tool.emit_text({UGLY!r})", LANG=locale, LC_ALL=locale, PYTHONIOENCODING=encoding
+    )
+    assert run.stdout == f"first\n{UGLY}"
+
+
+def test_text_goes_to_a_replaced_stdout(bench: Bench) -> None:
+    body = "import io\nsys.stdout = io.StringIO()\nmcp_tool.emit_text('x')\nsys.stderr.write(sys.stdout.getvalue())"
+    assert bench.python(body).stderr == "x"
+
+
+def test_a_lone_surrogate_does_not_break_the_output(bench: Bench) -> None:
+    run = bench.python("mcp_tool.result_success('\\udc80'); mcp_tool.emit_text('\\udc80')")
+    assert (run.exit_code, run.stdout.endswith("\n?")) == (0, True)
+
+
+@pytest.mark.parametrize("value", [{"a": [1, None, UGLY]}, [], "text", 0, False, None])
+def test_success_wraps_one_value(bench: Bench, value: object) -> None:
+    run = bench.python(f"mcp_tool.result_success({value!r})")
+    envelope = {"success": True, "result": value}
+    [content] = run.result["content"]
+    assert run.stdout.count("\n") == 1
+    assert (run.result["structuredContent"], run.result["isError"]) == (envelope, False)
+    assert (content["type"], json.loads(content["text"])) == ("text", envelope)
+
+
+@pytest.mark.parametrize(
+    ("value", "summary"),
+    [
+        ([1, 2, 3], "Success: array with 3 items"),
+        ({"a": 1, "b": 2}, "Success: object with 2 keys"),
+        ("ü" * 200, "Success: " + "ü" * 100),
+        (True, "Success: true"),
+    ],
+)
+def test_success_summarises_what_is_too_long_for_the_text(bench: Bench, value: object, summary: str) -> None:
+    run = bench.python(f"mcp_tool.result_success({value!r}, 10)")
+    assert run.result["content"] == [{"type": "text", "text": summary}]
+    assert run.result["structuredContent"]["result"] == value
+
+
+@pytest.mark.parametrize(
+    ("call", "configured", "is_whole"),
+    [
+        ("result_success([1])", "", True),
+        ("result_success([1])", "5", False),
+        ("result_success([1], 29)", "5", True),
+        ("result_success([1], 28)", "", False),
+        ("result_success([1])", "many", True),
+    ],
+)
+def test_the_text_limit_is_argument_then_setting_then_default(
+    bench: Bench, call: str, configured: str, is_whole: bool
+) -> None:
+    run = bench.python(f"mcp_tool.{call}", MCPBASH_MAX_TEXT_BYTES=configured)
+    assert (run.result["content"][0]["text"] == '{"success":true,"result":[1]}') is is_whole
+
+
+@pytest.mark.parametrize(("value", "problem"), [("object()", "TypeError"), ("float('nan')", "ValueError")])
+def test_success_of_what_json_cannot_express_raises_and_prints_nothing(bench: Bench, value: str, problem: str) -> None:
+    run = bench.python(f"mcp_tool.result_success({value})")
+    assert (run.exit_code, run.stdout) == (1, "")
+    assert problem in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ("{}", {"type": "internal_error", "message": "Unknown error"}),
+        ("{'type': 'gone', 'message': 'No row', 'row': 5}", {"type": "gone", "message": "No row", "row": 5}),
+        ("'disk full'", {"type": "internal_error", "message": "disk full"}),
+        ("OSError('disk full')", {"type": "internal_error", "message": "disk full"}),
+        ("KeyboardInterrupt()", {"type": "internal_error", "message": "KeyboardInterrupt"}),
+    ],
+)
+def test_an_error_is_completed_and_the_script_goes_on(bench: Bench, given: str, error: dict[str, object]) -> None:
+    run = bench.python(f"mcp_tool.result_error({given})\nprint('went on', file=sys.stderr)")
+    assert (run.exit_code, run.stderr) == (0, "went on\n")
+    assert run.result == {
+        "content": [{"type": "text", "text": error["message"]}],
+        "structuredContent": {"success": False, "error": error},
+        "isError": True,
+    }
+
+
+def test_error_builds_the_result_from_its_parts_and_logs_the_hint(bench: Bench) -> None:
+    run = bench.python("mcp_tool.error('denied', 'no', hint='ask', data={'row': 5})")
+    assert run.result["structuredContent"]["error"] == {
+        "type": "denied",
+        "message": "no",
+        "hint": "ask",
+        "data": {"row": 5},
+    }
+    assert run.params == [{"level": "warning", "logger": "bench", "data": "denied: no (ask)"}]
+
+
+def test_embedded_resources_are_listed_for_the_server(bench: Bench) -> None:
+    (bench.directory / "a b.txt").write_text("hello", encoding="utf-8")
+    run = bench.python(
+        "import pathlib\n"
+        "with_type = {'path': 'a b.txt', 'mimeType': 'text/x-a', 'uri': 'ui://a'}\n"
+        "mcp_tool.result_text_with_resource('ok', with_type, 'a b.txt', pathlib.Path('a b.txt'))"
+    )
+    path = str(bench.directory / "a b.txt")
+    assert run.result["structuredContent"] == {"success": True, "result": "ok"}
+    assert run.resources == [{"path": path, "mimeType": "text/x-a", "uri": "ui://a"}, {"path": path}, {"path": path}]
+
+
+def test_unreadable_resources_are_skipped_with_a_warning(bench: Bench) -> None:
+    run = bench.python("mcp_tool.result_text_with_resource('ok', 'gone', '', {'uri': 'ui://a'})")
+    assert run.result["isError"] is False
+    assert run.resources == []
+    assert [params["level"] for params in run.params] == ["warning"] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("fail(-32001, 'Not now')", failure("Not now", -32001)),
+        ("fail(7)", failure("Tool failed", 7)),
+        ("fail_invalid_args()", failure("Invalid params")),
+        ("fail(7, 'x', {'a': 1})", {"code": 7, "message": "x", "data": {"a": 1}}),
+    ],
+)
+def test_fail_tells_the_server_and_passes_except_clauses(bench: Bench, call: str, error: dict[str, object]) -> None:
+    run = bench.python(f"try:\n    mcp_tool.{call}\nexcept Exception:\n    print('caught')")
+    assert (run.exit_code, run.stderr) == (1, f"{error['message']}\n")
+    assert run.error == run.result == error
+
+
+def test_fail_still_speaks_on_stdout_when_the_error_file_cannot_be_written(bench: Bench) -> None:
+    run = bench.python("mcp_tool.fail(7, 'no')", MCP_TOOL_ERROR_FILE="/nonexistent/error.json")
+    assert (run.exit_code, run.result) == (1, failure("no", 7))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params"),
+    [
+        ("50, 'half', 200", {"progress": 50, "message": "half", "total": 200}),
+        ("150", {"progress": 100}),
+        ("-1", {"progress": 0}),
+        ("33.9", {"progress": 33}),
+        ("float('inf')", {"progress": 100}),
+        ("float('nan')", {"progress": 0}),
+    ],
+)
+def test_progress_is_a_whole_percentage(bench: Bench, arguments: str, params: dict[str, object]) -> None:
+    run = bench.python(f"mcp_tool.progress({arguments})")
+    assert run.lines == [{"jsonrpc": "2.0", "method": "notifications/progress", "params": params}]
+
+
+@pytest.mark.parametrize("token", [7, "7", "abc"])
+def test_progress_keeps_the_type_of_the_token(bench: Bench, token: object) -> None:
+    run = bench.python("mcp_tool.progress(1)", MCP_TOOL_META_JSON=json.dumps({"progressToken": token}))
+    assert run.params == [{"progress": 1, "progressToken": token}]
+
+
+def test_log_lines_carry_level_logger_and_data(bench: Bench) -> None:
+    run = bench.python("mcp_tool.log('NOTICE', 'x', {'a': [1]})")
+    assert run.lines == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/message",
+            "params": {"level": "notice", "logger": "x", "data": {"a": [1]}},
+        }
+    ]
+
+
+def test_an_unknown_level_is_info_with_a_warning(bench: Bench) -> None:
+    run = bench.python("mcp_tool.log('loud', 'x', 1)")
+    assert run.params[0]["level"] == "info"
+    assert "unknown level loud" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "level"),
+    [("log_debug", "debug"), ("log_info", "info"), ("log_warn", "warning"), ("log_error", "error")],
+)
+def test_text_is_logged_at_its_level(bench: Bench, function: str, level: str) -> None:
+    run = bench.python(f"mcp_tool.{function}('x', {UGLY!r})")
+    assert run.params == [{"level": level, "logger": "x", "data": UGLY}]
+
+
+def test_any_object_can_be_logged(bench: Bench) -> None:
+    run = bench.python("mcp_tool.log_error('x', OSError('disk full')); mcp_tool.log_error('x', float('nan'))")
+    assert (run.exit_code, [params["data"] for params in run.params]) == (0, ["disk full"])
+
+
+SPEAK = "mcp_tool.progress(1, 'x'); mcp_tool.log_info('x', 'y'); print('went on')"
+
+
+def test_a_server_that_has_gone_does_not_stop_the_script(bench: Bench) -> None:
+    run = bench.python(SPEAK, is_heard=False)
+    assert (run.exit_code, run.stdout, run.stderr) == (0, "went on\n", "")
+
+
+def test_a_closed_descriptor_does_not_stop_the_script(bench: Bench) -> None:
+    run = bench.python(f"os.close(97); {SPEAK}")
+    assert (run.exit_code, run.stdout, run.stderr, run.lines) == (0, "went on\n", "", [])
+
+
+def test_a_stream_may_be_a_file(bench: Bench) -> None:
+    target = bench.directory / "stream"
+    bench.python(SPEAK, MCP_PROGRESS_STREAM=str(target), MCP_LOG_STREAM=str(target))
+    methods = [json.loads(line)["method"] for line in target.read_text(encoding="utf-8").splitlines()]
+    assert methods == ["notifications/progress", "notifications/message"]
+
+
+def test_cancelled_is_when_the_file_exists(bench: Bench) -> None:
+    assert bench.python("print(mcp_tool.is_cancelled())").stdout == "False\n"
+    bench.cancel_file.touch()
+    assert bench.python("print(mcp_tool.is_cancelled())").stdout == "True\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A root with a link that leads out, and a neighbour with the same prefix."""
+    root = tmp_path / "root"
+    (root / "inner").mkdir(parents=True)
+    (tmp_path / "root-neighbour").mkdir()
+    (tmp_path / "entry").symlink_to(root)
+    (root / "exit").symlink_to("../root-neighbour")
+    return root
+
+
+INSIDE = ["{root}", "{root}/", "{root}/inner/new/file", "{root}//./inner/..", "{root}/../entry/inner"]
+OUTSIDE = ["", "/", "{root}/..", "{root}/exit", "{root}/exit/../x", "{root}-neighbour"]
+
+
+@pytest.mark.parametrize(("path", "is_inside"), [(path, True) for path in INSIDE] + [(path, False) for path in OUTSIDE])
+def test_containment_follows_links(bench: Bench, tree: Path, path: str, is_inside: bool) -> None:
+    bench.roots(Path("/nonexistent"), tree)
+    assert bench.python(f"print(mcp_tool.roots_contains({path.format(root=tree)!r}))").stdout == f"{is_inside}\n"
+
+
+def test_roots_are_listed(bench: Bench) -> None:
+    bench.roots(Path("/a b"), Path("/c"))
+    assert bench.python("print(mcp_tool.roots())").stdout == "['/a b', '/c']\n"
+
+
+def test_require_path_gives_the_physical_path(bench: Bench, tree: Path) -> None:
+    bench.roots(tree)
+    run = bench.python("print(mcp_tool.require_path('p'))", {"p": "entry/./inner/new"})
+    assert run.stdout == f"{os.path.realpath(tree)}/inner/new\n"
+
+
+def test_require_path_defaults_to_the_only_root(bench: Bench, tree: Path) -> None:
+    bench.roots(tree)
+    run = bench.python("print(mcp_tool.require_path('p', default_to_single_root=True))")
+    assert run.stdout == f"{os.path.realpath(tree)}\n"
+
+
+def test_require_path_allows_an_empty_path_on_demand(bench: Bench) -> None:
+    assert bench.python("print(repr(mcp_tool.require_path('p', allow_empty=True)))").stdout == "''\n"
+
+
+@pytest.mark.parametrize("root_count", [0, 2])
+def test_require_path_does_not_choose_among_roots(bench: Bench, tree: Path, root_count: int) -> None:
+    bench.roots(*[tree, tree / "inner"][:root_count])
+    run = bench.python("mcp_tool.require_path('p', default_to_single_root=True)")
+    assert run.error == failure("p is required when zero or multiple roots are configured")
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "root/exit/x", "root-neighbour"])
+def test_require_path_refuses_what_lies_outside_the_roots(bench: Bench, tree: Path, path: str) -> None:
+    bench.roots(tree)
+    run = bench.python("mcp_tool.require_path('p')", {"p": path})
+    assert run.error == failure("p is outside configured MCP roots")

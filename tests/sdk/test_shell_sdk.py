@@ -1,0 +1,697 @@
+"""The shell SDK, run by real bash scripts in the environment of a call."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import JSON_TOOL, SDK, Bench
+
+SOURCE = SDK / "tool-sdk.sh"
+UGLY = 'quote " backslash \\ tab \t newline \n bell \a escape \x1b one \x01 unit \x1f delete \x7f amp & ü 日 🎈'
+
+
+def failure(message: str, code: int = -32602) -> dict[str, object]:
+    return {"code": code, "message": message, "data": None}
+
+
+def test_the_sdk_needs_nothing_but_its_own_place() -> None:
+    script = (
+        'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 5 x; mcp_log_info a b; mcp_debug d; mcp_is_cancelled || echo on'
+    )
+    ended = subprocess.run(
+        ["bash", "-uc", script], env={"MCP_SDK": str(SDK)}, capture_output=True, text=True, timeout=20
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "on\n", "")
+
+
+def test_sourcing_turns_on_strict_mode(either: Bench) -> None:
+    run = either.shell("[[ $- == *e* && $- == *u* ]] && shopt -qo pipefail && echo strict")
+    assert run.stdout == "strict\n"
+
+
+def test_sourcing_publishes_the_cancel_file(either: Bench) -> None:
+    assert either.shell('mcp_emit_text "$MCP_TOOL_CANCELLATION_FILE"').stdout == str(either.cancel_file)
+
+
+def test_a_script_at_the_desk_finds_the_json_tool_on_path(full: Bench) -> None:
+    run = full.shell("mcp_args_get .a", {"a": 1}, MCPBASH_JSON_TOOL="", MCPBASH_JSON_TOOL_BIN="", MCPBASH_MODE="")
+    assert run.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    "construct",
+    [
+        r"\b(declare|local|typeset)\s+-[a-zA-Z]*[Agnlu]",
+        r"\b(mapfile|readarray|coproc)\b",
+        r"\$\{[A-Za-z_@*0-9]+(\^|,)",
+        r"\$\{[A-Za-z_@*0-9]+@[A-Za-z]\}",
+        r"\bwait\s+-n",
+        r"&>>|\|&|;;&|;&",
+        r"\[\[?\s+-v\s",
+        r"\bEPOCH(SECONDS|REALTIME)\b|\bBASHPID\b|\bSRANDOM\b",
+        r"\$\{\w+:[^-:}]+:\s*-|\bexec \{",
+    ],
+)
+def test_the_sdk_keeps_to_the_grammar_of_bash_3_2(construct: str) -> None:
+    code = [line for line in SOURCE.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#")]
+    assert [line for line in code if re.search(construct, line)] == []
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not on PATH")
+def test_shellcheck_has_nothing_to_say() -> None:
+    assert subprocess.run(["shellcheck", str(SOURCE)], capture_output=True, text=True, timeout=60).stdout == ""
+
+
+def test_raw_arguments_come_from_the_environment(either: Bench) -> None:
+    assert json.loads(either.shell("mcp_args_raw", {"a": 1}).stdout) == {"a": 1}
+
+
+def test_raw_arguments_come_from_the_file_when_they_were_spilled(either: Bench) -> None:
+    spilled = either.directory / "args.json"
+    spilled.write_text('{"a":"from file"}', encoding="utf-8")
+    run = either.shell("mcp_args_raw", MCP_TOOL_ARGS_JSON="", MCP_TOOL_ARGS_FILE=str(spilled))
+    assert run.stdout == '{"a":"from file"}'
+
+
+def test_raw_arguments_are_an_empty_object_when_there_are_none(either: Bench) -> None:
+    assert either.shell("mcp_args_raw", MCP_TOOL_ARGS_JSON="").stdout == "{}\n"
+
+
+def test_a_filter_reads_spilled_arguments_of_any_size(full: Bench) -> None:
+    spilled = full.directory / "args.json"
+    spilled.write_text(json.dumps({"text": "x" * 300_000}), encoding="utf-8")
+    run = full.shell("mcp_args_get '.text | length'", MCP_TOOL_ARGS_JSON="", MCP_TOOL_ARGS_FILE=str(spilled))
+    assert run.stdout == "300000\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "printed"),
+    [
+        ("mcp_args_get .name", "Ada\n"),
+        ("mcp_args_get .absent", "null\n"),
+        ("mcp_args_get .object", '{"a":[1,2]}\n'),
+        ("mcp_args_get '.name, .count'", "Ada\n3\n"),
+        ("mcp_args_get .absent --default 'a \"b\"'", 'a "b"\n'),
+        ("mcp_args_get .nothing --default x", "x\n"),
+        ("mcp_args_get .no --default x", "false\n"),
+        ("mcp_args_get .blank --default x", "\n"),
+        ("mcp_args_get '.name # remark' --default x", "Ada\n"),
+        ("mcp_args_get .name whatever else", "Ada\n"),
+    ],
+)
+def test_args_get_prints_what_the_filter_finds(full: Bench, call: str, printed: str) -> None:
+    arguments = {"name": "Ada", "count": 3, "object": {"a": [1, 2]}, "nothing": None, "no": False, "blank": ""}
+    run = full.shell(call, arguments)
+    assert (run.exit_code, run.stdout) == (0, printed)
+
+
+def test_args_get_warns_and_fails_when_the_filter_fails(full: Bench) -> None:
+    run = full.shell("mcp_args_get .name.first || echo status $?", {"name": "Ada"})
+    assert re.fullmatch(r"status [1-9]\n", run.stdout)
+    assert "mcp_args_get: cannot read .name.first" in run.stderr
+
+
+def test_args_get_without_a_json_tool_warns_and_fails(minimal: Bench) -> None:
+    run = minimal.shell("mcp_args_get .name", {"name": "Ada"})
+    assert (run.exit_code, run.stdout) == (1, "")
+    assert "no JSON tool" in run.stderr
+
+
+def test_args_get_without_a_json_tool_falls_back_to_the_default(minimal: Bench) -> None:
+    run = minimal.shell("mcp_args_get .name --default Bob", {"name": "Ada"})
+    assert (run.exit_code, run.stdout) == (0, "Bob\n")
+
+
+def test_meta_get_reads_the_request_metadata(full: Bench) -> None:
+    assert full.shell("mcp_meta_raw; mcp_meta_get .k", MCP_TOOL_META_JSON='{"k":"v"}').stdout == '{"k":"v"}\nv\n'
+
+
+def test_meta_get_prints_nothing_when_the_filter_fails(full: Bench) -> None:
+    run = full.shell("mcp_meta_get '.k.x'", MCP_TOOL_META_JSON='{"k":"v"}')
+    assert run.exit_code != 0
+    assert run.stdout == ""
+
+
+def test_require_prints_the_value(full: Bench) -> None:
+    assert full.shell('v=$(mcp_args_require .v); echo "<$v>"', {"v": "null"}).stdout == "<null>\n"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"v": None}, {"v": ""}])
+def test_require_ends_the_tool_when_the_value_is_missing(full: Bench, arguments: dict[str, object]) -> None:
+    run = full.shell("v=$(mcp_args_require .v)\necho went on", arguments)
+    assert (run.exit_code, run.stdout, run.error) == (1, "", failure(".v is required"))
+    assert run.stderr == ".v is required\n"
+
+
+def test_require_uses_the_message_of_the_author(full: Bench) -> None:
+    assert full.shell("mcp_args_require .v 'Missing required argument: v'").error == failure(
+        "Missing required argument: v"
+    )
+
+
+def test_require_without_a_json_tool_ends_the_tool(minimal: Bench) -> None:
+    run = minimal.shell("v=$(mcp_args_require .v)\necho went on", {"v": "x"})
+    assert (run.exit_code, run.stdout, run.error) == (1, "", failure(".v requires JSON tooling"))
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [(True, "true"), (1, "true"), ("true", "true"), (False, "false"), (0, "false"), ("yes", "false"), (2, "false")],
+)
+def test_bool_is_true_for_true_and_one(full: Bench, value: object, printed: str) -> None:
+    assert full.shell("mcp_args_bool .flag", {"flag": value}).stdout == printed + "\n"
+
+
+@pytest.mark.parametrize(("default", "printed"), [("true", "true"), ("1", "true"), ("false", "false"), ("no", "false")])
+def test_bool_falls_back_to_its_default(either: Bench, default: str, printed: str) -> None:
+    assert either.shell(f"mcp_args_bool .flag --default {default}").stdout == printed + "\n"
+
+
+def test_bool_keeps_an_explicit_false_over_a_default_of_true(full: Bench) -> None:
+    assert full.shell("mcp_args_bool .flag --default true", {"flag": False}).stdout == "false\n"
+
+
+def test_bool_without_value_and_default_ends_the_tool(full: Bench) -> None:
+    run = full.shell("mcp_args_bool .flag")
+    assert (run.exit_code, run.error) == (1, failure(".flag is required"))
+
+
+@pytest.mark.parametrize("call", ["mcp_args_bool .v", "mcp_args_int .v"])
+def test_typed_arguments_without_a_json_tool_need_a_default(minimal: Bench, call: str) -> None:
+    assert minimal.shell(call, {"v": 1}).error == failure(".v requires JSON tooling or a default")
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "printed"),
+    [(5, "", "5"), (-5, "--min -5", "-5"), ("08", "--min 8 --max 9", "08"), (None, "--default 7 --max 7", "7")],
+)
+def test_int_prints_integers_within_bounds(full: Bench, value: object, options: str, printed: str) -> None:
+    assert full.shell(f"mcp_args_int .n {options}", {"n": value}).stdout == printed + "\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "message"),
+    [
+        (None, "", ".n is required"),
+        (1.5, "", ".n must be an integer"),
+        ("five", "", ".n must be an integer"),
+        (True, "", ".n must be an integer"),
+        (0, "--min 1", ".n must be >= 1"),
+        (11, "--max 10", ".n must be <= 10"),
+        (None, "--default 11 --max 10", ".n must be <= 10"),
+        (None, "--default x", ".n must be an integer"),
+        ("9" * 30, "--max 10", ".n is out of range"),
+        (5, "--min 3 --max 2", "mcp_args_int: --min cannot exceed --max"),
+        (5, "--min x", "mcp_args_int: --min must be an integer"),
+        (5, "--max", "mcp_args_int: --max needs a value"),
+    ],
+)
+def test_int_ends_the_tool_for_what_it_cannot_accept(full: Bench, value: object, options: str, message: str) -> None:
+    run = full.shell(f"mcp_args_int .n {options}\necho went on", {"n": value})
+    assert (run.exit_code, run.error) == (1, failure(message))
+    assert "went on" not in run.stdout
+
+
+def test_int_checks_its_default_without_a_json_tool(minimal: Bench) -> None:
+    assert minimal.shell("mcp_args_int .n --default 3 --min 1").stdout == "3\n"
+    assert minimal.shell("mcp_args_int .n --default 0 --min 1").error == failure(".n must be >= 1")
+
+
+def test_an_unknown_option_is_reported_and_ignored(full: Bench) -> None:
+    run = full.shell("mcp_args_int .n --step 2", {"n": 4})
+    assert (run.exit_code, run.stdout) == (0, "4\n")
+    assert "mcp_args_int: ignored --step" in run.stderr
+
+
+def test_text_is_printed_as_it_stands(either: Bench) -> None:
+    assert either.shell(r"mcp_emit_text $'%s \\n -n\n\n'").stdout == "%s \\n -n\n\n"
+
+
+def test_json_is_compacted_when_valid_and_left_alone_otherwise(full: Bench) -> None:
+    run = full.shell("mcp_emit_json '{ \"a\" : [ 1 ] }'; mcp_emit_json '{a}'; mcp_emit_json '1 2'")
+    assert run.stdout == '{"a":[1]}\n{a}\n1 2\n'
+
+
+def test_json_is_left_alone_without_a_json_tool(minimal: Bench) -> None:
+    assert minimal.shell("mcp_emit_json '{ \"a\": 1 }'").stdout == '{ "a": 1 }\n'
+
+
+@pytest.mark.parametrize("value", [{"a": [1, None, 'ü " \\ \n']}, [], "text", 0, False, None])
+def test_success_wraps_one_value(either: Bench, value: object) -> None:
+    run = either.shell('mcp_result_success "$VALUE"', VALUE=json.dumps(value, indent=1))
+    envelope = {"success": True, "result": value}
+    assert run.stdout.count("\n") == 1
+    assert run.result["structuredContent"] == envelope
+    assert run.result["isError"] is False
+    [content] = run.result["content"]
+    assert (content["type"], json.loads(content["text"])) == ("text", envelope)
+
+
+@pytest.mark.parametrize(
+    ("value", "summary"),
+    [
+        ([1, 2, 3], "Success: array with 3 items"),
+        ({"a": 1, "b": 2}, "Success: object with 2 keys"),
+        ("ü" * 200, "Success: " + "ü" * 100),
+        (123456, "Success: 123456"),
+    ],
+)
+def test_success_summarises_what_is_too_long_for_the_text(full: Bench, value: object, summary: str) -> None:
+    run = full.shell('mcp_result_success "$VALUE" 10', VALUE=json.dumps(value))
+    assert run.result["content"] == [{"type": "text", "text": summary}]
+    assert run.result["structuredContent"]["result"] == value
+
+
+def test_success_without_a_json_tool_cannot_summarise(minimal: Bench) -> None:
+    run = minimal.shell("mcp_result_success '[1,2,3]' 10")
+    assert run.result["content"][0]["text"] == "Success: response too large for text content"
+    assert run.result["structuredContent"] == {"success": True, "result": [1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("call", "configured", "is_whole"),
+    [
+        ('mcp_result_success "[1]"', "", True),
+        ('mcp_result_success "[1]"', "5", False),
+        ('mcp_result_success "[1]" 500', "5", True),
+        ('mcp_result_success "[1]" many', "5", False),
+        ('mcp_result_success "[1]"', "many", True),
+        ('mcp_result_success "[1]" 29', "", True),
+        ('mcp_result_success "[1]" 28', "", False),
+    ],
+)
+def test_the_text_limit_is_argument_then_setting_then_default(
+    either: Bench, call: str, configured: str, is_whole: bool
+) -> None:
+    run = either.shell(call, MCPBASH_MAX_TEXT_BYTES=configured)
+    assert (run.result["content"][0]["text"] == '{"success":true,"result":[1]}') is is_whole
+
+
+def test_success_carries_results_larger_than_one_argument_may_be(full: Bench) -> None:
+    run = full.shell('mcp_result_success "[\\"$(printf \'%0300000d\' 0)\\"]"')
+    assert run.exit_code == 0
+    assert run.result["content"][0]["text"] == "Success: array with 1 items"
+
+
+@pytest.mark.parametrize("data", ["''", "'  '"])
+def test_success_of_nothing_is_an_error(either: Bench, data: str) -> None:
+    run = either.shell(f"mcp_result_success {data}")
+    message = "Empty data passed to mcp_result_success"
+    assert run.exit_code == 0
+    assert run.result["isError"] is True
+    assert run.result["content"][0]["text"] == message
+    assert run.result["structuredContent"]["error"] == {"type": "internal_error", "message": message}
+
+
+def test_success_of_invalid_json_is_an_error_and_the_script_goes_on(full: Bench) -> None:
+    run = full.shell("mcp_result_success '{x' >&2; echo went on")
+    result = json.loads(run.stderr)
+    assert run.stdout == "went on\n"
+    assert result["isError"] is True
+    assert result["structuredContent"]["error"] == {
+        "type": "internal_error",
+        "message": "Invalid JSON passed to mcp_result_success",
+    }
+
+
+def test_success_of_several_values_is_an_error_that_counts_them(full: Bench) -> None:
+    result = full.shell("mcp_result_success '1 2 3'").result
+    assert result["isError"] is True
+    assert result["content"][0]["text"] == "Error: input must be single JSON value"
+    assert result["structuredContent"]["error"] == {
+        "type": "internal_error",
+        "message": "Input contained multiple JSON values",
+        "count": 3,
+    }
+
+
+def test_a_success_costs_one_run_of_the_json_tool(full: Bench) -> None:
+    counter = full.directory / "counting-jq"
+    counter.write_text(f'#!/bin/sh\necho run >>"{full.directory}/runs"\nexec "{JSON_TOOL}" "$@"\n', encoding="utf-8")
+    counter.chmod(0o755)
+    full.shell("mcp_log_info a b; mcp_progress 1 x; mcp_result_success '[1]'", MCPBASH_JSON_TOOL_BIN=str(counter))
+    assert (full.directory / "runs").read_text(encoding="utf-8") == "run\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({}, {"type": "internal_error", "message": "Unknown error"}),
+        ({"type": "gone", "message": "No such row", "row": 5}, {"type": "gone", "message": "No such row", "row": 5}),
+        ({"message": None, "type": "x"}, {"type": "x", "message": "Unknown error"}),
+    ],
+)
+def test_an_error_object_is_completed(full: Bench, given: object, error: dict[str, object]) -> None:
+    run = full.shell('mcp_result_error "$GIVEN"', GIVEN=json.dumps(given))
+    assert run.exit_code == 0
+    assert run.result == {
+        "content": [{"type": "text", "text": error["message"]}],
+        "structuredContent": {"success": False, "error": error},
+        "isError": True,
+    }
+
+
+@pytest.mark.parametrize("raw", ["", "[1]", "{x", "{} {}", 'disk "full"'])
+def test_an_error_that_is_no_object_is_kept_raw(full: Bench, raw: str) -> None:
+    result = full.shell('mcp_result_error "$RAW"', RAW=raw).result
+    assert result["isError"] is True
+    assert result["structuredContent"]["error"]["type"] == "internal_error"
+    assert result["structuredContent"]["error"]["raw"] == raw
+
+
+def test_an_error_object_is_kept_raw_without_a_json_tool(minimal: Bench) -> None:
+    raw = '{"type":"gone","message":"No \\"row\\""}'
+    error = minimal.shell('mcp_result_error "$RAW"', RAW=raw).result["structuredContent"]["error"]
+    assert (error["type"], error["raw"]) == ("internal_error", raw)
+
+
+def test_mcp_error_builds_the_error_from_its_parts(either: Bench) -> None:
+    run = either.shell(
+        'mcp_error denied "$UGLY" --hint \'Ask "root"\' --data \'{ "row": 5 }\'\necho went on >&2', UGLY=UGLY
+    )
+    assert (run.exit_code, run.stderr) == (0, "went on\n")
+    assert run.result["isError"] is True
+    assert run.result["content"] == [{"type": "text", "text": UGLY}]
+    assert run.result["structuredContent"]["error"] == {
+        "type": "denied",
+        "message": UGLY,
+        "hint": 'Ask "root"',
+        "data": {"row": 5},
+    }
+
+
+def test_mcp_error_logs_a_warning_only_with_a_hint(either: Bench) -> None:
+    assert either.shell("mcp_error denied no").lines == []
+    [params] = either.shell("mcp_error denied no --hint ask").params
+    assert (params["level"], params["logger"], params["data"]) == ("warning", "bench", "denied: no (ask)")
+
+
+def test_mcp_error_leaves_a_line_in_the_debug_log(either: Bench) -> None:
+    either.shell("mcp_error denied no")
+    assert re.fullmatch(r"\[\d\d:\d\d:\d\d\] error denied: no\n", either.debug_log.read_text(encoding="utf-8"))
+
+
+def test_mcp_error_keeps_invalid_data_as_text(full: Bench) -> None:
+    error = full.shell("mcp_error denied no --data '{x'").result["structuredContent"]["error"]
+    assert error["data"] == {"_invalid_json": "{x"}
+
+
+def test_embedded_resources_are_listed_for_the_server(either: Bench) -> None:
+    (either.directory / "a b.txt").write_text("hello", encoding="utf-8")
+    (either.directory / "b").write_text("hello", encoding="utf-8")
+    first = "--path 'a b.txt' --mime text/x-a --uri ui://a"
+    run = either.shell(f'mcp_result_text_with_resource \'{{"ok":true}}\' {first} --path "$PWD/b" --mime text/x-b')
+    assert run.result["structuredContent"] == {"success": True, "result": {"ok": True}}
+    assert run.resources == [
+        {"path": str(either.directory / "a b.txt"), "mimeType": "text/x-a", "uri": "ui://a"},
+        {"path": str(either.directory / "b"), "mimeType": "text/x-b"},
+    ]
+
+
+@pytest.mark.skipif(shutil.which("file") is None, reason="file(1) is not on PATH")
+def test_an_embedded_resource_without_a_type_gets_the_one_that_file_tells(either: Bench) -> None:
+    (either.directory / "a").write_text("hello\n", encoding="utf-8")
+    run = either.shell("mcp_result_text_with_resource 1 --path a")
+    assert run.resources == [{"path": str(either.directory / "a"), "mimeType": "text/plain"}]
+
+
+def test_unreadable_resources_are_skipped_with_a_warning(either: Bench) -> None:
+    run = either.shell("mcp_result_text_with_resource 1 --path gone --path '' --path .")
+    assert run.result["isError"] is False
+    assert run.resources == []
+    assert [params["level"] for params in run.params] == ["warning"] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("mcp_fail -32001 'Not now'", failure("Not now", -32001)),
+        ("mcp_fail 7", failure("Tool failed", 7)),
+        ("mcp_fail oops 'Not now'", failure("Not now", -32603)),
+        ("mcp_fail 007 x", failure("x", -32603)),
+        ("mcp_fail", failure("Tool failed", -32603)),
+        ("mcp_fail_invalid_args", failure("Invalid params")),
+        ("mcp_fail_invalid_args 'Bad \"x\"'", failure('Bad "x"')),
+    ],
+)
+def test_fail_tells_the_server_and_ends_the_script(either: Bench, call: str, error: dict[str, object]) -> None:
+    run = either.shell(f"{call}\necho went on")
+    assert run.exit_code == 1
+    assert run.error == run.result == error
+    assert run.stderr == f"{error['message']}\n"
+
+
+def test_fail_carries_valid_data_and_drops_other(full: Bench) -> None:
+    assert full.shell("mcp_fail 1 x '{ \"a\": 1 }'").error["data"] == {"a": 1}
+    assert full.shell("mcp_fail 1 x '{a'").error["data"] is None
+
+
+def test_fail_drops_data_it_cannot_check(minimal: Bench) -> None:
+    assert minimal.shell("mcp_fail 1 x '{\"a\":1}'").error["data"] is None
+
+
+def test_fail_still_speaks_on_stdout_when_the_error_file_cannot_be_written(either: Bench) -> None:
+    run = either.shell("mcp_fail 7 no", MCP_TOOL_ERROR_FILE="/nonexistent/error.json")
+    assert (run.exit_code, run.result, run.stderr) == (1, failure("no", 7), "no\n")
+
+
+@pytest.mark.parametrize("text", ["", "plain", UGLY, UGLY * 100, "&\\&" * 1000], ids=str.__len__)
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_escaping_survives_the_round_trip(either: Bench, text: str, locale: str) -> None:
+    assert json.loads(either.shell('mcp_json_escape "$TEXT"', TEXT=text, LANG=locale).stdout) == text
+
+
+def test_every_control_character_is_escaped(either: Bench) -> None:
+    text = "".join(map(chr, range(1, 128)))
+    assert json.loads(either.shell('mcp_json_escape "$TEXT"', TEXT=text).stdout) == text
+
+
+def test_objects_and_arrays_hold_strings(either: Bench) -> None:
+    run = either.shell("mcp_json_obj; mcp_json_obj 'a\"' 1 b ''; mcp_json_arr; mcp_json_arr 1 'x y' '\"'")
+    assert run.stdout == '{}{"a\\"":"1","b":""}[]["1","x y","\\""]'
+
+
+def test_an_object_of_an_odd_count_ends_the_script(either: Bench) -> None:
+    run = either.shell("mcp_json_obj a 1 b\necho went on")
+    assert (run.exit_code, run.stdout) == (1, "")
+    assert "mcp_json_obj" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "is_valid"), [("{}", True), ("null", True), ("false", True), ("", False), ("1 2", False), ("{x", False)]
+)
+def test_valid_means_exactly_one_value(full: Bench, text: str, is_valid: bool) -> None:
+    assert full.shell(f"mcp_is_valid_json '{text}' && echo yes || echo no").stdout == ("yes\n" if is_valid else "no\n")
+
+
+def test_everything_is_valid_without_a_json_tool(minimal: Bench) -> None:
+    assert minimal.shell("mcp_is_valid_json '{x'").exit_code == 0
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_length_is_counted_in_bytes(either: Bench, locale: str) -> None:
+    assert either.shell("mcp_byte_length 'aü🎈'; mcp_byte_length ''", LANG=locale).stdout == "7\n0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params"),
+    [
+        ("50 half 200", {"progress": 50, "total": 200, "message": "half"}),
+        ("150 over", {"progress": 100, "message": "over"}),
+        ("99999999999999999999 over", {"progress": 100, "message": "over"}),
+        ("-1 below", {"progress": 0, "message": "below"}),
+        ("3.5 part", {"progress": 0, "message": "part"}),
+        ("008 eight", {"progress": 8, "message": "eight"}),
+        ("10 total null", {"progress": 10, "message": "total"}),
+        ("10", {"progress": 10}),
+    ],
+)
+def test_progress_is_a_whole_percentage(either: Bench, arguments: str, params: dict[str, object]) -> None:
+    run = either.shell(f"mcp_progress {arguments}")
+    assert run.lines == [{"jsonrpc": "2.0", "method": "notifications/progress", "params": params}]
+
+
+@pytest.mark.parametrize(("token", "written"), [("7", 7), ("abc", "abc"), ('a"b', 'a"b'), ("007", "007")])
+def test_progress_carries_the_token(either: Bench, token: str, written: object) -> None:
+    assert either.shell("mcp_progress 1 x", MCP_PROGRESS_TOKEN=token).params[0]["progressToken"] == written
+
+
+def test_progress_messages_may_hold_any_text(either: Bench) -> None:
+    assert either.shell('mcp_progress 1 "$UGLY"', UGLY=UGLY).params[0]["message"] == UGLY
+
+
+def test_log_lines_carry_level_logger_and_data(either: Bench) -> None:
+    run = either.shell("mcp_log NOTICE 'my \"logger\"' $'{\\n  \"a\": 1\\r\\n}'")
+    assert run.lines == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/message",
+            "params": {"level": "notice", "logger": 'my "logger"', "data": {"a": 1}},
+        }
+    ]
+
+
+def test_an_unknown_level_is_info_with_a_warning(either: Bench) -> None:
+    run = either.shell("mcp_log loud x 1")
+    assert run.params[0]["level"] == "info"
+    assert "unknown level loud" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "level"),
+    [("mcp_log_debug", "debug"), ("mcp_log_info", "info"), ("mcp_log_warn", "warning"), ("mcp_log_error", "error")],
+)
+def test_text_is_logged_at_its_level(either: Bench, function: str, level: str) -> None:
+    run = either.shell(f'{function} x "$UGLY"', UGLY=UGLY)
+    assert run.params == [{"level": level, "logger": "x", "data": UGLY}]
+
+
+def test_parallel_writers_do_not_mix_their_lines(either: Bench) -> None:
+    run = either.shell('for i in {1..20}; do mcp_log_info x "$(printf \'%01000d\' "$i")" & done; wait')
+    assert sorted(int(params["data"]) for params in run.params) == list(range(1, 21))
+
+
+SPEAK = "mcp_progress 1 x; mcp_log_info x y; echo went on"
+
+
+def test_a_server_that_has_gone_does_not_stop_the_script(either: Bench) -> None:
+    run = either.shell(SPEAK, is_heard=False)
+    assert (run.exit_code, run.stdout, run.stderr) == (0, "went on\n", "")
+
+
+def test_a_closed_descriptor_does_not_stop_the_script(either: Bench) -> None:
+    run = either.shell(f"exec 97>&-; {SPEAK}")
+    assert (run.exit_code, run.stdout, run.stderr, run.lines) == (0, "went on\n", "", [])
+
+
+def test_without_streams_nothing_is_said(either: Bench) -> None:
+    run = either.shell(SPEAK, MCP_PROGRESS_STREAM="", MCP_LOG_STREAM="")
+    assert (run.exit_code, run.stdout, run.lines) == (0, "went on\n", [])
+
+
+def test_a_stream_may_be_a_file(either: Bench) -> None:
+    target = either.directory / "stream"
+    either.shell(SPEAK, MCP_PROGRESS_STREAM=str(target), MCP_LOG_STREAM=str(target))
+    methods = [json.loads(line)["method"] for line in target.read_text(encoding="utf-8").splitlines()]
+    assert methods == ["notifications/progress", "notifications/message"]
+
+
+def test_debug_lines_are_appended_with_the_time(either: Bench) -> None:
+    either.shell("IFS=,; mcp_debug one two; mcp_debug three")
+    assert re.fullmatch(
+        r"\[\d\d:\d\d:\d\d\] one two\n\[\d\d:\d\d:\d\d\] three\n", either.debug_log.read_text(encoding="utf-8")
+    )
+
+
+def test_cancelled_is_when_the_file_exists(either: Bench) -> None:
+    ask = "if mcp_is_cancelled; then echo yes; else echo no; fi"
+    assert either.shell(ask).stdout == "no\n"
+    either.cancel_file.touch()
+    assert either.shell(ask).stdout == "yes\n"
+
+
+def test_roots_are_listed_and_counted(either: Bench) -> None:
+    assert either.shell("mcp_roots_list; mcp_roots_count").stdout == "0\n"
+    either.roots(Path("/a b"), Path("/c"))
+    assert either.shell("mcp_roots_list; mcp_roots_count").stdout == "/a b\n/c\n2\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A root with a link that leads out, one that leads to itself, and a neighbour with the same prefix."""
+    root = tmp_path / "root[1]"
+    (root / "inner").mkdir(parents=True)
+    (tmp_path / "root[1]-neighbour").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "entry").symlink_to(root)
+    (root / "exit").symlink_to("../outside")
+    (root / "absolute").symlink_to(tmp_path / "outside")
+    (root / "loop").symlink_to("loop")
+    (root / "back").symlink_to("inner/../inner")
+    return root
+
+
+INSIDE = ["{root}", "{root}/", "{root}/inner/new/file", "{root}//./inner/..", "{root}/back/x", "{root}/../entry/inner"]
+OUTSIDE = [
+    "",
+    "/",
+    "{root}/..",
+    "{root}/exit",
+    "{root}/exit/../x",
+    "{root}/absolute/f",
+    "{root}-neighbour",
+    "{root}/loop",
+]
+
+
+@pytest.mark.parametrize(("path", "is_inside"), [(path, True) for path in INSIDE] + [(path, False) for path in OUTSIDE])
+def test_containment_follows_links(either: Bench, tree: Path, path: str, is_inside: bool) -> None:
+    either.roots(Path("/nonexistent"), tree)
+    run = either.shell('mcp_roots_contains "$P" && echo in || echo out', P=path.format(root=tree))
+    assert run.stdout == ("in\n" if is_inside else "out\n")
+
+
+def test_a_relative_path_starts_in_the_working_directory(either: Bench, tree: Path) -> None:
+    either.roots(tree)
+    assert either.shell("cd 'root[1]'; mcp_roots_contains inner/x && echo in").stdout == "in\n"
+
+
+def test_without_roots_nothing_is_contained(either: Bench) -> None:
+    assert either.shell("mcp_roots_contains / && echo in || echo out").stdout == "out\n"
+
+
+def test_the_root_of_all_contains_everything(either: Bench) -> None:
+    either.roots(Path("/"))
+    assert either.shell("mcp_roots_contains /etc/passwd && mcp_roots_contains / && echo in").stdout == "in\n"
+
+
+def test_require_path_prints_the_physical_path(full: Bench, tree: Path) -> None:
+    full.roots(tree)
+    run = full.shell("mcp_require_path .p", {"p": f"{tree}/../entry/./inner/new file"})
+    assert run.stdout == f"{os.path.realpath(tree)}/inner/new file\n"
+
+
+def test_require_path_allows_any_path_without_roots(full: Bench) -> None:
+    assert full.shell("mcp_require_path .p", {"p": "/nonexistent/../x"}).stdout == "/x\n"
+
+
+def test_require_path_defaults_to_the_only_root(full: Bench, tree: Path) -> None:
+    full.roots(tree)
+    assert full.shell("mcp_require_path .p --default-to-single-root").stdout == f"{os.path.realpath(tree)}\n"
+
+
+def test_require_path_allows_an_empty_path_on_demand(full: Bench) -> None:
+    run = full.shell('p=$(mcp_require_path .p --allow-empty); echo "<$p>"')
+    assert run.stdout == "<>\n"
+
+
+@pytest.mark.parametrize(
+    ("root_count", "options", "path", "message"),
+    [
+        (1, "", "", ".p is required"),
+        (0, "--default-to-single-root", "", ".p is required when zero or multiple roots are configured"),
+        (2, "--default-to-single-root", "", ".p is required when zero or multiple roots are configured"),
+        (1, "", "/etc/passwd", ".p is outside configured MCP roots"),
+        (1, "", "root[1]/exit/x", ".p is outside configured MCP roots"),
+        (1, "", "root[1]/loop", ".p leads through too many symbolic links"),
+    ],
+)
+def test_require_path_ends_the_tool_for_what_it_cannot_accept(
+    full: Bench, tree: Path, root_count: int, options: str, path: str, message: str
+) -> None:
+    full.roots(*[tree, tree / "inner"][:root_count])
+    run = full.shell(f"p=$(mcp_require_path .p {options})\necho went on", {"p": path})
+    assert (run.exit_code, run.stdout, run.error) == (1, "", failure(message))
+
+
+def test_require_path_without_a_json_tool_never_guesses(minimal: Bench, tree: Path) -> None:
+    minimal.roots(tree)
+    run = minimal.shell("mcp_require_path .p --default-to-single-root", {"p": "/x"})
+    assert (run.exit_code, run.error) == (1, failure(".p requires JSON tooling"))

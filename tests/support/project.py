@@ -1,0 +1,52 @@
+"""Build a project on disk, tool by tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class ProjectBuilder:
+    """A project directory with its tools. Every script is real."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "tools").mkdir(parents=True, exist_ok=True)
+        (root / "server.d").mkdir(exist_ok=True)
+        self.write("server.d/server.meta.json", json.dumps({"name": "test-project", "version": "1.2.3"}))
+
+    def tool(self, name: str, script: str, *, meta: dict[str, Any] | None = None, **fields: Any) -> Path:
+        """A shell tool (or any other with its own shebang). `fields` go into its metadata."""
+        if not script.startswith("#!"):
+            script = "#!/bin/bash\n" + script
+        # Written aside and moved in, so that a server that watches never meets half a tool.
+        path = self.root / "tools" / name
+        description = {**(meta or {}), **fields}
+        if description:
+            self._place(path.with_name(name + ".meta.json"), json.dumps(description), 0o644)
+        self._place(path, script, 0o755)
+        return path
+
+    def python_tool(self, name: str, body: str, **fields: Any) -> Path:
+        return self.tool(name, f"#!{sys.executable}\n{body}", **fields)
+
+    def write(self, relative: str, content: str) -> Path:
+        path = self.root / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    def read(self, relative: str) -> str:
+        return (self.root / relative).read_text(encoding="utf-8")
+
+    def remove(self, relative: str) -> None:
+        (self.root / relative).unlink()
+
+    def _place(self, path: Path, content: str, mode: int) -> None:
+        aside = self.root / f".{path.name}.new"
+        aside.write_text(content, encoding="utf-8")
+        aside.chmod(mode)
+        os.replace(aside, path)

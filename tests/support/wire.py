@@ -1,0 +1,231 @@
+"""Start the real server as a process and speak lines with it over real pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support import validation
+from tests.support.waiting import PATIENCE_SECS
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LATEST_HANDSHAKE = "2025-11-25"
+MODERN = "2026-07-28"
+Json = dict[str, Any]
+
+META_PREFIX = "io.modelcontextprotocol/"
+
+
+def modern_meta(*, log_level: str | None = None, capabilities: Json | None = None, **more: Any) -> Json:
+    meta = {META_PREFIX + "protocolVersion": MODERN, META_PREFIX + "clientCapabilities": capabilities or {}, **more}
+    if log_level:
+        meta[META_PREFIX + "logLevel"] = log_level
+    return meta
+
+
+class Wire:
+    """One server process. Everything it writes is kept, and validated against `revision` when one is agreed."""
+
+    def __init__(
+        self,
+        root: Path | str | None,
+        *,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] | None = None,
+        cwd: Path | str | None = None,
+        new_session: bool = False,
+    ) -> None:
+        command = list(command or [sys.executable, "-m", "mcpgreen", "serve"])
+        if root is not None:
+            command += ["--project-root", str(root)]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=clean_environment(env),
+            cwd=str(cwd) if cwd else None,
+            start_new_session=new_session,
+        )
+        self.revision: str | None = None
+        self.methods: dict[Any, str] = {}  # of our requests, by id
+        self.seen: list[Json] = []
+        self.raw_lines: list[bytes] = []
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._unclaimed: list[Json] = []
+        self._stderr: list[bytes] = []
+        self._next_id = 0
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read, self._read_stderr)]
+        for thread in self._threads:
+            thread.start()
+
+    # --- sending -------------------------------------------------------------------------------------------------
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, *values: Any) -> None:
+        self.send_bytes(b"".join(json.dumps(value).encode() + b"\n" for value in values))
+
+    def start_request(self, method: str, params: Json | None = None, *, id: Any = None) -> Any:
+        """Send a request and give its id without waiting."""
+        if id is None:
+            self._next_id += 1
+            id = self._next_id
+        self.methods[id] = method
+        self.send({"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})})
+        return id
+
+    def notify(self, method: str, params: Json | None = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    # --- receiving -----------------------------------------------------------------------------------------------
+
+    def receive(self, matches: Callable[[Json], bool], *, within_secs: float = PATIENCE_SECS) -> Json:
+        """The first message that matches, also among those that came while we waited for something else."""
+        for index, message in enumerate(self._unclaimed):
+            if matches(message):
+                return self._unclaimed.pop(index)
+        give_up_at = time.monotonic() + within_secs
+        while True:
+            message = self._next_message(give_up_at)
+            if matches(message):
+                return message
+            self._unclaimed.append(message)
+
+    def response(self, id: Any, *, within_secs: float = PATIENCE_SECS) -> Json:
+        """The response with this id: same value, same JSON type."""
+        return self.receive(
+            lambda message: "method" not in message and type(message.get("id")) is type(id) and message.get("id") == id,
+            within_secs=within_secs,
+        )
+
+    def notice(self, method: str, *, within_secs: float = PATIENCE_SECS) -> Json:
+        return self.receive(lambda message: message.get("method") == method, within_secs=within_secs)
+
+    def notices(self, method: str) -> list[Json]:
+        """All notifications of this kind that have been read so far, without waiting."""
+        return [message for message in self.seen if message.get("method") == method]
+
+    def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        return self.response(self.start_request(method, params, **options))
+
+    def result(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        answer = self.request(method, params, **options)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def error(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        answer = self.request(method, params, **options)
+        assert "error" in answer, answer
+        return answer["error"]
+
+    # --- the two eras --------------------------------------------------------------------------------------------
+
+    def handshake(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
+        self.revision = revision
+        result = self.result(
+            "initialize",
+            {
+                "protocolVersion": revision,
+                "capabilities": capabilities or {},
+                "clientInfo": {"name": "tests", "version": "1"},
+            },
+        )
+        self.notify("notifications/initialized")
+        return result
+
+    def call_tool(self, name: str, arguments: Json | None = None, **params: Any) -> Json:
+        """Handshake era: the result of a tool."""
+        return self.result("tools/call", {"name": name, "arguments": arguments or {}, **params})
+
+    def modern(self, method: str, params: Json | None = None, *, meta: Json | None = None, **options: Any) -> Json:
+        """Stateless era: the whole answer."""
+        return self.request(method, {**(params or {}), "_meta": {**modern_meta(), **(meta or {})}}, **options)
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def close_stdin(self) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def wait(self, *, within_secs: float = PATIENCE_SECS) -> int:
+        return self.process.wait(within_secs)
+
+    def stop(self) -> int:
+        """Leave as a client does: close the pipe and wait."""
+        self.close_stdin()
+        try:
+            return self.wait()
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for thread in self._threads:
+            thread.join(PATIENCE_SECS)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                if stream is not None:
+                    stream.close()
+            except BrokenPipeError:
+                pass
+
+    @property
+    def stderr(self) -> str:
+        return b"".join(self._stderr).decode("utf-8", "replace")
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.kill()
+
+    def _next_message(self, give_up_at: float) -> Json:
+        try:
+            line = self._lines.get(timeout=max(0.001, give_up_at - time.monotonic()))
+        except queue.Empty:
+            raise AssertionError(f"no such message; seen: {self.seen[-5:]}; stderr: {self.stderr[-2000:]}") from None
+        assert line is not None, f"the server closed its output; seen: {self.seen[-5:]}; stderr: {self.stderr[-2000:]}"
+        self.raw_lines.append(line)
+        message = json.loads(line)
+        for single in message if isinstance(message, list) else [message]:
+            validation.check(single, revision=self.revision, methods=self.methods)
+        self.seen.append(message)
+        return message if isinstance(message, dict) else {"batch": message}
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _read_stderr(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._stderr.append(line)
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What the SDK clients pass on to a server, and the checkout on Python's path."""
+    kept = {name: os.environ[name] for name in ("HOME", "PATH", "TERM", "USER", "TMPDIR") if name in os.environ}
+    return {**kept, "PYTHONPATH": str(CHECKOUT), **(extra or {})}
+
+
+def text_of(result: Json) -> str:
+    return "".join(block["text"] for block in result["content"] if block["type"] == "text")
