@@ -1,7 +1,8 @@
 """The only door to ujson: text to values, values to one line of text.
 
 `loads` is lenient where ujson is (a leading zero, a raw control character inside a string, the last of two equal keys
-wins) and strict where the wire needs it: UTF-8, no NaN or Infinity, bounded nesting. `dumps` always gives one line of
+wins) and strict where the wire needs it: UTF-8, no NaN or Infinity, bounded nesting. A number that is too large for a
+float (1e999) is only found when it has to be written again: `dumps` refuses it. `dumps` always gives one line of
 ASCII that any JSON parser reads back: no NaN, and a lone surrogate becomes U+FFFD.
 """
 

@@ -112,17 +112,18 @@ def resolve(
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     project_env: Mapping[str, str],
+    other_variables: Iterable[str] = (),
 ) -> Settings:
     """Find the value of every row: flag, then environment, then project file, then default.
 
     `flags` is keyed by setting name; None and False mean that the flag was not given. The other two are keyed by
-    variable name, `MCPGREEN_*` being stronger than its aliases.
+    variable name, `MCPGREEN_*` being stronger than its aliases. `other_variables` are no settings and no typos either.
     """
     sources = (("", _ours(environ)), ("project file: ", _ours(project_env)))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     notes: list[str] = []
-    known: set[str] = set()
+    known = set(other_variables)
     for row in rows:
         known.add(row.variables[0])
         raw, origin = _find(row, flags.get(row.name), sources)
@@ -140,7 +141,7 @@ def resolve(
         if note:
             notes.append(note)
     for prefix, variables in sources:
-        notes.extend(_unknown(name, prefix, known) for name in variables if _is_unknown(name, known))
+        notes.extend(_unknown(name, prefix, known) for name in variables if _is_unknown(name, variables, known))
     return Settings(values, origins, notes)
 
 
@@ -244,8 +245,11 @@ def _title(row: Setting, origin: str) -> str:
     return f"--{row.name.replace('_', '-')}" if origin == "flag" else origin
 
 
-def _is_unknown(name: str, known: set[str]) -> bool:
-    return name.startswith(OUR_PREFIX) and name not in known
+def _is_unknown(name: str, variables: dict[str, str], known: set[str]) -> bool:
+    if not name.startswith(OUR_PREFIX) or name in known:
+        return False
+    # Tools get whatever concerns them under both prefixes, and a tool may start a server of its own.
+    return ALIAS_PREFIX + name.removeprefix(OUR_PREFIX) not in variables
 
 
 def _unknown(name: str, prefix: str, known: set[str]) -> str:

@@ -159,13 +159,16 @@ def _status_of(project: Project, entry: os.DirEntry[str], warnings: list[str]) -
             return _linked_status(project, entry, warnings)
         # Opening a FIFO or a device while scanning would stop the server.
         return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
-    except FileNotFoundError:
-        return None  # removed since the directory was listed, or a link to nothing
+    except (FileNotFoundError, PermissionError):
+        return None  # removed since the directory was listed, or none of our business
 
 
 def _linked_status(project: Project, entry: os.DirEntry[str], warnings: list[str]) -> os.stat_result | None:
     """A link may name another file below tools/. Elsewhere the owner of the project does not decide what runs."""
-    status = entry.stat()
+    try:
+        status = entry.stat()
+    except OSError:
+        return None  # a link to nothing, or to itself
     if stat.S_ISDIR(status.st_mode):
         warnings.append(f"{project.shown(entry.path)}: a symbolic link to a directory is not followed")
         return None

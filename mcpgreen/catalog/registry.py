@@ -64,21 +64,6 @@ SOURCES = {"tools": Source(discovery.survey, discovery.discover_tools, "tools_di
 class Shelf:
     """What the catalog remembers of one kind."""
 
-    __slots__ = (
-        "checked_at",
-        "directories",
-        "failure",
-        "failures_in_a_row",
-        "fingerprint",
-        "is_crowded",
-        "is_stale",
-        "is_unwritable",
-        "is_watched",
-        "retry_at",
-        "snapshot",
-        "told",
-    )
-
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
         self.fingerprint: tuple[Any, ...] | None = None

@@ -125,7 +125,7 @@ class Connection:
         if method is None and ("result" in message or "error" in message):
             journal.debug("ignored a response to nothing we asked")
         elif method is None or "id" in message:
-            what = "Missing method" if method is None else "jsonrpc must be \"2.0\" and method a string."
+            what = "Missing method" if method is None else 'jsonrpc must be "2.0" and method a string.'
             self._refuse(sink, messages.normal_id(message.get("id")), InvalidRequest(what))
 
     def _receive_request(self, message: Json, method: str, sink: Sink) -> None:

@@ -24,7 +24,8 @@ from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running import scratch
 from mcpgreen.running.environment import ToolEnvironment
-from mcpgreen.running.process import Limits, Runner
+from mcpgreen.running.process import Limits
+from mcpgreen.running.runner import Runner
 from mcpgreen.settings import Settings
 
 STOP_GRACE_SECS = 0.3

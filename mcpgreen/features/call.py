@@ -16,7 +16,7 @@ from mcpgreen.protocol.admission import ClientView, progress_token
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
-    from mcpgreen.running.scratch import CallDir
+    from mcpgreen.running.scratch import CallFiles
 
 THROTTLE_WINDOW_SECS = 60.0
 
@@ -60,7 +60,7 @@ class Call:
         "_last_progress",
         "_log_throttle",
         "_progress_throttle",
-        "directory",
+        "files",
         "greenlet",
         "id",
         "is_cancelled",
@@ -94,7 +94,7 @@ class Call:
         self.services = services
         self.token = progress_token(params)
         self.greenlet: Any = None
-        self.directory: CallDir | None = None
+        self.files: CallFiles | None = None
         self.is_cancelled = False
         self.is_finished = False
         self._last_progress: float | None = None
@@ -134,8 +134,8 @@ class Call:
     def cancel(self) -> None:
         """Unwind the call. From here on nothing of it is written."""
         self.is_cancelled = True
-        if self.directory is not None:
-            self.directory.mark_cancelled()
+        if self.files is not None:
+            self.files.mark_cancelled()
         if self.greenlet is not None:
             self.greenlet.kill(block=False)
         self.sink.withdraw()

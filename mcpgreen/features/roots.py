@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.uris import file_uri
 
 
 class Root(NamedTuple):
@@ -67,9 +68,7 @@ def _distinct(roots: Iterable[Root]) -> list[Root]:
 
 
 def _variables(roots: Sequence[Root]) -> dict[str, str]:
-    import urllib.parse
-
-    listed = [{"uri": "file://" + urllib.parse.quote(path), "name": name, "path": path} for path, name in roots]
+    listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in roots]
     return {
         "MCP_ROOTS_JSON": jsontext.dumps(listed).decode("ascii"),
         "MCP_ROOTS_PATHS": "\n".join(root.path for root in roots),

@@ -11,7 +11,7 @@ from mcpgreen.features.roots import Roots
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running.environment import ToolEnvironment
-from mcpgreen.running.process import Runner
+from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.settings import Settings
 

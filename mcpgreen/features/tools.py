@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
+from binascii import b2a_base64
 from typing import Any
 
 import gevent
@@ -14,14 +15,17 @@ from mcpgreen.catalog.registry import Snapshot
 from mcpgreen.errors import InternalError, InvalidParams, ToolFailure
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import pagination, schemas, shapes
-from mcpgreen.running import embedding, policy, results, scratch
+from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
-from mcpgreen.running.process import Deadline, Outcome
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.process import Outcome
 
 Json = dict[str, Any]
 
 TOTAL_KEY = "mcpbash/total"
 LIST_TTL_MS = 0  # a changed directory shows in the next list; a cached one would hide it
+MAX_KEY_CHARS = 200
+URL_SAFE = str.maketrans("+/", "-_")
 BUSY_FILE_TRIES = 20
 BUSY_FILE_PAUSE_SECS = 0.01
 
@@ -64,29 +68,25 @@ def call_tool(call: Call) -> Json:
         raise InvalidParams("arguments must be an object.")
     settings = services.settings
     policy.require_allowed(tool.name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
-    policy.require_safe_path(tool.name, tool.path, directory=services.project.tools_dir)
+    policy.require_safe(tool.name, _real_path(call, snapshot, tool))
     _require_valid_arguments(snapshot, tool, arguments)
-    call.directory = directory = services.state_dir.new_call()
+    call.files = files = services.state_dir.new_call()
     try:
         deadline, expected = _terms(call, snapshot, tool)
         outcome = _run(call, snapshot, tool, arguments, deadline)
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
             expected = expected._replace(timeout_reason=reason)
-        error_report = resources_report = b""
-        if not directory.is_untouched():
-            error_report = directory.report(scratch.ERROR_FILE)
-            resources_report = directory.report(scratch.RESOURCES_FILE)
+        error_report, resources_report = files.take_reports()
         blocks = _embedded(call, resources_report) if resources_report else []
         result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
     except gevent.GreenletExit:
         # The script may still be looking for its cancel file.
-        services.runner.after_stopping(directory.remove)
+        services.runner.after_stopping(files.remove)
         raise
-    except BaseException:
-        directory.remove()
+    except Exception:
+        files.remove()
         raise
-    directory.remove()
     return result
 
 
@@ -96,12 +96,13 @@ def fit_result(call: Call, result: Json) -> Json:
 
 def worker_key(request_id: str | int) -> str:
     """A file name for a request: base64url of its JSON id, or a digest when that is too long."""
-    import base64
+    text = jsontext.dumps(request_id)
+    key = b2a_base64(text, newline=False).decode("ascii").rstrip("=").translate(URL_SAFE)
+    if len(key) <= MAX_KEY_CHARS:
+        return key
     import hashlib
 
-    text = jsontext.dumps(request_id)
-    key = base64.urlsafe_b64encode(text).decode("ascii").rstrip("=")
-    return key if len(key) <= 200 else hashlib.sha256(text).hexdigest()
+    return hashlib.sha256(text).hexdigest()
 
 
 def _named_tool(snapshot: Snapshot, name: Any) -> Tool:
@@ -130,6 +131,23 @@ def _checker(snapshot: Snapshot, tool: Tool, which: str) -> Any:
             raise InternalError(f"Tool '{tool.name}' has an unusable {which}: {error}") from error
         snapshot.cache[key] = checker
     return checker
+
+
+def _encoded(value: Json, what: str) -> bytes:
+    try:
+        return jsontext.dumps(value)
+    except ValueError as error:
+        raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
+
+
+def _real_path(call: Call, snapshot: Snapshot, tool: Tool) -> str:
+    """Where the script really lies, made sure once per snapshot."""
+    key = ("real path", tool.name)
+    path: str | None = snapshot.cache.get(key)
+    if path is None:
+        path = policy.path_inside(tool.name, tool.path, directory=call.services.project.tools_dir)
+        snapshot.cache[key] = path
+    return path
 
 
 def _entry_json(snapshot: Snapshot, tool: Tool) -> bytes:
@@ -188,14 +206,14 @@ class _Reports:
 
 def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: Deadline) -> Outcome:
     services = call.services
-    assert call.directory is not None
+    assert call.files is not None
     env = services.environment.for_call(
-        call.directory,
+        call.files,
         name=tool.name,
         path=tool.path,
         entry_json=_entry_json(snapshot, tool),
-        arguments=arguments,
-        meta=call.params.get("_meta") or {},
+        arguments_json=_encoded(arguments, "arguments"),
+        meta_json=_encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=worker_key(call.id),
         progress_token=call.token,
         more={**services.roots.variables, **_timeout_variables(tool)},

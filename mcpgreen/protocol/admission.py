@@ -81,9 +81,7 @@ def _admit_initialize(params: dict[str, Any], meta: dict[str, Any]) -> ClientVie
     return ClientView(revisions.LATEST_HANDSHAKE, {}, None)
 
 
-def _admit_handshake(
-    method: str, meta: dict[str, Any], handshake: Handshake, offered: Set[str]
-) -> ClientView:
+def _admit_handshake(method: str, meta: dict[str, Any], handshake: Handshake, offered: Set[str]) -> ClientView:
     view = handshake.view
     if view is None and (CLIENT_CAPABILITIES in meta or CLIENT_INFO in meta):
         raise _incomplete_envelope(meta)

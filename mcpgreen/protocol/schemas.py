@@ -19,7 +19,7 @@ from mcpgreen.protocol.schema_problems import sentences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 MAX_SCHEMA_BYTES = 1024 * 1024
@@ -28,14 +28,28 @@ MAX_SCHEMA_DEPTH = 64
 MAX_PATTERN_CHARS = 10_000
 MAX_PROBLEMS = 5
 COUNTED_PROBLEMS = 100
-# A value that is flatter than this cannot exhaust the stack, unless the schema runs in circles.
-FLAT_DEPTH = 16
+MAX_VALUE_DEPTH = jsontext.MAX_DEPTH
+MAX_FOREIGN_DEPTH = 32  # against a meta-schema, where the stack is not watched
+SPARE_FRAMES = 400  # enough for the deepest schema that has no references, and for comparing the deepest values
 
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+_TOO_DEEP = "the value is nested too deeply to be checked"
 _bounded: dict[Any, Any] = {}  # stock class of jsonschema -> ours; making one takes a millisecond
 
 
 class BadSchema(ValueError):
     """The schema itself cannot be used. The message is a sentence for its author."""
+
+
+class _Validator:
+    """What jsonschema made of a schema, and how deep a value may be for it."""
+
+    __slots__ = ("max_depth", "rules")
+
+    def __init__(self, rules: Any, max_depth: int) -> None:
+        self.rules = rules
+        self.max_depth = max_depth
 
 
 class Checker:
@@ -53,7 +67,7 @@ class Checker:
     def problems(self, value: Any) -> list[str]:
         """What is wrong, in a few sentences that a model can act on; empty when nothing is.
 
-        Raises BadSchema for what only shows in use: a schema that refers to itself without end.
+        Raises BadSchema for what only shows in use: a pattern that Python cannot read, where the draft allows any.
         """
         if self._is_simple and quick_schema.matches(self._schema, value):
             return []
@@ -99,48 +113,119 @@ def _require_bounds(schema: dict[str, Any]) -> None:
         pending.extend((child, depth + 1) for child in children)
 
 
-def _validator_for(schema: dict[str, Any]) -> Any:
+def _validator_for(schema: dict[str, Any]) -> _Validator:
     import jsonschema  # type: ignore[import-untyped, unused-ignore]
     from referencing import Registry
 
-    dialect = quick_schema.dialect_of(schema)
-    stock = getattr(jsonschema, quick_schema.DIALECTS[dialect or quick_schema.DEFAULT_DIALECT])
+    dialect = quick_schema.dialect_of(schema) or quick_schema.DEFAULT_DIALECT
+    stock = getattr(jsonschema, quick_schema.DIALECTS[dialect])
     try:
         stock.check_schema(schema)
     except jsonschema.SchemaError as error:
         first, *_ = sentences(error, "key")
         raise BadSchema(f"The schema is not valid: {first}.") from error
-    except RecursionError:
-        raise BadSchema("The schema is nested too deeply.") from None
-    # Without `$schema`, or a reference back to the root would fall back to the stock class and its unbounded patterns.
-    rootless = {keyword: given for keyword, given in schema.items() if keyword != "$schema"}
-    _require_references(rootless, stock.META_SCHEMA["$schema"])
+    known = stock.VALIDATORS
+    try:
+        leads_out = _follow_references(schema, stock.META_SCHEMA["$schema"], known)
+    except BadSchema:
+        raise
+    except ValueError as error:  # from the standard library, about an $id or a reference
+        raise BadSchema(f"The schema has an $id or a $ref that is not a URI: {error}.") from error
     if stock not in _bounded:
-        ours = {"pattern": _pattern, "properties": _properties, "propertyNames": _property_names}
-        _bounded[stock] = jsonschema.validators.extend(stock, ours)
-    return _bounded[stock](rootless, registry=Registry())  # no `retrieve`: nothing is ever fetched
+        extend: Any = jsonschema.validators.extend
+        _bounded[stock] = extend(stock, _our_keywords(known))
+    # No `retrieve`: nothing is ever fetched.
+    return _Validator(_bounded[stock](schema, registry=Registry()), MAX_FOREIGN_DEPTH if leads_out else MAX_VALUE_DEPTH)
 
 
-def _require_references(schema: dict[str, Any], dialect: str) -> None:
-    """Follow every reference once, so that a dangling one is found when the schema is loaded."""
+def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str, Any]) -> bool:
+    """Look at every part once: references must lead somewhere, and not in circles. Whether one leads out of the schema,
+    to a meta-schema."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped, unused-ignore]
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
 
     root = specification_with(dialect).create_resource(schema)
+    _drop_dialects(root, dialect)
+    ours = {id(part) for part in _parts(schema)}
+    steps: dict[int, list[Any]] = {}  # from each part to those that look at the same value
     pending = [(root, REGISTRY.resolver_with_root(root))]
-    reference: Any = ""
-    try:
-        while pending:
-            resource, resolver = pending.pop()
-            if isinstance(resource.contents, dict):
-                for keyword in ("$ref", "$dynamicRef"):
-                    reference = resource.contents.get(keyword)
-                    if isinstance(reference, str):
-                        resolver.lookup(reference)
-            pending.extend((part, resolver.in_subresource(part)) for part in resource.subresources())
-    except (Unresolvable, ValueError) as error:  # ValueError: not even a URI
-        raise _dangling(reference) from error
+    leads_out = False
+    while pending:
+        resource, resolver = pending.pop()
+        part = resource.contents
+        if not isinstance(part, dict) or id(part) in steps:
+            continue
+        steps[id(part)] = _in_place(part, known)
+        for reference in (part[keyword] for keyword in REFERENCES if keyword in part and keyword in known):
+            try:
+                target = resolver.lookup(reference)
+            except Unresolvable as error:
+                raise _dangling(reference) from error
+            if id(target.contents) in ours:
+                found = specification_with(dialect).create_resource(target.contents)
+                _drop_dialects(found, dialect)
+                steps[id(part)].append(target.contents)
+                pending.append((found, target.resolver))
+            else:
+                leads_out = True
+        pending.extend((each, resolver.in_subresource(each)) for each in resource.subresources())
+    _require_an_end(steps)
+    return leads_out
+
+
+def _drop_dialects(resource: Any, dialect: str) -> None:
+    """Remove `$schema`, which has done its duty: where jsonschema meets it again, it goes on with its own class and
+    leaves our bounds behind."""
+    pending = [resource]
+    while pending:
+        current = pending.pop()
+        if not isinstance(current.contents, dict):
+            continue
+        inner = {"$schema": current.contents.pop("$schema", dialect)}
+        if quick_schema.dialect_of(inner) != quick_schema.dialect_of({"$schema": dialect}):
+            raise BadSchema("A part of the schema names another dialect than the whole; write all of it in one.")
+        pending.extend(current.subresources())
+
+
+def _parts(schema: dict[str, Any]) -> Iterator[Any]:
+    pending: list[Any] = [schema]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(current.values() if isinstance(current, dict) else current if isinstance(current, list) else ())
+
+
+def _in_place(part: dict[str, Any], known: Mapping[str, Any]) -> list[Any]:
+    """The parts of a part that look at the same value and not at something inside it."""
+    if "$ref" in part and "dependentSchemas" not in known:
+        return []  # up to draft 7 a reference hides what stands beside it
+    found: list[Any] = []
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        found.extend(part.get(keyword, ()))
+    found.extend(part[keyword] for keyword in ("not", "if", "then", "else") if keyword in part)
+    for keyword in ("dependentSchemas", "dependencies"):
+        if keyword in known:
+            found.extend(part.get(keyword, {}).values())
+    return found
+
+
+def _require_an_end(steps: dict[int, list[Any]]) -> None:
+    """Refuse a schema that can go round, or on for long, without getting any deeper into the value."""
+    heights: dict[int, int] = {}
+
+    def climb(part: int, path: tuple[int, ...]) -> int:
+        if part in path:
+            raise BadSchema("The schema refers to itself without end.")
+        if part not in heights and len(path) <= MAX_SCHEMA_DEPTH:
+            path = (*path, part)
+            heights[part] = 1 + max((climb(id(each), path) for each in steps.get(part, ())), default=0)
+        if len(path) + heights.get(part, 0) > MAX_SCHEMA_DEPTH:
+            raise BadSchema(f"The schema has a chain of more than {MAX_SCHEMA_DEPTH} references.")
+        return heights[part]
+
+    for part in steps:
+        climb(part, ())
 
 
 def _dangling(reference: Any) -> BadSchema:
@@ -149,27 +234,23 @@ def _dangling(reference: Any) -> BadSchema:
     )
 
 
-def _problems(validator: Any, value: Any, noun: str) -> list[str]:
+def _problems(validator: _Validator, value: Any, noun: str) -> list[str]:
     """Up to `COUNTED_PROBLEMS` different sentences, in the order of the schema."""
     from itertools import islice
     from re import error as BadPattern
 
-    from referencing.exceptions import Unresolvable
-
+    if jsontext.depth_of(value) > validator.max_depth:
+        return [_TOO_DEEP]
     found: dict[str, None] = {}
     try:
-        for error in islice(validator.iter_errors(value), COUNTED_PROBLEMS):
+        for error in islice(validator.rules.iter_errors(value), COUNTED_PROBLEMS):
             found.update(dict.fromkeys(sentences(error, noun)))
     except RecursionError:
-        if jsontext.depth_of(value) <= FLAT_DEPTH:
-            raise BadSchema("The schema refers to itself without end.") from None
-        return ["the value is nested too deeply to be checked"]
+        return [_TOO_DEEP]
     except OverflowError:
         return ["the value contains a number that is too large to be checked"]
     except BadPattern as error:
         raise BadSchema(f"The schema has a pattern that cannot be used: {error}.") from error
-    except Unresolvable as error:
-        raise _dangling(error.ref) from error
     return list(found)
 
 
@@ -178,6 +259,30 @@ def _abridged(found: list[str]) -> list[str]:
         return found
     more = "and many more" if len(found) >= COUNTED_PROBLEMS else f"and {len(found) - MAX_PROBLEMS} more"
     return [*found[:MAX_PROBLEMS], more]
+
+
+def _our_keywords(stock: Mapping[str, Any]) -> dict[str, Any]:
+    ours: dict[str, Any] = {"pattern": _pattern, "properties": _properties, "propertyNames": _property_names}
+    ours.update((keyword, _guarded(stock[keyword])) for keyword in REFERENCES if keyword in stock)
+    return ours
+
+
+def _guarded(follow: Any) -> Any:
+    """Only references allow endless descent, so the stack is looked at there.
+
+    Waiting for RecursionError will not do: raised below jsonschema's maps, which are written in Rust, it comes out as
+    a panic that no `except Exception` holds.
+    """
+    import sys
+
+    def guarded(validator: Any, reference: Any, value: Any, schema: Any) -> Any:
+        try:
+            sys._getframe(sys.getrecursionlimit() - SPARE_FRAMES)
+        except ValueError:  # the stack is not as deep as that
+            return follow(validator, reference, value, schema)
+        raise RecursionError
+
+    return guarded
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:

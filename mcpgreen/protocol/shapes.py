@@ -134,7 +134,5 @@ def _without_boolean_properties(schema: Json) -> Json:
     as_objects: dict[Any, Json] = {True: {}, False: {"not": {}}}
     return {
         **schema,
-        "properties": {
-            name: as_objects[value] if type(value) is bool else value for name, value in properties.items()
-        },
+        "properties": {name: as_objects[value] if type(value) is bool else value for name, value in properties.items()},
     }

@@ -52,14 +52,9 @@ class Channel:
             self._hear_log(params)
 
     def _hear_progress(self, params: dict[str, Any]) -> None:
-        progress, total, message = params.get("progress"), params.get("total"), params.get("message")
-        if not _is_number(progress):
-            return
-        self._listener.progress(
-            progress,
-            total if _is_number(total) else None,
-            message if isinstance(message, str) else None,
-        )
+        progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")
+        if progress is not None:
+            self._listener.progress(progress, total, message if isinstance(message, str) else None)
 
     def _hear_log(self, params: dict[str, Any]) -> None:
         level, logger = params.get("level"), params.get("logger")
@@ -68,5 +63,5 @@ class Channel:
         self._listener.log(level, logger if isinstance(logger, str) else None, params["data"])
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) != float("inf")
+def _number(value: Any) -> float | None:
+    return value if type(value) in (int, float) and abs(value) != float("inf") else None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
+from mcpgreen.uris import file_uri, is_within
 
 Json = dict[str, Any]
 SNIFFED_BYTES = 1024
@@ -28,7 +29,7 @@ def embedded_resources(
     blocks: list[Json] = []
     for wanted in _wanted(report.decode("utf-8", "replace")):
         path = os.path.realpath(os.path.join(base, wanted.path))
-        if not any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots):
+        if not any(is_within(path, root) for root in roots):
             warn(f"embedded resource {wanted.path} is outside the roots; left out")
             continue
         try:
@@ -66,9 +67,8 @@ def _wanted(text: str) -> Iterator[Wanted]:
 
 def _contents(path: str, content: bytes, wanted: Wanted) -> Json:
     import mimetypes
-    import urllib.parse
 
-    uri = wanted.uri or "file://" + urllib.parse.quote(path)
+    uri = wanted.uri or file_uri(path)
     guessed = wanted.mime_type or mimetypes.guess_type(path)[0]
     text = _as_text(content)
     if text is not None:

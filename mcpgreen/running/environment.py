@@ -12,11 +12,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from mcpgreen import __version__, jsontext
+from mcpgreen import __version__
 from mcpgreen.errors import Denied
 from mcpgreen.running import scratch
 from mcpgreen.running.process import CONTROL_FD
-from mcpgreen.running.scratch import CallDir
+from mcpgreen.running.scratch import CallFiles
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
@@ -41,18 +41,18 @@ class ToolEnvironment:
         self._refusal = ""
         if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
-        self._base = _inherited(environ, settings, project_root)
-        self._base.update(_about_the_server(settings, project_root, server_info, state_dir))
+        self.base = _inherited(environ, settings, project_root)
+        self.base.update(_about_the_server(settings, project_root, server_info, state_dir))
 
     def for_call(
         self,
-        directory: CallDir,
+        files: CallFiles,
         *,
         name: str,
         path: str,
         entry_json: bytes,
-        arguments: Mapping[str, Any],
-        meta: Mapping[str, Any],
+        arguments_json: bytes,
+        meta_json: bytes,
         worker_key: str,
         progress_token: str | int | None,
         more: Mapping[str, str],
@@ -60,27 +60,27 @@ class ToolEnvironment:
         if self._refusal:
             raise Denied(self._refusal)
         env = {
-            **self._base,
+            **self.base,
             **more,
             "MCP_TOOL_NAME": name,
             "MCP_TOOL_PATH": path,
-            "MCP_TOOL_ERROR_FILE": directory.file(scratch.ERROR_FILE),
-            "MCP_TOOL_RESOURCES_FILE": directory.file(scratch.RESOURCES_FILE),
-            "MCP_CANCEL_FILE": directory.file(scratch.CANCEL_FILE),
-            "MCPBASH_DEBUG_LOG": directory.file(scratch.DEBUG_FILE),
+            "MCP_TOOL_ERROR_FILE": files.file(scratch.ERROR_FILE),
+            "MCP_TOOL_RESOURCES_FILE": files.file(scratch.RESOURCES_FILE),
+            "MCP_CANCEL_FILE": files.file(scratch.CANCEL_FILE),
+            "MCPBASH_DEBUG_LOG": files.file(scratch.DEBUG_FILE),
             "MCP_PROGRESS_TOKEN": "" if progress_token is None else str(progress_token),
             "MCPBASH_WORKER_KEY": worker_key,
         }
-        self._add_payload(env, directory, "MCP_TOOL_ARGS", jsontext.dumps(arguments))
-        self._add_payload(env, directory, "MCP_TOOL_METADATA", entry_json)
-        self._add_payload(env, directory, "MCP_TOOL_META", jsontext.dumps(meta))
+        self._add_payload(env, files, "MCP_TOOL_ARGS", arguments_json)
+        self._add_payload(env, files, "MCP_TOOL_METADATA", entry_json)
+        self._add_payload(env, files, "MCP_TOOL_META", meta_json)
         return env
 
-    def _add_payload(self, env: dict[str, str], directory: CallDir, name: str, content: bytes) -> None:
+    def _add_payload(self, env: dict[str, str], files: CallFiles, name: str, content: bytes) -> None:
         """JSON in a variable, or in a file when it is too long for one."""
         if len(content) > self._spill_over_chars or self._spill_over_chars == 0:
             env[f"{name}_JSON"] = ""
-            env[f"{name}_FILE"] = directory.spill(name.lower() + ".json", content)
+            env[f"{name}_FILE"] = files.spill(name.lower() + ".json", content)
         else:
             env[f"{name}_JSON"] = content.decode("ascii")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 from mcpgreen.running.descendants import CALL_MARK
 
@@ -67,8 +68,6 @@ class Guardian:
 
     def dismiss(self) -> None:
         """The server ends by itself and has cleaned up."""
-        try:
+        with suppress(OSError):  # somebody killed the guardian; nothing is left for it to do
             os.write(self._pipe, b"goodbye\n")
-        except OSError:
-            pass  # the guardian was killed; there is nothing left for it to do
         os.close(self._pipe)

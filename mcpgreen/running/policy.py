@@ -10,6 +10,7 @@ import os
 import stat
 
 from mcpgreen.errors import Denied
+from mcpgreen.uris import is_within
 
 ALLOW_ALL = ("*", "all")
 
@@ -24,11 +25,16 @@ def require_allowed(name: str, *, allowlist: tuple[str, ...], allow_default: str
     raise Denied(f"Tool '{name}' blocked by policy (not in MCPGREEN_TOOL_ALLOWLIST)")
 
 
-def require_safe_path(name: str, path: str, *, directory: str) -> None:
-    """Inside the directory, owned by us or root, not writable by others."""
+def path_inside(name: str, path: str, *, directory: str) -> str:
+    """The script's path without symbolic links, which must lie below the directory."""
     real_path = os.path.realpath(path)
-    if os.path.commonpath([real_path, directory]) != directory:
+    if not is_within(real_path, directory):
         raise Denied(f"Tool '{name}' path rejected by policy: it leads out of the tools directory")
+    return real_path
+
+
+def require_safe(name: str, real_path: str) -> None:
+    """Owned by us or root, and not writable by others."""
     try:
         status = os.stat(real_path)
     except OSError:

@@ -148,9 +148,12 @@ def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
     if not wants_scalars and text.lstrip()[:1] not in ("{", "["):
         return None, False
     try:
-        return jsontext.loads(text), True
+        value = jsontext.loads(text)
     except ValueError:
         return None, False
+    if not jsontext.is_finite(value):
+        return None, False  # a number such as 1e999 could not be sent on
+    return value, True
 
 
 def _ready_made(value: Any, text: str) -> Json | None:

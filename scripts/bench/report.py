@@ -14,6 +14,7 @@ from rounds import Measurements
 from subjects import NAMES
 
 ABSENT = "-"
+CPUS = os.cpu_count() or 1
 
 
 def document(results: Measurements) -> dict[str, Any]:
@@ -21,7 +22,8 @@ def document(results: Measurements) -> dict[str, Any]:
         "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": {
             "system": platform.platform(),
-            "cpus": os.cpu_count(),
+            "cpus": CPUS,
+            "load_before": results.load_before,
             "python": platform.python_version(),
             "packages": {name: version_of(name) for name in ("mcp", "fastmcp", "gevent", "ujson")},
         },
@@ -101,6 +103,8 @@ def missed(results: Measurements) -> list[str]:
 def text(results: Measurements) -> str:
     parts = [medians_table(results), bars_table(results)]
     notes = [f"left out: {name}: {reason}" for name, reason in results.left_out.items()]
+    if results.load_before > CPUS / 4:
+        notes.append(f"busy machine: load {results.load_before:.1f} on {CPUS} CPUs before the run; trust ratios only")
     for key, by_subject in results.failures.items():
         notes += [f"failed: {name}, {METRICS[key].title}: {reason}" for name, reason in by_subject.items()]
     return "\n\n".join([*parts, "\n".join(notes)]).rstrip() + "\n"

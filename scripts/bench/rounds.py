@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ class Measurements:
     """Values by metric and subject, one per round; and what could not be measured, with the reason."""
 
     round_count: int
+    load_before: float = 0.0
     values: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     failures: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -33,7 +35,7 @@ class Measurements:
 def measure(
     names: Sequence[str], workloads: Sequence[Workload], *, counts: Counts, round_count: int, scratch: Path
 ) -> Measurements:
-    results = Measurements(round_count)
+    results = Measurements(round_count, load_before=os.getloadavg()[0])
     tell("preparing")
     write_projects(scratch, tool_counts=TOOL_COUNTS, resource_count=counts.subscriptions)
     subjects = []

@@ -39,9 +39,11 @@ class Counts:
         return replace(
             self,
             starts=1,
-            calls_in_flight=min(self.calls_in_flight, 300),
+            calls_one_by_one=min(self.calls_one_by_one, 100),
+            calls_in_flight=min(self.calls_in_flight, 400),
             pings_one_by_one=min(self.pings_one_by_one, 300),
             pings_pipelined=min(self.pings_pipelined, 1000),
+            lists=min(self.lists, 5),
         )
 
 

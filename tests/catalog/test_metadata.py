@@ -116,8 +116,6 @@ def test_an_inline_annotation_is_found_behind_any_comment_marker(line: str) -> N
     ids=["prose", "no comment", "eleventh line", "empty"],
 )
 def test_what_only_looks_like_an_annotation_is_none(head: str) -> None:
-    if "needs mcp:" in head:
-        head = head.replace("needs ", "this tool needs ")
     assert read_inline("/p/a", head.encode()) is None
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from mcpgreen import jsontext
 from mcpgreen.catalog.project import Project
 
-A_MOMENT_NS = 60_000_000_000
-
 
 class TreeBuilder:
-    """Writes a project below `root`. What it writes is a minute older each time it is aged, so no test has to wait."""
+    """Writes a project below `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -30,12 +27,8 @@ class TreeBuilder:
         target.chmod(mode)
         return target
 
-    def tool(self, name: str, *, body: str = "echo hi", **fields: Any) -> Path:
+    def tool(self, name: str, /, *, body: str = "echo hi", **fields: Any) -> Path:
         """An executable tools/<name>/<name>.sh, with a .meta.json beside it if there are fields."""
         if fields:
-            self.write(f"tools/{name}/{name}.meta.json", jsontext.pretty(fields))
+            self.write(f"tools/{name}/{name}.meta.json", jsontext.dumps(fields))
         return self.write(f"tools/{name}/{name}.sh", f"#!/usr/bin/env bash\n{body}\n", mode=0o755)
-
-
-def is_root() -> bool:
-    return os.geteuid() == 0

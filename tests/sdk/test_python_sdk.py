@@ -38,7 +38,7 @@ def test_the_sdk_imports_only_what_every_call_needs() -> None:
 
 
 def test_the_sdk_needs_nothing_but_its_own_place() -> None:
-    script = "import mcp_tool as m; m.progress(5); m.log_info('a', 'b'); print(m.args(), m.meta(), m.roots(), m.is_cancelled())"
+    script = "from mcp_tool import *; progress(5); log_info('a', 'b'); print(args(), meta(), roots(), is_cancelled())"
     ended = subprocess.run(
         [sys.executable, "-B", "-W", "error", "-c", script],
         env={"PYTHONPATH": str(SDK)},
@@ -47,6 +47,14 @@ def test_the_sdk_needs_nothing_but_its_own_place() -> None:
         timeout=20,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "{} {} [] False\n", "")
+
+
+def test_the_first_example_of_the_page_works(bench: Bench) -> None:
+    page = (SDK.parents[1] / "docs" / "sdk-python.md").read_text(encoding="utf-8")
+    example = page.split("```python\n")[1].split("```")[0]
+    run = bench.python(example, {"name": "Ada"})
+    assert run.result["structuredContent"]["result"] == {"greeting": "Hello Ada"}
+    assert bench.python(example).error == failure("name is required")
 
 
 def test_arguments_come_from_the_environment(bench: Bench) -> None:
@@ -89,7 +97,15 @@ def test_metadata_comes_from_the_request(bench: Bench) -> None:
     ],
 )
 def test_arguments_are_read_by_type(bench: Bench, expression: str, value: object) -> None:
-    arguments = {"name": "Ada", "nothing": None, "no": False, "yes": True, "blank": "", "one": 1, "one_text": "1"}
+    arguments: dict[str, object] = {
+        "name": "Ada",
+        "nothing": None,
+        "no": False,
+        "yes": True,
+        "blank": "",
+        "one": 1,
+        "one_text": "1",
+    }
     arguments.update({"minus": "-08", "round": 5.0})
     run = bench.python(f"mcp_tool.emit_json({expression})", arguments)
     assert json.loads(run.stdout) == value

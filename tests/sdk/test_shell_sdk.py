@@ -69,6 +69,14 @@ def test_shellcheck_has_nothing_to_say() -> None:
     assert subprocess.run(["shellcheck", str(SOURCE)], capture_output=True, text=True, timeout=60).stdout == ""
 
 
+def test_the_first_example_of_the_page_works(full: Bench) -> None:
+    page = (SDK.parents[1] / "docs" / "sdk-shell.md").read_text(encoding="utf-8")
+    example = page.split("```bash\n")[1].split("```")[0]
+    run = full.shell(example, {"name": "Ada"})
+    assert run.result["structuredContent"]["result"] == {"greeting": "Hello Ada"}
+    assert full.shell(example).error == failure(".name is required")
+
+
 def test_raw_arguments_come_from_the_environment(either: Bench) -> None:
     assert json.loads(either.shell("mcp_args_raw", {"a": 1}).stdout) == {"a": 1}
 

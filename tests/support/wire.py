@@ -57,6 +57,7 @@ class Wire:
         )
         self.revision: str | None = None
         self.methods: dict[Any, str] = {}  # of our requests, by id
+        self.modern_marks: list[Any] = []  # ids and progress tokens of stateless requests
         self.seen: list[Json] = []
         self.raw_lines: list[bytes] = []
         self._lines: queue.Queue[bytes | None] = queue.Queue()
@@ -75,6 +76,8 @@ class Wire:
         self.process.stdin.flush()
 
     def send(self, *values: Any) -> None:
+        for value in values:
+            self._note(value)
         self.send_bytes(b"".join(json.dumps(value).encode() + b"\n" for value in values))
 
     def start_request(self, method: str, params: Json | None = None, *, id: Any = None) -> Any:
@@ -82,7 +85,6 @@ class Wire:
         if id is None:
             self._next_id += 1
             id = self._next_id
-        self.methods[id] = method
         self.send({"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})})
         return id
 
@@ -133,7 +135,6 @@ class Wire:
     # --- the two eras --------------------------------------------------------------------------------------------
 
     def handshake(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
-        self.revision = revision
         result = self.result(
             "initialize",
             {
@@ -205,9 +206,23 @@ class Wire:
         self.raw_lines.append(line)
         message = json.loads(line)
         for single in message if isinstance(message, list) else [message]:
-            validation.check(single, revision=self.revision, methods=self.methods)
+            validation.check(single, revision=self.revision, methods=self.methods, modern=self.modern_marks)
+            if "result" in single and self.methods.get(single["id"]) == "initialize":
+                self.revision = single["result"]["protocolVersion"]
         self.seen.append(message)
         return message if isinstance(message, dict) else {"batch": message}
+
+    def _note(self, message: Any) -> None:
+        """Remember what the answer to this request has to look like. Rubbish is not our business here."""
+        for single in message if isinstance(message, list) else [message]:
+            id = single.get("id") if isinstance(single, dict) else None
+            if not isinstance(id, (str, int, float)) or not isinstance(single.get("method"), str):
+                continue
+            self.methods[id] = single["method"]
+            params = single.get("params")
+            meta = params.get("_meta") if isinstance(params, dict) else None
+            if isinstance(meta, dict) and META_PREFIX + "protocolVersion" in meta:
+                self.modern_marks += [id, *([meta["progressToken"]] if "progressToken" in meta else [])]
 
     def _read(self) -> None:
         assert self.process.stdout is not None

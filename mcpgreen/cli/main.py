@@ -1,0 +1,132 @@
+"""The command line: its text, and which function serves which command.
+
+The text is the parser: docopt reads it, `docs/cli.md` shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mcpgreen import __version__, journal, jsontext
+from mcpgreen.errors import InternalError, ProjectError, UsageError
+
+USAGE = """mcpgreen: serve a folder of scripts as an MCP server.
+
+Usage:
+  mcpgreen serve [--project-root DIR]
+  mcpgreen scan [--project-root DIR] [--filter PATH] [--quiet]
+  mcpgreen run-tool NAME [--args JSON] [--roots PATHS] [--timeout SECS] [--project-root DIR]
+                    [--allow TOOL]... [--allow-self] [--allow-all] [--no-refresh] [--minimal]
+                    [--dry-run] [--print-env] [--verbose]
+  mcpgreen --help
+  mcpgreen --version
+
+Commands:
+  serve     Serve the project over stdin and stdout. This is what a client's configuration
+            starts; `mcpgreen` alone does the same when its input is not a terminal.
+  scan      Read the project, rewrite its .registry files and print a status as JSON.
+  run-tool  Run one tool as a client would and print its result.
+
+Options:
+  --project-root DIR  The project to serve. Default: the one around the current directory,
+                      else the bundled example.
+  --filter PATH       Scan only below this subdirectory of tools/.
+  --quiet             Print nothing when all went well.
+  --args JSON         The arguments, a JSON object, or @FILE to read them from a file
+                      [default: {}].
+  --roots PATHS       Comma-separated directories that the tool may consider its roots.
+  --timeout SECS      How long the tool may take.
+  --allow TOOL        Allow this tool whatever the allow-list says; may be repeated.
+  --allow-self        Allow the tool that is run.
+  --allow-all         Allow every tool.
+  --no-refresh        Accepted for older scripts; the project is always read.
+  --minimal           Run as a server in forced minimal mode would: without tools.
+  --dry-run           Check name, arguments and roots; run nothing.
+  --print-env         Print the variables that the tool would see; run nothing.
+  --verbose           Show the tool's stderr as it comes out in the result, on stderr.
+  -h --help           This text.
+  --version           The version.
+
+Without arguments, at a terminal, mcpgreen prints this text.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve one command line. The exit status: 0 done, 1 failed, 2 wrong usage."""
+    if not arguments:
+        sys.stdout.write(USAGE)
+        return 0
+    from docopt import DocoptExit, docopt
+
+    try:
+        options: dict[str, Any] = docopt(
+            USAGE, argv=list(arguments), version=f"mcpgreen {__version__}", default_help=True
+        )
+    except DocoptExit:
+        sys.stderr.write(_what_is_wrong(arguments))
+        return 2
+    except SystemExit:
+        return 0  # --help and --version have printed
+    command = next(command for name, command in COMMANDS.items() if options[name])
+    try:
+        return command(options)
+    except UsageError as error:
+        journal.error("%s", error)
+        return 2
+    except (ProjectError, InternalError) as error:
+        journal.error("%s", error)
+        return 1
+
+
+def _what_is_wrong(arguments: Sequence[str]) -> str:
+    word = arguments[0]
+    if not word.startswith("-") and word not in COMMANDS:
+        return f"mcpgreen: unknown command: {word}\nTry: mcpgreen --help\n"
+    usage = USAGE[USAGE.index("Usage:") : USAGE.index("Commands:")]
+    return f"mcpgreen: this command line is not understood.\n{usage}Try: mcpgreen --help\n"
+
+
+def _serve(options: dict[str, Any]) -> int:
+    from mcpgreen.__main__ import serve
+
+    return serve(options["--project-root"] or "")
+
+
+def _scan(options: dict[str, Any]) -> int:
+    from mcpgreen.catalog.project import open_project
+    from mcpgreen.catalog.registry import SOURCES, Catalog
+    from mcpgreen.settings_catalog import load
+
+    settings = load(_flags(options), os.environ, {})
+    project = open_project(settings)
+    catalog = Catalog(
+        project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=options["--filter"] or None
+    )
+    try:
+        catalog.refresh("tools", force=True)
+    except InternalError:
+        journal.debug("the status below says what went wrong")
+    statuses = {kind: catalog.status(kind) for kind in SOURCES}
+    mode = "minimal" if settings.force_minimal else "full"
+    is_failed = any(status["status"] == "failed" for status in statuses.values())
+    if is_failed or not options["--quiet"]:
+        sys.stdout.buffer.write(jsontext.dumps({**statuses, "notificationsSent": False, "mode": mode}) + b"\n")
+    return 1 if is_failed else 0
+
+
+def _run_tool(options: dict[str, Any]) -> int:
+    from mcpgreen.cli.run_tool import run_tool
+
+    return run_tool(options, _flags(options))
+
+
+def _flags(options: dict[str, Any]) -> dict[str, str]:
+    """The settings that this command line sets."""
+    flags = {"project_root": options["--project-root"], "force_minimal": "true" if options["--minimal"] else None}
+    return {name: value for name, value in flags.items() if value}
+
+
+COMMANDS: dict[str, Callable[[dict[str, Any]], int]] = {"serve": _serve, "scan": _scan, "run-tool": _run_tool}

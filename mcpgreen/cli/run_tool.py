@@ -1,0 +1,142 @@
+"""`mcpgreen run-tool`: run one tool through a real server in this process and print the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from mcpgreen import jsontext
+from mcpgreen.errors import UsageError
+from mcpgreen.features.call import Call
+from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.settings import Settings
+from mcpgreen.settings_catalog import load
+
+Json = dict[str, Any]
+
+
+class ListSink:
+    """Keeps the lines; nobody has to wait."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def put(self, line: bytes, call: Call | None = None, *, is_droppable: bool = False) -> None:
+        self.lines.append(line)
+
+    def wait_for_room(self) -> None:
+        return
+
+    def withdraw(self) -> None:
+        return
+
+
+def run_tool(options: Json, flags: dict[str, str]) -> int:
+    """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
+    arguments = _arguments(options["--args"])
+    settings = _settings(options, flags)
+    from mcpgreen.catalog.project import open_project
+    from mcpgreen.engine.server import Server
+
+    project = open_project(settings)
+    server = Server(settings, project, environ=os.environ)
+    try:
+        if options["--print-env"]:
+            return _print_env(server, settings)
+        if options["--dry-run"]:
+            return _dry_run(server, options, arguments, settings)
+        params: Json = {"name": options["NAME"], "arguments": arguments}
+        if options["--timeout"] is not None:
+            params["timeoutSecs"] = _seconds(options["--timeout"])
+        answer = _answer(server, params)
+    finally:
+        server.stop()
+    if "error" in answer:
+        _print({"_mcpToolError": True, **answer["error"]})
+        return 1
+    if options["--verbose"]:
+        sys.stderr.write(answer["result"].get("_meta", {}).get("stderr", ""))
+    _print(answer["result"])
+    return 0
+
+
+def _answer(server: Any, params: Json) -> Json:
+    """One handshake and one call."""
+    sink = ListSink()
+    link = server.connect(sink)
+    hello = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": {}, "clientInfo": {"name": "run-tool"}}
+    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    link.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    link.idle.wait()
+    answers = [message for message in map(jsontext.loads, sink.lines) if message.get("id") == 1]
+    answer: Json = answers[0]
+    return answer
+
+
+def _arguments(text: str) -> Json:
+    if text.startswith("@"):
+        try:
+            with open(text[1:], encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--args {text}: {error}") from error
+    try:
+        value = jsontext.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--args is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError("--args must be a JSON object.")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UsageError("--timeout must be a number of seconds.") from error
+
+
+def _settings(options: Json, flags: dict[str, str]) -> Settings:
+    settings = load(flags, os.environ, {})
+    if options["--roots"]:
+        settings = settings.with_values(roots=":".join(options["--roots"].split(",")))
+    allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])
+    if options["--allow-all"]:
+        settings = settings.with_values(tool_allowlist=("*",))
+    elif allowed:
+        settings = settings.with_values(tool_allowlist=(*settings.tool_allowlist, *allowed))
+    return settings
+
+
+def _print_env(server: Any, settings: Settings) -> int:
+    services = server.services
+    lines = [
+        f"MCPGREEN_PROJECT_ROOT={services.project.root}",
+        *(f"{name}={value}" for name, value in sorted(services.environment.base.items())),
+        *(f"ROOT[{index}]={path}" for index, path in enumerate(services.roots.paths)),
+    ]
+    sys.stdout.write("\n".join(dict.fromkeys(lines)) + "\n")
+    return 0
+
+
+def _dry_run(server: Any, options: Json, arguments: Json, settings: Settings) -> int:
+    tool = server.services.snapshot("tools").by_name.get(options["NAME"])
+    if tool is None:
+        _print({"_mcpToolError": True, "code": -32602, "message": f"Tool '{options['NAME']}' not found"})
+        return 1
+    timeout = options["--timeout"] or tool.timeout_secs or settings.default_tool_timeout
+    sys.stdout.write(
+        f"Tool: {tool.name} ({tool.relative_path})\n"
+        f"Args: {len(jsontext.dumps(arguments))} bytes\n"
+        f"Roots: {', '.join(server.services.roots.paths)}\n"
+        f"Timeout: {timeout}\n"
+        "Status: ready\n"
+    )
+    return 0
+
+
+def _print(value: Json) -> None:
+    sys.stdout.buffer.write(jsontext.dumps(value) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,195 @@
+"""All children of one server: run each to its end, and leave no process behind.
+
+Rule: whoever leaves `Runner.run` (end, deadline, cancel, too much output) leaves nothing running. When the leaving
+greenlet is being killed, the stopping goes on in a greenlet of its own, which cannot be killed a second time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gevent
+
+from mcpgreen import journal
+from mcpgreen.running import descendants
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.guardian import Guardian
+from mcpgreen.running.process import Child, Ending, Limits, Outcome, ScriptRun
+
+KILL_PATIENCE_SECS = 5.0
+
+
+class _Leader(NamedTuple):
+    """A child that we started: how its descendants can be told from others."""
+
+    pid: int
+    mark: str
+    since_ticks: int
+
+
+class Runner:
+    """Starts children and knows all that are alive, so that the server can stop them together."""
+
+    def __init__(self, *, directory: str, state_dir: str, mark: str, limits: Limits) -> None:
+        self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        self._state_dir = state_dir
+        self._mark = mark
+        self._limits = limits
+        self._guardian: Guardian | None = None
+        self._adopts_orphans = False
+        self._leaders: dict[int, _Leader] = {}
+        self._stoppers: set[Any] = set()
+        self._count = 0
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        deadline: Deadline,
+        on_control: Callable[[bytes], None],
+    ) -> Outcome:
+        """Run to the end. Raises OSError when the command cannot be started."""
+        self._prepare()
+        self._count += 1
+        mark = f"{self._mark}.{self._count}"
+        started_at = time.monotonic()
+        since_ticks = descendants.ticks_since_boot() if self._adopts_orphans else 0
+        run = ScriptRun(command, {**env, descendants.CALL_MARK: mark}, self._directory_fd, self._limits, on_control)
+        leader = self._leaders[run.child.pid] = _Leader(run.child.pid, mark, since_ticks)
+        try:
+            ended_by = run.wait(deadline)
+            if ended_by == Ending.EXIT:
+                run.drain(self._limits.drain_secs)
+            self._stop(run.child, leader)
+            run.take_the_rest()
+        except BaseException:
+            run.close()
+            self._stop_later(run.child, leader)
+            raise
+        run.close()
+        return run.outcome(ended_by, time.monotonic() - started_at)
+
+    def stop_all(self, *, grace_secs: float) -> None:
+        """Stop every child and wait until all are gone."""
+        self._signal_all(signal.SIGTERM)
+        give_up_at = time.monotonic() + grace_secs
+        while not self.is_idle and time.monotonic() < give_up_at:
+            gevent.sleep(0.005)
+        while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
+            self._signal_all(signal.SIGKILL)
+            gevent.sleep(0.005)
+
+    def after_stopping(self, action: Callable[[], None]) -> None:
+        """Do this when the children that are being stopped now are gone."""
+        waiting_for = list(self._stoppers)
+
+        def wait_and_act() -> None:
+            gevent.joinall(waiting_for)
+            action()
+
+        self._in_background(wait_and_act)
+
+    def close(self) -> None:
+        """After `stop_all`: let go of the guardian and the directory."""
+        if self._guardian is not None:
+            self._guardian.dismiss()
+            self._guardian = None
+        os.close(self._directory_fd)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._leaders and not self._stoppers
+
+    def _prepare(self) -> None:
+        if self._guardian is None:
+            gevent.get_hub().loop.install_sigchld()
+            self._adopts_orphans = descendants.adopt_orphans()
+            self._guardian = Guardian(f"{descendants.CALL_MARK}={self._mark}.", self._state_dir)
+
+    def _stop_later(self, child: Child, leader: _Leader) -> None:
+        # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
+        self._signal(leader, signal.SIGTERM)
+        self._in_background(self._stop, child, leader)
+
+    def _in_background(self, function: Callable[..., None], *values: Any) -> None:
+        stopper = gevent.spawn(function, *values)
+        self._stoppers.add(stopper)
+        stopper.rawlink(self._stoppers.discard)
+
+    def _stop(self, child: Child, leader: _Leader) -> None:
+        """TERM, grace, KILL: to the group and to whoever left it. Nothing to do when all have ended by themselves."""
+        if self._is_anything_left(child, leader):
+            self._signal(leader, signal.SIGTERM)
+            if not self._wait_until_gone(child, leader, self._limits.kill_grace_secs):
+                self._kill(child, leader)
+        self._leaders.pop(leader.pid, None)
+
+    def _kill(self, child: Child, leader: _Leader) -> None:
+        give_up_at = time.monotonic() + KILL_PATIENCE_SECS
+        while time.monotonic() < give_up_at:
+            self._signal(leader, signal.SIGKILL)
+            if self._wait_until_gone(child, leader, 0.1):
+                return
+        journal.error("process group %d does not die", leader.pid)
+
+    def _wait_until_gone(self, child: Child, leader: _Leader, secs: float) -> bool:
+        give_up_at = time.monotonic() + secs
+        pause_secs = 0.0002
+        while self._is_anything_left(child, leader):
+            if time.monotonic() >= give_up_at:
+                return False
+            gevent.sleep(pause_secs)
+            pause_secs = min(pause_secs * 2, 0.02)
+        return True
+
+    def _is_anything_left(self, child: Child, leader: _Leader) -> bool:
+        return child.returncode is None or _signal_group(leader.pid, 0) or bool(self._strays(leader))
+
+    def _signal_all(self, number: int) -> None:
+        for leader in list(self._leaders.values()):
+            self._signal(leader, number)
+
+    def _signal(self, leader: _Leader, number: int) -> None:
+        # Those who left the group first: once the group is dead, the tree that leads to them is gone.
+        if self._adopts_orphans:
+            for pid in [*descendants.with_descendants([leader.pid])[1:], *self._strays(leader)]:
+                _signal_process(pid, number)
+        _signal_group(leader.pid, number)
+
+    def _strays(self, leader: _Leader) -> list[int]:
+        """Adopted processes of this call, with everything below them."""
+        if not self._adopts_orphans:
+            return []
+        guardian = self._guardian.pid if self._guardian else 0
+        mine = []
+        for pid in descendants.children_of("self"):
+            if pid in self._leaders or pid == guardian:
+                continue
+            verdict = descendants.belongs_to(pid, leader=leader.pid, mark=leader.mark, since_ticks=leader.since_ticks)
+            # Who hides can only be this call's when no other call runs.
+            if verdict or (verdict is None and len(self._leaders) <= 1):
+                mine.append(pid)
+        return descendants.with_descendants(mine) if mine else mine
+
+
+def _signal_group(leader: int, number: int) -> bool:
+    """Whether there was anybody to signal."""
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody there has changed its user; it is out of our reach but alive
+    return True
+
+
+def _signal_process(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.catalog.discovery import Discovery, Tool, discover_tools, fingerprint
+from mcpgreen.catalog.project import Project
+from mcpgreen.errors import ProjectError
+from tests.catalog.trees import TreeBuilder
+
+INLINE = '# mcp: {"description": "described"}\n'
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> TreeBuilder:
+    return TreeBuilder(tmp_path / "project")
+
+
+def discovered(tree: TreeBuilder, only_below: str | None = None) -> Discovery:
+    return discover_tools(tree.project, only_below=only_below)
+
+
+def names(tree: TreeBuilder, only_below: str | None = None) -> list[str]:
+    return [tool.name for tool in discovered(tree, only_below).items]
+
+
+def only_tool(tree: TreeBuilder) -> Tool:
+    (tool,) = discovered(tree).items
+    return tool
+
+
+def test_an_executable_file_is_a_tool_at_any_depth(tree: TreeBuilder) -> None:
+    for path in ("direct.sh", "one/one.py", "a/b/c/d/deep", "x/helper.sh"):
+        tree.write(f"tools/{path}", "#!/bin/sh\n", mode=0o755)
+    assert names(tree) == ["deep", "direct", "helper", "one"]
+
+
+def test_a_tool_knows_its_paths_and_how_it_is_started(tree: TreeBuilder) -> None:
+    tree.tool("greet", name="say.hello")
+    tool = only_tool(tree)
+    assert tool.name == "say.hello"
+    assert tool.relative_path == "greet/greet.sh"
+    assert tool.path == str(tree.root / "tools/greet/greet.sh")
+    assert tool.command == [tool.path]
+
+
+@pytest.mark.parametrize(
+    ("file_name", "text", "interpreter"),
+    [
+        ("lib.sh", INLINE, ["bash"]),
+        ("lib.bash", "#!/bin/sh\n" + INLINE, ["bash"]),
+        ("lib", "#!/bin/sh\n" + INLINE, ["/bin/sh"]),
+        ("lib.py", "#!/usr/bin/env -S python3 -u\r\n" + INLINE, ["/usr/bin/env", "-S python3 -u"]),
+    ],
+)
+def test_a_script_without_the_bit_is_a_tool_if_it_is_described(
+    tree: TreeBuilder, file_name: str, text: str, interpreter: list[str]
+) -> None:
+    tree.write(f"tools/x/{file_name}", text)
+    tool = only_tool(tree)
+    assert tool.command == [*interpreter, tool.path]
+    assert tool.definition["description"] == "described"
+
+
+@pytest.mark.parametrize("file_name", ["lib.sh", "lib.py"])
+def test_a_script_without_the_bit_is_a_tool_if_a_file_describes_it(tree: TreeBuilder, file_name: str) -> None:
+    tree.write(f"tools/x/{file_name}", "#!/bin/sh\n")
+    tree.write("tools/x/lib.meta.yaml", "name: from-yaml\n")
+    assert names(tree) == ["from-yaml"]
+
+
+def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
+    tree.write("tools/x/helper.sh", "#!/bin/sh\necho\n")
+    tree.write("tools/x/library.py", "#!/usr/bin/env python3\n")
+    tree.write("tools/x/data.txt", INLINE)
+    tree.write("tools/x/data.meta.json", "{}")
+    tree.write("tools/x/smoke.sh", "#!/bin/sh\n", mode=0o755)
+    tree.write("tools/x/y.meta.json", "{}", mode=0o755)
+    tree.write("tools/x/.hidden.sh", "#!/bin/sh\n", mode=0o755)
+    tree.write("tools/.git/hooks/pre-push", "#!/bin/sh\n", mode=0o755)
+    tree.write("tools/x/ui/index.html", "<html>")
+
+    assert discovered(tree)[:2] == ([], [])
+
+
+def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
+    assert discover_tools(Project(str(tmp_path), {}), only_below=None)[:2] == ([], [])
+
+
+def test_the_registry_entry_holds_everything_that_is_known(tree: TreeBuilder) -> None:
+    schema = {"type": "object", "properties": {"who": {"type": "string"}}}
+    tree.tool("greet", title="Greet", arguments=schema, timeoutSecs=5, needs=["roots"], path="/etc/passwd")
+
+    tool = only_tool(tree)
+
+    assert tool.registry_entry == {
+        "name": "greet",
+        "description": "",
+        "path": "greet/greet.sh",
+        "title": "Greet",
+        "inputSchema": schema,
+        "timeoutSecs": 5,
+        "needs": ["roots"],
+    }
+    assert tool.definition == {"name": "greet", "title": "Greet", "inputSchema": schema}
+    assert tool.timeout_secs == 5
+
+
+def test_a_bad_description_costs_one_tool_and_a_warning(tree: TreeBuilder) -> None:
+    tree.tool("good")
+    tree.tool("bad", inputSchema=[])
+    tree.write("tools/worse.sh", "#!/bin/sh\n# mcp: {\n", mode=0o755)
+
+    discovery = discovered(tree)
+
+    assert [tool.name for tool in discovery.items] == ["good"]
+    assert sorted(discovery.warnings)[0] == ("tools/bad/bad.meta.json: inputSchema must be an object, found an array")
+    assert sorted(discovery.warnings)[1].startswith("tools/worse.sh: not valid JSON")
+
+
+def test_a_dropped_annotation_is_a_warning_about_the_file_that_has_it(tree: TreeBuilder) -> None:
+    tree.tool("greet", annotations={"readOnlyHint": "yes"})
+    assert only_tool(tree).definition["annotations"] == {}
+    assert discovered(tree).warnings[0].startswith("tools/greet/greet.meta.json: annotations.readOnlyHint")
+
+
+def test_of_two_tools_with_one_name_the_first_path_stays(tree: TreeBuilder) -> None:
+    tree.tool("b", name="same")
+    tree.tool("a", name="same")
+
+    discovery = discovered(tree)
+
+    assert [tool.relative_path for tool in discovery.items] == ["a/a.sh"]
+    assert discovery.warnings == ["tools/b/b.sh: skipped, tools/a/a.sh already provides the tool same"]
+
+
+def test_tools_are_sorted_by_name(tree: TreeBuilder) -> None:
+    for directory, name in (("1", "zebra"), ("2", "Ant"), ("3", "ant")):
+        tree.tool(directory, name=name)
+    assert names(tree) == ["Ant", "ant", "zebra"]
+
+
+def test_a_link_to_a_file_below_tools_is_a_tool(tree: TreeBuilder) -> None:
+    target = tree.write("tools/x/shared.data", "#!/bin/sh\n", mode=0o755)
+    (tree.root / "tools" / "alias").symlink_to(target)
+    assert names(tree) == ["alias", "shared"]
+
+
+@pytest.mark.parametrize("name", ["run.sh", "run", "other.meta.json"])
+def test_a_link_out_of_tools_is_skipped_with_a_warning(tree: TreeBuilder, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("{}", encoding="utf-8")
+    outside.chmod(0o755)
+    (tree.root / "tools" / name).symlink_to(outside)
+
+    discovery = discovered(tree)
+
+    assert discovery.items == []
+    assert discovery.warnings == [f"tools/{name}: skipped, it is a symbolic link to a file outside tools/"]
+
+
+def test_linked_data_needs_no_warning(tree: TreeBuilder, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("1,2", encoding="utf-8")
+    (tree.root / "tools" / "data.csv").symlink_to(tmp_path / "data.csv")
+    (tree.root / "tools" / "broken").symlink_to(tmp_path / "nothing")
+    (tree.root / "tools" / "self").symlink_to("self")
+    assert discovered(tree)[:2] == ([], [])
+
+
+def test_linked_directories_are_not_followed(tree: TreeBuilder) -> None:
+    tree.tool("greet")
+    (tree.root / "tools" / "loop").symlink_to(tree.root / "tools")
+    discovery = discovered(tree)
+    assert len(discovery.items) == 1
+    assert discovery.warnings == ["tools/loop: a symbolic link to a directory is not followed"]
+
+
+@pytest.mark.parametrize("name", [b"two\nlines.sh", b"return\r.sh", b"latin-\xff.sh"])
+def test_names_that_are_no_line_of_text_are_skipped_with_a_warning(tree: TreeBuilder, name: bytes) -> None:
+    tree.tool("good")
+    path = os.fsencode(tree.root / "tools") + b"/" + name
+    with open(path, "wb") as file:
+        file.write(b"#!/bin/sh\n")
+    os.chmod(path, 0o755)
+
+    discovery = discovered(tree)
+
+    assert [tool.name for tool in discovery.items] == ["good"]
+    (warning,) = discovery.warnings
+    assert warning.isascii()
+    assert warning.isprintable()
+
+
+def test_a_directory_name_with_a_line_break_hides_what_is_in_it(tree: TreeBuilder) -> None:
+    tree.write("tools/a\nb/tool.sh", "#!/bin/sh\n", mode=0o755)
+    discovery = discovered(tree)
+    assert discovery.items == []
+    assert len(discovery.warnings) == 1
+
+
+def test_unusual_but_sound_names_are_served(tree: TreeBuilder) -> None:
+    tree.write("tools/\u00fcber\u00a0space/gr\u00fc\u00df dich.sh", "#!/bin/sh\n", mode=0o755)
+    assert names(tree) == ["gr---dich"]
+
+
+def test_a_pipe_among_the_tools_does_not_stop_the_scan(tree: TreeBuilder) -> None:
+    os.mkfifo(tree.root / "tools" / "pipe.sh", 0o755)
+    os.mkfifo(tree.root / "tools" / "greet.meta.json")
+    tree.write("tools/greet.sh", "#!/bin/sh\n", mode=0o755)
+    assert names(tree) == ["greet"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_costs_a_warning_only(tree: TreeBuilder) -> None:
+    tree.tool("good")
+    tree.tool("bad", name="bad")
+    (tree.root / "tools/bad/bad.meta.json").chmod(0)
+    (tree.root / "tools" / "closed").mkdir(mode=0)
+    tree.write("tools/program", b"\x7fELF", mode=0o111)
+    discovery = discovered(tree)
+    assert [tool.name for tool in discovery.items] == ["good", "program"]
+    assert len(discovery.warnings) == 2
+
+
+def test_a_scan_can_be_narrowed_to_a_subdirectory(tree: TreeBuilder) -> None:
+    tree.tool("a")
+    tree.tool("b")
+    assert names(tree, "a") == ["a"]
+    assert names(tree, str(tree.root / "tools" / "b")) == ["b"]
+    assert names(tree, ".") == ["a", "b"]
+
+
+@pytest.mark.parametrize("only_below", ["..", "/", "../tools-two", "missing"])
+def test_a_scan_cannot_be_narrowed_to_something_outside(tree: TreeBuilder, only_below: str) -> None:
+    (tree.root / "tools-two").mkdir()
+    with pytest.raises(ProjectError, match="not a directory below tools/"):
+        discovered(tree, only_below)
+
+
+def test_the_fingerprint_stays_while_nothing_changes(tree: TreeBuilder) -> None:
+    tree.tool("greet", description="x")
+    assert fingerprint(tree.project) == fingerprint(tree.project) == discovered(tree).fingerprint
+
+
+def test_every_kind_of_change_changes_the_fingerprint(tree: TreeBuilder) -> None:
+    script = tree.tool("greet", description="x")
+    meta = script.with_name("greet.meta.json")
+    changes: list[Callable[[], object]] = [
+        lambda: meta.write_text('{"description": "longer"}', encoding="utf-8"),
+        lambda: os.utime(meta, ns=(1, 1)),
+        lambda: script.chmod(0o644),
+        lambda: script.rename(script.with_name("other.sh")),
+        lambda: (tree.root / "tools" / "new").mkdir(),
+        lambda: meta.unlink(),
+    ]
+    seen = [fingerprint(tree.project)]
+    for change in changes:
+        change()
+        seen.append(fingerprint(tree.project))
+    assert len(set(seen)) == len(seen)
+
+
+def test_hidden_files_do_not_change_the_fingerprint(tree: TreeBuilder) -> None:
+    tree.tool("greet")
+    before = fingerprint(tree.project)
+    tree.write("tools/greet/.greet.sh.swp", "x")
+    tree.write("tools/.cache/x", "x")
+    assert fingerprint(tree.project) == before

@@ -1,0 +1,367 @@
+"""The official Python client: `auto` speaks the stateless revision, `legacy` shakes hands."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.clients import scenario
+from tests.support.prerequisites import require_module
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+
+anyio = require_module("anyio")
+mcp = require_module("mcp")
+stdio_client = require_module("mcp.client.stdio").stdio_client
+types = require_module("mcp_types")
+
+PATIENCE_SECS = 20.0
+REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+
+# Says of itself that it is deprecated. It is what handshake clients have.
+set_level_is_deprecated = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+
+class Connector(NamedTuple):
+    """Opens clients of one mode on one project."""
+
+    mode: str
+    project: ProjectBuilder
+    errors: Any
+
+    def __call__(self, *, command: list[str] | None = None, **options: Any) -> AbstractAsyncContextManager[Any]:
+        program, *arguments = command or scenario.server_command(self.project)
+        parameters = mcp.StdioServerParameters(
+            command=program, args=arguments, env=scenario.server_environment(), cwd=self.project.root
+        )
+        return mcp.Client(stdio_client(parameters, errlog=self.errors), mode=self.mode, **options)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> ProjectBuilder:
+    return scenario.build(tmp_path / "project")
+
+
+@pytest.fixture(params=sorted(REVISIONS))
+def connect(request: pytest.FixtureRequest, project: ProjectBuilder, tmp_path: Path) -> Iterator[Connector]:
+    path = tmp_path / "server-stderr"
+    with path.open("w", encoding="utf-8") as errors:
+        yield Connector(request.param, project, errors)
+    print(path.read_text(encoding="utf-8"))  # shown when the test fails
+
+
+def run(act: Callable[[], Awaitable[Any]]) -> Any:
+    """Run an asynchronous part to its end, within bounds."""
+
+    async def bounded() -> Any:
+        with anyio.fail_after(PATIENCE_SECS):
+            return await act()
+
+    return anyio.run(bounded)
+
+
+async def until(condition: Callable[[], Any]) -> Any:
+    """`eventually`, while the client goes on working."""
+    return await anyio.to_thread.run_sync(lambda: eventually(condition))
+
+
+def call(connect: Connector, name: str, arguments: dict[str, Any] | None = None) -> Any:
+    async def act() -> Any:
+        async with connect() as client:
+            return await client.call_tool(name, arguments)
+
+    return run(act)
+
+
+def texts(result: Any) -> str:
+    return "".join(block.text for block in result.content if block.type == "text")
+
+
+# --- meeting ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_client_agrees_on_its_newest_revision(connect: Connector) -> None:
+    async def act() -> tuple[str, Any, Any]:
+        async with connect() as client:
+            return client.protocol_version, client.server_info, client.server_capabilities
+
+    version, info, capabilities = run(act)
+
+    assert version == REVISIONS[connect.mode]
+    assert (info.name, info.version) == ("test-project", "1.2.3")
+    assert capabilities.tools.list_changed
+
+
+def test_the_client_takes_plain_server_parameters(project: ProjectBuilder) -> None:
+    program, *arguments = scenario.server_command(project)
+    parameters = mcp.StdioServerParameters(command=program, args=arguments, env=scenario.server_environment())
+
+    async def act() -> str:
+        async with mcp.Client(parameters) as client:
+            return client.protocol_version
+
+    assert run(act) == REVISIONS["auto"]
+
+
+def test_the_client_lists_all_tools_with_their_schemas(connect: Connector) -> None:
+    async def act() -> Any:
+        async with connect() as client:
+            return (await client.list_tools()).tools
+
+    tools = {tool.name: tool for tool in run(act)}
+
+    assert sorted(tools) == scenario.TOOLS
+    assert tools["greet"].description == "Greets somebody"
+    assert tools["greet"].input_schema["required"] == ["name"]
+    assert tools["weigh"].output_schema["required"] == ["grams"]
+
+
+# --- calling ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_text_tool_answers_with_its_output(connect: Connector) -> None:
+    result = call(connect, "greet", {"name": "Zoë"})
+
+    assert not result.is_error
+    assert texts(result) == "Hello Zoë"
+    assert result.structured_content is None
+
+
+def test_a_tool_with_a_declared_output_answers_with_structure_and_text(connect: Connector) -> None:
+    result = call(connect, "weigh")
+
+    assert not result.is_error
+    assert result.structured_content == {"grams": 1200, "label": "Zürich"}
+    assert "1200" in texts(result)
+
+
+def test_a_tool_that_exits_with_1_answers_with_an_error_result(connect: Connector) -> None:
+    result = call(connect, "broken")
+
+    assert result.is_error
+    assert "the disk is on fire" in texts(result)
+
+
+def test_arguments_that_do_not_fit_answer_with_an_error_result(connect: Connector) -> None:
+    result = call(connect, "greet", {"name": 5})
+
+    assert result.is_error
+    assert "name" in texts(result)
+
+
+def test_an_unknown_tool_is_a_protocol_error(connect: Connector) -> None:
+    async def act() -> Any:
+        async with connect() as client:
+            with pytest.raises(mcp.MCPError) as caught:
+                await client.call_tool("absent")
+            return caught.value.error
+
+    assert run(act).code == types.INVALID_PARAMS
+
+
+def test_calls_of_one_client_overlap(connect: Connector, project: ProjectBuilder) -> None:
+    async def act() -> tuple[str, str]:
+        async with connect() as client, anyio.create_task_group() as tasks:
+            walks: list[Any] = []
+
+            async def walk() -> None:
+                walks.append(await client.call_tool("walk"))
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(walk)
+            # Only this second call lets the first one end.
+            greeting = await client.call_tool("greet", {"name": "you"})
+            project.write("seen", "")
+            await until(lambda: walks)
+        return texts(greeting), texts(walks[0])
+
+    assert run(act) == ("Hello you", "arrived")
+
+
+# --- while a tool runs -----------------------------------------------------------------------------------------------
+
+
+def test_progress_reaches_the_callback_while_the_tool_runs(connect: Connector, project: ProjectBuilder) -> None:
+    reported: list[tuple[float, float | None, str | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        reported.append((progress, total, message))
+        if progress == scenario.STEPS[-1]:
+            project.write("seen", "")
+
+    async def act() -> Any:
+        async with connect() as client:
+            return await client.call_tool("walk", progress_callback=on_progress)
+
+    assert texts(run(act)) == "arrived"
+    assert reported == [(step, 100, f"at {step}") for step in scenario.STEPS]
+
+
+@set_level_is_deprecated
+def test_log_messages_of_the_wanted_level_reach_the_callback(connect: Connector, project: ProjectBuilder) -> None:
+    heard: list[tuple[str, str | None, Any]] = []
+
+    async def on_log(params: Any) -> None:
+        if params.logger == "story":
+            heard.append((params.level, params.logger, params.data))
+            if params.level == "error":
+                project.write("seen", "")
+
+    async def act() -> Any:
+        async with connect(logging_callback=on_log, log_level="warning") as client:
+            if connect.mode == "legacy":
+                await client.set_logging_level("warning")
+            return await client.call_tool("narrate")
+
+    assert texts(run(act)) == "told"
+    assert heard == [("warning", "story", "a turn"), ("error", "story", {"the": "end"})]
+
+
+def test_a_stateless_client_that_did_not_ask_for_log_messages_gets_none(project: ProjectBuilder) -> None:
+    project.write("seen", "")
+    heard: list[Any] = []
+
+    async def on_log(params: Any) -> None:
+        heard.append(params)
+
+    async def act() -> Any:
+        program, *arguments = scenario.server_command(project)
+        parameters = mcp.StdioServerParameters(command=program, args=arguments, env=scenario.server_environment())
+        async with mcp.Client(parameters, logging_callback=on_log) as client:
+            return await client.call_tool("narrate")
+
+    assert texts(run(act)) == "told"
+    assert heard == []
+
+
+def test_a_cancelled_call_ends_its_processes_and_nothing_else(connect: Connector, project: ProjectBuilder) -> None:
+    async def act() -> tuple[list[str], Any]:
+        async with connect() as client:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "endless")
+                await until((project.root / "pids").exists)
+                pids = project.read("pids").split()
+                assert all(is_alive(pid) for pid in pids)
+                tasks.cancel_scope.cancel()
+            # Before the client leaves: its leaving would end them as well.
+            await until(lambda: not any(is_alive(pid) for pid in pids))
+            return pids, await client.call_tool("greet", {"name": "again"})
+
+    pids, result = run(act)
+
+    assert len(pids) == 2
+    assert texts(result) == "Hello again"
+
+
+def test_a_call_that_the_client_gives_up_waiting_for_is_ended(connect: Connector, project: ProjectBuilder) -> None:
+    async def act() -> Any:
+        async with connect() as client:
+            async with anyio.create_task_group() as tasks:
+
+                async def impatient() -> None:
+                    with pytest.raises(mcp.MCPError):
+                        await client.call_tool("endless", read_timeout_seconds=0.5)
+
+                tasks.start_soon(impatient)
+                await until((project.root / "pids").exists)
+            pids = project.read("pids").split()
+            await until(lambda: not any(is_alive(pid) for pid in pids))
+            return await client.call_tool("greet", {"name": "again"})
+
+    assert texts(run(act)) == "Hello again"
+
+
+# --- a project that changes ------------------------------------------------------------------------------------------
+
+
+def test_a_tool_added_while_connected_is_announced_listed_and_callable(
+    connect: Connector, project: ProjectBuilder
+) -> None:
+    changed = anyio.Event()
+
+    async def on_message(message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            changed.set()
+
+    async def hear_of_change(client: Any) -> None:
+        if connect.mode == "legacy":
+            (project.root / "aside/latecomer").rename(project.root / "tools/latecomer")
+            await changed.wait()
+        else:
+            async with client.listen(tools_list_changed=True) as subscription:
+                assert subscription.honored.tools_list_changed
+                (project.root / "aside/latecomer").rename(project.root / "tools/latecomer")
+                assert type(await anext(subscription)).__name__ == "ToolsListChanged"
+
+    async def act() -> tuple[list[str], list[str], Any]:
+        async with connect(message_handler=on_message) as client:
+            before = [tool.name for tool in (await client.list_tools()).tools]
+            await hear_of_change(client)
+            after = [tool.name for tool in (await client.list_tools()).tools]
+            return before, after, await client.call_tool("latecomer")
+
+    before, after, result = run(act)
+
+    assert before == scenario.TOOLS
+    assert after == sorted([*scenario.TOOLS, "latecomer"])
+    assert texts(result) == "better late"
+
+
+# --- leaving ---------------------------------------------------------------------------------------------------------
+
+
+def noting_status(command: list[str], path: Path) -> list[str]:
+    """The command, in a shell that notes its exit status. A signal of the client ends the shell before it can."""
+    return ["/bin/sh", "-c", '"$@"; echo $? > "$0"', str(path), *command]
+
+
+def test_the_server_leaves_by_itself_when_the_client_closes(
+    connect: Connector, project: ProjectBuilder, tmp_path: Path
+) -> None:
+    command = noting_status(scenario.server_command(project), tmp_path / "status")
+
+    async def act() -> float:
+        async with connect(command=command) as client:
+            await client.call_tool("greet", {"name": "you"})
+            started_at = anyio.current_time()
+        return anyio.current_time() - started_at
+
+    assert run(act) < scenario.CLIENT_GRACE_SECS
+    assert (tmp_path / "status").read_text(encoding="utf-8") == "0\n"
+    eventually(lambda: not scenario.processes_of(project))
+
+
+def test_the_server_takes_running_tools_and_open_listens_with_it(
+    connect: Connector, project: ProjectBuilder, tmp_path: Path
+) -> None:
+    command = noting_status(scenario.server_command(project), tmp_path / "status")
+
+    async def act() -> None:
+        async with anyio.create_task_group() as tasks:
+            async with connect(command=command) as client:
+
+                async def call_for_ever() -> None:
+                    with pytest.raises(mcp.MCPError):
+                        await client.call_tool("endless")
+
+                async def listen_for_ever() -> None:
+                    with pytest.raises(RuntimeError):
+                        async with client.listen(tools_list_changed=True) as subscription:
+                            listening.set()
+                            await anext(subscription)
+
+                listening = anyio.Event()
+                tasks.start_soon(call_for_ever)
+                if connect.mode == "auto":
+                    tasks.start_soon(listen_for_ever)
+                    await listening.wait()
+                await until((project.root / "pids").exists)
+
+    run(act)
+
+    assert (tmp_path / "status").read_text(encoding="utf-8") == "0\n"
+    eventually(lambda: not scenario.processes_of(project))

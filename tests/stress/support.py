@@ -1,0 +1,361 @@
+"""What the stress tests share: servers that can be told apart in /proc, scripts that leave things behind, a plain peer.
+
+Leftovers are searched without the server's own means: everything that belongs to one server carries a mark of ours in
+its command line, be it the path of the project, of its temporary directory or the argument of a `sleep`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import PATIENCE_SECS, eventually
+from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment
+
+ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "3"))
+IS_FULL = ROUNDS >= 100
+GONE_WITHIN_SECS = 20.0
+SETTINGS = {"kill_grace_secs": 0.2, "drain_secs": 0.1, "eof_grace_secs": 0.2, "default_tool_timeout": 120}
+
+_numbers = itertools.count(1)
+
+DAEMON = """import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 256)
+        time.sleep(300)
+    os._exit(0)
+os.wait()
+open("{up}/{name}.%d" % os.getpid(), "w").close()
+"""
+
+# A parent that is gone before anybody can look twice, in a new session each time.
+RUNAWAY = """import os, time
+os.closerange(0, 256)
+stop_at = time.monotonic() + 0.5
+open("{up}/{name}.%d" % os.getpid(), "w").close()
+while time.monotonic() < stop_at:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    time.sleep(0.001)
+time.sleep(300)
+"""
+
+UP = ': > "{up}/{name}.$$"\n'
+
+# They stay until somebody stops them. {mark} is a number of seconds for `sleep`, {up} where they say that they are up.
+STAYING = {
+    "jobs": "sleep {mark} &\nsleep {mark} &\n" + UP + "wait\n",
+    "stubborn": "trap '' TERM\nsleep {mark} &\n" + UP + "while :; do sleep {mark}; done\n",
+    "stopped": "sleep {mark} &\n" + UP + "kill -STOP $$\nwait\n",
+    "sessions": "setsid sleep {mark} &\nsetsid -f sleep {mark} </dev/null >/dev/null 2>&1\n" + UP + "wait\n",
+    "daemon": f"#!{sys.executable} -SE\n{DAEMON}time.sleep(300)\n",
+    "forking": UP + "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep {mark} & done\nwait\n",
+}
+# They end at once and leave something behind.
+LEAVING = {
+    "holding": "sleep {mark} &\necho done\n",
+    "detaching": "setsid sleep {mark} </dev/null >/dev/null 2>&1 &\necho done\n",
+    "departing": f"#!{sys.executable} -SE\n{DAEMON}print('done')\n",
+    "running-away": f"#!{sys.executable} -SE\nimport os\nif os.fork():\n    print('done', flush=True)\n    os._exit(0)\n"
+    + RUNAWAY,
+}
+# They shed the marks by which a server could know them: nothing but the parent tells whose they are.
+SCRUBBED_STAYING = "env -i setsid sleep {mark} </dev/null >/dev/null 2>&1 97>&- &\n" + UP + "wait\n"
+SCRUBBED_LEAVING = "env -i setsid -f sleep {mark} </dev/null >/dev/null 2>&1 97>&-\necho done\n"
+
+
+class Stand:
+    """A project of its own, a temporary directory of its own, and a mark that both carry in their paths."""
+
+    def __init__(self, base: Path, **settings: Any) -> None:
+        self.mark = f"300.{os.getpid():07d}{next(_numbers):05d}"
+        self.project = ProjectBuilder(base / self.mark / "project")
+        self.tmp = base / self.mark / "tmp"
+        self.up = base / self.mark / "up"
+        self.tmp.mkdir()
+        self.up.mkdir()
+        self.env = {f"MCPGREEN_{name.upper()}": str(value) for name, value in {**SETTINGS, **settings}.items()}
+        self.env["TMPDIR"] = str(self.tmp)
+        self._started: list[Wire | Peer] = []
+
+    def script(self, name: str, body: str, **fields: Any) -> None:
+        text = body.replace("{mark}", self.mark).replace("{up}", str(self.up)).replace("{name}", name)
+        self.project.tool(name, text, **fields)
+
+    def scripts(self, bodies: dict[str, str]) -> None:
+        for name, body in bodies.items():
+            self.script(name, body)
+
+    def start(self) -> Wire:
+        """A server after its handshake."""
+        wire = Wire(self.project.root, env=self.env)
+        self._started.append(wire)
+        wire.handshake()
+        return wire
+
+    def start_peer(self, *, reads: bool = True, stderr: int = subprocess.DEVNULL) -> Peer:
+        peer = Peer(self.project.root, env=clean_environment(self.env), reads=reads, stderr=stderr)
+        self._started.append(peer)
+        return peer
+
+    def ups(self, name: str = "") -> list[str]:
+        """The scripts that have said since the last `forget_ups` that they are up."""
+        return [entry for entry in os.listdir(self.up) if entry.startswith(name)]
+
+    def forget_ups(self) -> None:
+        for entry in os.listdir(self.up):
+            os.unlink(self.up / entry)
+
+    def call_dirs(self) -> list[str]:
+        return [str(path) for path in self.tmp.glob("mcpgreen.state.*/*")]
+
+    def close(self) -> None:
+        """Also after a failed test nothing of ours goes on."""
+        for started in self._started:
+            started.kill()
+        for pid, _ in processes_with(self.mark):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+class Peer:
+    """A client without manners: it reads when it wants to, and keeps all that it reads."""
+
+    def __init__(self, root: Path, *, env: dict[str, str], reads: bool, stderr: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(root)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=env,
+        )
+        self.seen: list[Json] = []
+        self._queue: queue.Queue[bytes] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        hello = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+        self.send(request("hello", "initialize", hello), notification("notifications/initialized"))
+        if reads:
+            self.read()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, *values: Any) -> None:
+        self.send_bytes(b"".join(json.dumps(value).encode() + b"\n" for value in values))
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send_aside(self, *values: Any) -> None:
+        """Send without waiting for the server to take it."""
+        self._in_thread(lambda: self.send(*values))
+
+    def read(self) -> None:
+        """Begin to read."""
+        self._in_thread(self._read)
+
+    def receive_until(self, is_enough: Callable[[Json], bool], *, within_secs: float = 60.0) -> None:
+        """Take messages into `seen` until one is enough."""
+        give_up_at = time.monotonic() + within_secs
+        while True:
+            try:
+                line = self._queue.get(timeout=max(0.001, give_up_at - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"not enough after {within_secs} s: {len(self.seen)} messages") from None
+            assert line, f"the server closed its output after {len(self.seen)} messages"
+            message = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            self.seen.append(message)
+            if is_enough(message):
+                return
+
+    def answer(self, id: str | int, *, within_secs: float = 60.0) -> Json:
+        """The response with this id, now or when it comes."""
+        for message in self.seen:
+            if "method" not in message and message.get("id") == id:
+                return message
+        self.receive_until(lambda message: "method" not in message and message.get("id") == id, within_secs=within_secs)
+        return self.seen[-1]
+
+    def answers(self, ids: Iterable[str | int], *, within_secs: float = 60.0) -> dict[str | int, Json]:
+        """The responses to all of these; fails when one comes twice."""
+        wanted = set(ids)
+        got: dict[str | int, Json] = {}
+
+        def note(message: Json) -> bool:
+            if "method" not in message and message.get("id") in wanted:
+                assert message["id"] not in got, f"answered twice: {message['id']}"
+                got[message["id"]] = message
+            return len(got) == len(wanted)
+
+        self.receive_until(note, within_secs=within_secs)
+        return got
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if not any(thread.name == "reader" for thread in self._threads):
+            self.read()
+        for thread in self._threads:
+            thread.join(PATIENCE_SECS)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                if stream is not None:
+                    stream.close()
+            except BrokenPipeError:
+                pass
+
+    def _in_thread(self, action: Callable[[], None]) -> None:
+        def act() -> None:
+            try:
+                action()
+            except (BrokenPipeError, ValueError):
+                return  # the server has been stopped meanwhile
+
+        name = "reader" if action == self._read else "sender"
+        thread = threading.Thread(target=act, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._queue.put(line)
+        self._queue.put(b"")
+
+
+# --- messages ----------------------------------------------------------------------------------------------------
+
+
+def request(id: str | int, method: str, params: Json | None = None) -> Json:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
+
+
+def call(id: str | int, name: str, **params: Any) -> Json:
+    return request(id, "tools/call", {"name": name, "arguments": {}, **params})
+
+
+def notification(method: str, params: Json | None = None) -> Json:
+    return {"jsonrpc": "2.0", "method": method, "params": params or {}}
+
+
+def cancel(id: str | int) -> Json:
+    return notification("notifications/cancelled", {"requestId": id})
+
+
+# --- what /proc says ---------------------------------------------------------------------------------------------
+
+
+def processes_with(*marks: str) -> list[tuple[int, str]]:
+    """Processes, zombies not counted, that have one of the marks in their command line."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            command = _proc_text(f"/proc/{entry}/cmdline").replace("\0", " ").strip()
+            if any(mark in command for mark in marks):
+                found.append((int(entry), command))
+    return found
+
+
+def sleepers(stand: Stand) -> list[int]:
+    """The processes that the scripts of this stand have put to sleep."""
+    return [pid for pid, command in processes_with(stand.mark) if command.startswith(f"sleep {stand.mark}")]
+
+
+def guardian_of(stand: Stand) -> int:
+    """The process that watches over the server of this stand."""
+    return next(pid for pid, command in processes_with(str(stand.tmp)) if command.startswith("mcpgreen-guardian"))
+
+
+def descriptors_of(pid: int) -> list[str]:
+    """What the open descriptors of a process lead to; pipes without their numbers, which change."""
+    targets = []
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            targets.append(os.readlink(f"/proc/{pid}/fd/{entry}").partition(":[")[0])
+        except FileNotFoundError:
+            continue
+    return sorted(targets)
+
+
+def zombies_below(pid: int) -> list[int]:
+    children = itertools.chain.from_iterable(
+        _proc_text(f"/proc/{pid}/task/{thread}/children").split() for thread in os.listdir(f"/proc/{pid}/task")
+    )
+    return [int(child) for child in children if _state_of(child) == "Z"]
+
+
+def peak_memory_mib(pid: int) -> float:
+    """The most that a process has ever had in memory."""
+    fields = dict(line.split(":", 1) for line in _proc_text(f"/proc/{pid}/status").splitlines())
+    return int(fields["VmHWM"].split()[0]) / 1024
+
+
+def _state_of(pid: str) -> str:
+    fields = _proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return fields[0] if fields else ""
+
+
+def _proc_text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+# --- what has to hold --------------------------------------------------------------------------------------------
+
+
+def require_all_gone(stands: Sequence[Stand]) -> None:
+    """No server, script or guardian of these stands, and nothing in their temporary directories."""
+    settle(
+        lambda: [command for _, command in processes_with(*(stand.mark for stand in stands))],
+        "processes are left",
+    )
+    settle(lambda: [str(path) for stand in stands for path in stand.tmp.iterdir()], "temporary files are left")
+
+
+def require_only_server(stand: Stand, pid: int) -> None:
+    """The server lives on; of its calls nothing is left."""
+    spared = {pid, guardian_of(stand)}
+    settle(lambda: [found for found in processes_with(stand.mark) if found[0] not in spared], "processes are left")
+    settle(stand.call_dirs, "temporary files are left")
+    settle(lambda: zombies_below(pid), "zombies are left")
+
+
+def settle(leftovers: Callable[[], list[Any]], complaint: str, *, within_secs: float = GONE_WITHIN_SECS) -> None:
+    """Wait until there are no leftovers."""
+    give_up_at = time.monotonic() + within_secs
+    while left := leftovers():
+        assert time.monotonic() < give_up_at, f"{complaint} after {within_secs} s: {left}"
+        time.sleep(0.01)
+
+
+def require_same_descriptors(pid: int, before: list[str]) -> None:
+    settle(lambda: [] if descriptors_of(pid) == before else [before, descriptors_of(pid)], "descriptors differ")
+
+
+def wait_until_up(stands: Iterable[Stand], count: int) -> None:
+    for stand in stands:
+        eventually(lambda stand=stand: len(stand.ups()) >= count)  # type: ignore[misc]

@@ -1,0 +1,52 @@
+"""One way to ask in both eras: a `Client` speaks one revision over a wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.wire import MODERN, Wire, modern_meta
+
+Json = dict[str, Any]
+
+HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+ALL_REVISIONS = (*HANDSHAKE_REVISIONS, MODERN)
+
+
+class Client:
+    """Asks in the words of its revision. A handshake, where the revision needs one, is made at birth."""
+
+    def __init__(self, wire: Wire, revision: str) -> None:
+        self.wire = wire
+        self.revision = revision
+        if revision != MODERN:
+            wire.handshake(revision)
+
+    def start(self, method: str, params: Json | None = None, *, meta: Json | None = None, id: Any = None) -> Any:
+        """Send a request and give its id without waiting."""
+        own_meta = modern_meta() if self.revision == MODERN else {}
+        full_meta = {**own_meta, **(meta or {})}
+        full = {**(params or {}), **({"_meta": full_meta} if full_meta else {})}
+        return self.wire.start_request(method, full, id=id)
+
+    def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        return self.wire.response(self.start(method, params, **options))
+
+    def result(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        answer = self.request(method, params, **options)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def error(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        answer = self.request(method, params, **options)
+        assert "error" in answer, answer
+        return answer["error"]
+
+    def start_tool(self, name: str, arguments: Json | None = None, **options: Any) -> Any:
+        return self.start("tools/call", {"name": name, "arguments": arguments or {}}, **options)
+
+    def call_tool(self, name: str, arguments: Json | None = None, **options: Any) -> Json:
+        return self.result("tools/call", {"name": name, "arguments": arguments or {}}, **options)
+
+    def tools(self) -> dict[str, Json]:
+        """The first page of the list, by name."""
+        return {tool["name"]: tool for tool in self.result("tools/list")["tools"]}

@@ -1,0 +1,54 @@
+"""What a test needs besides Python: absent, the test skips with a reason; in CI, where nothing may skip, it fails.
+
+A run with MCPGREEN_NO_SKIPS set promises that everything is there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
+OLDEST_NODE = 20  # the `engines` of the packages
+
+
+def require_program(name: str) -> str:
+    """The path of a program."""
+    path = shutil.which(name)
+    if path is None:
+        _missing(f"program missing: {name}")
+    return path
+
+
+def require_module(name: str) -> Any:
+    """An imported module, for the top of a test module: `mcp = require_module("mcp")`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        _missing(f"Python module missing: {name} ({error})")
+
+
+def require_node_modules(*packages: str) -> Path:
+    """The directory with the node packages: that of the checkout, or MCPGREEN_NODE_MODULES."""
+    node = require_program("node")
+    shown = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.match(r"v(\d+)\.", shown)
+    if version is None or int(version.group(1)) < OLDEST_NODE:
+        _missing(f"node is too old: {shown.strip()}, {OLDEST_NODE} is needed")
+    directory = Path(os.environ.get("MCPGREEN_NODE_MODULES") or TYPESCRIPT_DIR / "node_modules")
+    if not all((directory / package / "package.json").is_file() for package in packages):
+        _missing("node packages missing: run npm ci in tests/clients/typescript")
+    return directory.resolve()
+
+
+def _missing(reason: str) -> NoReturn:
+    if os.environ.get("MCPGREEN_NO_SKIPS"):
+        pytest.fail(f"{reason} (MCPGREEN_NO_SKIPS is set)", pytrace=False)
+    pytest.skip(reason, allow_module_level=True)
