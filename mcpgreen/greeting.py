@@ -50,10 +50,18 @@ def greet(stdin: int, stdout: int, identity: welcome.Identity, *, offered: Set[s
             return opening
     line, _, rest = opening.unread.partition(b"\n")
     answer = _answer(line, opening.handshake, identity, offered=offered, log_level=log_level)
-    if answer is not None:
+    if answer is not None and _is_written(stdout, answer + b"\n"):
         opening.unread = rest
-        os.write(stdout, answer + b"\n")
     return opening
+
+
+def _is_written(stdout: int, data: bytes) -> bool:
+    try:
+        while data:
+            data = data[os.write(stdout, data) :]
+    except OSError:
+        return False  # nobody reads: the engine will find out and leave in good order
+    return True
 
 
 def _answer(

@@ -396,12 +396,10 @@ COMPATIBILITY = (
 
 ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
 
-# Set by a server for its own scripts, which may start another one.
-OTHER_VARIABLES = ("MCPGREEN_CALL",)
+# Ours, but no settings: one is read by the launcher, one is set for scripts, which may start another server.
+OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
     """Resolve all rows; see `settings.resolve` for what the three mappings hold."""
-    return resolve(
-        ROWS, flags=flags, environ=environ, project_env=project_env, other_variables=OTHER_VARIABLES
-    )
+    return resolve(ROWS, flags=flags, environ=environ, project_env=project_env, other_variables=OTHER_VARIABLES)

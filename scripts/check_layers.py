@@ -72,46 +72,56 @@ class Source:
 
     def __init__(self, path: Path, root: Path) -> None:
         self.shown = path.relative_to(root).as_posix()
-        self.is_ours = self.shown.startswith(f"{PACKAGE}/")
         self.text = path.read_text(encoding="utf-8")
         self.tree = ast.parse(self.text, filename=self.shown)
         self.is_package = path.name == "__init__.py"
-        dotted = self.shown.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        self.module = dotted
-        self.name = dotted.removeprefix(f"{PACKAGE}.") if self.is_ours else self.shown
+        self.is_ours = self.shown.startswith(f"{PACKAGE}/")
+        self.module = self.shown.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self.name = self.module.removeprefix(f"{PACKAGE}.") if self.is_ours else self.shown
+        self.packages = {each.name for each in (root / PACKAGE).iterdir() if each.is_dir()}
+        self.layer = self.layer_of(self.module)
+
+    def layer_of(self, module: str) -> str:
+        """The layer of `mcpgreen.protocol.shapes.fit_tool` is protocol, that of `mcpgreen.errors.RpcError` leaves."""
+        top = module.partition(".")[2].partition(".")[0]
+        return top if top in self.packages or top in ORDER else "leaves"
 
     def finding(self, line: int, sentence: str) -> str:
         return f"{self.shown}:{line}: {sentence}"
 
 
 def findings(root: Path) -> Iterator[str]:
-    for path in sorted((root / PACKAGE).rglob("*.py")):
-        if path.relative_to(root / PACKAGE).parts[0] in NOT_OURS:
-            continue
-        source = Source(path, root)
-        for check in (wrong_imports, foreign_imports, needless_length, dates, stdout):
-            yield from check(source)
-    for directory in ("tests", "scripts"):
+    everything = (wrong_imports, foreign_imports, needless_length, dates, stdout)
+    for directory, checks in ((PACKAGE, everything), ("tests", (foreign_imports,)), ("scripts", (foreign_imports,))):
         for path in sorted((root / directory).rglob("*.py")):
-            yield from foreign_imports(Source(path, root))
+            if path.relative_to(root / directory).parts[0] in NOT_OURS:
+                continue
+            try:
+                source = Source(path, root)
+            except SyntaxError as error:
+                yield f"{path.relative_to(root).as_posix()}:{error.lineno}: This is not Python: {error.msg}."
+                continue
+            for check in checks:
+                yield from check(source)
 
 
 def wrong_imports(source: Source) -> Iterator[str]:
     """Imports within the package, from the wrong direction."""
-    layer = layer_of(source.module)
+    layer = source.layer
     if layer not in ORDER and layer not in ALONE:
         yield source.finding(1, f"{layer} has no place in ORDER; give it one.")
         return
     for line, name in imports(source):
-        if name.split(".")[0] != PACKAGE:
+        if not is_within(name, PACKAGE):
             continue
-        target = layer_of(name)
+        target = source.layer_of(name)
+        short = target if target == "leaves" else name.removeprefix(f"{PACKAGE}.")
         if layer in ALONE:
             yield source.finding(line, f"{layer} stands alone and must not import {name}.")
-        elif layer in NARROW and not any(is_within(own_name(name), allowed) for allowed in NARROW[layer]):
+        elif layer in NARROW and not any(is_within(short, allowed) for allowed in NARROW[layer]):
             yield source.finding(line, f"{layer} may import only {', '.join(NARROW[layer])}, not {name}.")
         elif target not in ORDER:
-            yield source.finding(line, f"{name} is not meant to be imported by the server.")
+            yield source.finding(line, f"{layer} must not import {name}, which is no part of the server.")
         elif ORDER.index(target) > ORDER.index(layer):
             yield source.finding(line, f"{layer} must not import {name}: {target} is above it.")
 
@@ -120,12 +130,11 @@ def foreign_imports(source: Source) -> Iterator[str]:
     """Imports of modules that belong to somebody else."""
     for line, name in imports(source):
         for owned, owners in OWNERS.items():
-            if not is_within(name, owned) or source.name in owners:
-                continue
-            if source.is_ours or owned in EVERYWHERE:
-                yield source.finding(line, f"{owned} may be imported {_only_in(owners)}.")
-        if source.is_ours and is_within(name, "gevent") and layer_of(source.module) in WITHOUT_GEVENT:
-            yield source.finding(line, f"{layer_of(source.module)} must not import gevent.")
+            if is_within(name, owned) and source.name not in owners and (source.is_ours or owned in EVERYWHERE):
+                place = f"only in {' and '.join(owners)}" if owners else "nowhere"
+                yield source.finding(line, f"{owned} may be imported {place}.")
+        if source.is_ours and is_within(name, "gevent") and source.layer in WITHOUT_GEVENT:
+            yield source.finding(line, f"{source.layer} must not import gevent.")
 
 
 def needless_length(source: Source) -> Iterator[str]:
@@ -139,9 +148,9 @@ def needless_length(source: Source) -> Iterator[str]:
 def dates(source: Source) -> Iterator[str]:
     if source.name in MAY_NAME_DATES:
         return
-    docstrings = set(_docstrings(source.tree))
+    exempt = set(docstrings(source.tree))
     for node in ast.walk(source.tree):
-        if not isinstance(node, ast.Constant) or node in docstrings:
+        if not isinstance(node, ast.Constant) or node in exempt:
             continue
         text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
         if isinstance(text, str) and DATE.search(text):
@@ -149,50 +158,66 @@ def dates(source: Source) -> Iterator[str]:
 
 
 def stdout(source: Source) -> Iterator[str]:
-    if source.name in MAY_NAME_STDOUT or layer_of(source.module) in STDOUT_IS_FREE_IN:
+    if source.name in MAY_NAME_STDOUT or source.layer in STDOUT_IS_FREE_IN:
         return
-    for line, name in names(source):
+    attributes = (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute))
+    for line, name in (*imports(source), *((node.lineno, dotted(node)) for node in attributes)):
         if name in ("sys.stdout", "sys.__stdout__"):
             yield source.finding(line, f"{name} belongs to the transport; use the journal or the sink.")
 
 
 def imports(source: Source) -> Iterator[tuple[int, str]]:
-    """Every import as its full dotted name: `from a import b` is `a.b`, whether b is a module or not."""
+    """Every import by its full dotted name: `from a import b` is `a.b`, whether b is a module or not."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute(source, node)
+            base = absolute(source, node)
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            if _dotted(node.func) in ("__import__", "import_module", "importlib.import_module"):
+        elif isinstance(node, ast.Call) and dotted(node.func) in ("__import__", "importlib.import_module"):
+            if node.args and isinstance(node.args[0], ast.Constant):
                 yield node.lineno, str(node.args[0].value)
-        elif isinstance(node, ast.Attribute) and (_dotted(node) or "").startswith("gevent."):
-            yield node.lineno, _dotted(node) or ""
+        elif isinstance(node, ast.Attribute) and dotted(node) in OWNERS:
+            yield node.lineno, dotted(node)  # `import gevent` may be enough to reach `gevent.monkey`
 
 
-def names(source: Source) -> Iterator[tuple[int, str]]:
-    """Attributes by their dotted names, and what is imported out of modules."""
-    yield from imports(source)
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute):
-            yield node.lineno, _dotted(node) or ""
+def absolute(source: Source, node: ast.ImportFrom) -> str:
+    """The module that a `from ... import` names, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = source.module.split(".")
+    parents = parts[: len(parts) - node.level + (1 if source.is_package else 0)]
+    return ".".join((*parents, *([node.module] if node.module else [])))
 
 
-def layer_of(module: str) -> str:
-    """The layer of `mcpgreen.protocol.shapes.fit_tool` is protocol, that of `mcpgreen.errors` leaves."""
-    parts = module.split(".")
-    if len(parts) < 2:
-        return "leaves"
-    is_package = len(parts) > 2 or parts[1] in ORDER or parts[1] in ALONE
-    return parts[1] if is_package and not _is_leaf(parts[1]) else "leaves"
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` for such an expression, empty for any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return ""
 
 
-def own_name(module: str) -> str:
-    """The name as it stands in NARROW: a module of a layer, or `leaves` and what follows."""
-    layer = layer_of(module)
-    return "leaves" if layer == "leaves" else module.removeprefix(f"{PACKAGE}.")
+def docstrings(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            yield body[0].value
 
 
 def is_within(name: str, prefix: str) -> bool:
     return name == prefix or name.startswith(f"{prefix}.")
+
+
+def main(arguments: list[str]) -> int:
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    found = list(findings(root))
+    for finding in found:
+        print(finding)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

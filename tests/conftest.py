@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.client import Client
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire
+from tests.support.wire import LATEST_HANDSHAKE, Wire
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,17 +26,18 @@ def project(tmp_path: Path) -> ProjectBuilder:
 @pytest.fixture
 def start(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
     """Start the server on the project; keyword arguments are settings (`page_size=2`) or those of `Wire`."""
-    started: list[Wire] = []
+    with _servers_on(project) as start_server:
+        yield start_server
 
-    def start_server(*, env: dict[str, str] | None = None, wire: dict[str, Any] | None = None, **settings: Any) -> Wire:
-        variables = {f"MCPGREEN_{name.upper()}": str(value) for name, value in settings.items()}
-        server = Wire(project.root, env={**variables, **(env or {})}, **(wire or {}))
-        started.append(server)
-        return server
 
-    yield start_server
-    for server in started:
-        server.kill()
+@pytest.fixture
+def speak(start: Callable[..., Wire]) -> Callable[..., Client]:
+    """Start the server and speak one revision with it; keyword arguments as for `start`."""
+
+    def speak_revision(revision: str = LATEST_HANDSHAKE, **options: Any) -> Client:
+        return Client(start(**options), revision)
+
+    return speak_revision
 
 
 @pytest.fixture
@@ -48,3 +51,39 @@ def client(wire: Wire) -> Wire:
     """A server after the handshake of the latest handshake revision."""
     wire.handshake()
     return wire
+
+
+@pytest.fixture(scope="module")
+def shared_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
+    """One project for all tests of a module that leave it as it is."""
+    return ProjectBuilder(tmp_path_factory.mktemp("shared") / "project")
+
+
+@pytest.fixture(scope="module")
+def shared_speak(shared_project: ProjectBuilder) -> Iterator[Callable[..., Client]]:
+    """As `speak`, with one server per revision for all tests of a module."""
+    clients: dict[Any, Client] = {}
+    with _servers_on(shared_project) as start_server:
+
+        def speak_revision(revision: str = LATEST_HANDSHAKE, **settings: Any) -> Client:
+            key = (revision, *sorted(settings.items()))
+            if key not in clients:
+                clients[key] = Client(start_server(**settings), revision)
+            return clients[key]
+
+        yield speak_revision
+
+
+@contextmanager
+def _servers_on(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
+    started: list[Wire] = []
+
+    def start_server(*, env: dict[str, str] | None = None, wire: dict[str, Any] | None = None, **settings: Any) -> Wire:
+        variables = {f"MCPGREEN_{name.upper()}": str(value) for name, value in settings.items()}
+        server = Wire(project.root, env={**variables, **(env or {})}, **(wire or {}))
+        started.append(server)
+        return server
+
+    yield start_server
+    for server in started:
+        server.kill()

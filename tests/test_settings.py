@@ -156,7 +156,7 @@ def test_what_a_server_gives_its_own_scripts_is_not_a_typo() -> None:
     """A tool that started a server of its own saw a warning for each of these."""
     twins = {"MCPGREEN_HOME": "/x", "MCPBASH_HOME": "/x"}
 
-    assert load({}, {"MCPGREEN_CALL": "1", **twins}, {}).notes == ()
+    assert load({}, {"MCPGREEN_CALL": "1", "MCPGREEN_PYTHON": "/x", **twins}, {}).notes == ()
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -78,11 +78,7 @@ class Router:
             busy = InternalError("Too many requests are waiting; try again later.")
             sink.put(messages.error(request_id, shapes.error_object(busy)))
         else:
-            link.take(call)
-            self._waiting.add(call)
-            call.greenlet = gevent.spawn(self._serve, call, route)
-            # Also when it is cancelled before its first turn.
-            call.greenlet.rawlink(lambda _: self._waiting.discard(call))
+            self._start(call, route)
 
     def abandon(self, call: Call) -> None:
         """The server is going: tell the client that this request will not be finished."""
@@ -90,6 +86,13 @@ class Router:
             line = messages.error(call.id, shapes.error_object(InternalError("The server is stopping.")))
             call.sink.put(line)
             call.cancel()
+
+    def _start(self, call: Call, route: Route) -> None:
+        call.link.take(call)
+        self._waiting.add(call)
+        call.greenlet = gevent.spawn(self._serve, call, route)
+        # Also when it is cancelled before its first turn.
+        call.greenlet.rawlink(lambda _: self._waiting.discard(call))
 
     def _listen(self, call: Call) -> None:
         try:

@@ -28,7 +28,8 @@ def normal_id(value: Any) -> RequestId | None:
 
 
 def response(request_id: RequestId, body: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encoded_id(request_id), body)
+    # Joined, not formatted: formatting ten megabytes takes ten times as long.
+    return b"".join((b'{"jsonrpc":"2.0","id":', _encoded_id(request_id), b',"result":', body, b"}"))
 
 
 def error(request_id: RequestId | None, error_object: dict[str, Any]) -> bytes:

@@ -124,6 +124,8 @@ def _validator_for(schema: dict[str, Any]) -> _Validator:
     except jsonschema.SchemaError as error:
         first, *_ = sentences(error, "key")
         raise BadSchema(f"The schema is not valid: {first}.") from error
+    except RecursionError:
+        raise BadSchema("The schema is nested too deeply.") from None
     known = stock.VALIDATORS
     try:
         leads_out = _follow_references(schema, stock.META_SCHEMA["$schema"], known)
@@ -139,14 +141,14 @@ def _validator_for(schema: dict[str, Any]) -> _Validator:
 
 
 def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str, Any]) -> bool:
-    """Look at every part once: references must lead somewhere, and not in circles. Whether one leads out of the schema,
-    to a meta-schema."""
+    """Require that all references lead somewhere, and not in circles. True if one leads out, to a meta-schema."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped, unused-ignore]
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
 
     root = specification_with(dialect).create_resource(schema)
-    _drop_dialects(root, dialect)
+    cleaned: set[int] = set()
+    _drop_dialects(root, dialect, cleaned)
     ours = {id(part) for part in _parts(schema)}
     steps: dict[int, list[Any]] = {}  # from each part to those that look at the same value
     pending = [(root, REGISTRY.resolver_with_root(root))]
@@ -164,7 +166,7 @@ def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str,
                 raise _dangling(reference) from error
             if id(target.contents) in ours:
                 found = specification_with(dialect).create_resource(target.contents)
-                _drop_dialects(found, dialect)
+                _drop_dialects(found, dialect, cleaned)
                 steps[id(part)].append(target.contents)
                 pending.append((found, target.resolver))
             else:
@@ -174,14 +176,17 @@ def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str,
     return leads_out
 
 
-def _drop_dialects(resource: Any, dialect: str) -> None:
-    """Remove `$schema`, which has done its duty: where jsonschema meets it again, it goes on with its own class and
-    leaves our bounds behind."""
+def _drop_dialects(resource: Any, dialect: str, cleaned: set[int]) -> None:
+    """Remove `$schema`, which has done its duty.
+
+    Where jsonschema meets it again, it goes on with its own class and leaves our bounds behind.
+    """
     pending = [resource]
     while pending:
         current = pending.pop()
-        if not isinstance(current.contents, dict):
+        if not isinstance(current.contents, dict) or id(current.contents) in cleaned:
             continue
+        cleaned.add(id(current.contents))
         inner = {"$schema": current.contents.pop("$schema", dialect)}
         if quick_schema.dialect_of(inner) != quick_schema.dialect_of({"$schema": dialect}):
             raise BadSchema("A part of the schema names another dialect than the whole; write all of it in one.")

@@ -44,6 +44,11 @@ def children_of(pid: int | str) -> list[int]:
     return found
 
 
+def own_children() -> list[int]:
+    """Our children. All are the main thread's: it starts them, and the kernel gives it the orphans."""
+    return list(map(int, _content(f"/proc/self/task/{os.getpid()}/children").split()))
+
+
 def with_descendants(pids: Collection[int]) -> list[int]:
     """These processes and everything below them, parents first."""
     found = list(pids)

@@ -167,7 +167,7 @@ class Runner:
             return []
         guardian = self._guardian.pid if self._guardian else 0
         mine = []
-        for pid in descendants.children_of("self"):
+        for pid in descendants.own_children():
             if pid in self._leaders or pid == guardian:
                 continue
             verdict = descendants.belongs_to(pid, leader=leader.pid, mark=leader.mark, since_ticks=leader.since_ticks)

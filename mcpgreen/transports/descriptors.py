@@ -45,6 +45,9 @@ class Endpoint:
     def is_regular_file(self) -> bool:
         return stat.S_ISREG(os.fstat(self.fd).st_mode)
 
+    def is_pipe(self) -> bool:
+        return stat.S_ISFIFO(os.fstat(self.fd).st_mode)
+
     def close(self) -> None:
         if self._restored_flags is not None:
             fcntl.fcntl(self._inherited, fcntl.F_SETFL, self._restored_flags)

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -50,6 +51,8 @@ class StdioSink:
         self.drained = Event()
         self.drained.set()
         self.is_broken = False
+        self.on_broken: Callable[[], None] = lambda: None
+        self._hangup = self._watch_for_hangup()
 
     def put(self, line: bytes, call: Call | None = None, *, is_droppable: bool = False) -> None:
         if self.is_broken or (is_droppable and not self._room.is_set()):
@@ -101,6 +104,10 @@ class StdioSink:
 
     def close(self) -> None:
         self._stop_watcher()
+        if self._hangup is not None:
+            self._hangup.stop()
+            self._hangup.close()
+            self._hangup = None
         self._room.set()
 
     def _gather(self) -> bytes:
@@ -144,12 +151,26 @@ class StdioSink:
 
     def _break(self, error: OSError) -> None:
         journal.info("nobody reads our output any more: %s", error.strerror)
+        self._lose_reader()
+
+    def _lose_reader(self) -> None:
         self.is_broken = True
         self._queue.clear()
         self._rest = None
-        self._stop_watcher()
-        self._room.set()
+        self.close()
         self.drained.set()
+        self.on_broken()
+
+    def _watch_for_hangup(self) -> Any:
+        """Notice that the reader is gone also when there is nothing to write.
+
+        Waiting to *read* from the writing end of a pipe never ends, except when the other end is closed.
+        """
+        if not self._endpoint.is_pipe():
+            return None
+        watcher = gevent.get_hub().loop.io(self._endpoint.fd, READ_EVENT)
+        watcher.start(self._lose_reader)
+        return watcher
 
 
 class LineReader:
@@ -251,6 +272,7 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
     target = Endpoint(stdout, os.O_WRONLY)
     sink = StdioSink(target, max_backlog_bytes=settings.max_backlog_bytes)
     link = server.connect(sink, handshake=handshake)
+    sink.on_broken = lambda: link.end("nobody reads")
     reader = LineReader(source, link, sink, max_line_bytes=settings.max_line_bytes)
     signals = [gevent.signal_handler(number, link.end, f"signal {number:d}") for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
@@ -258,7 +280,7 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
     try:
         reason = str(link.ended.get())
         journal.debug("the link ends: %s", reason)
-        _wait_for_calls(reason, link, sink, target.fd, settings)
+        _wait_for_calls(reason, link, sink, target, settings)
         reading.kill()
         server.stop()
         sink.drained.wait(LAST_FLUSH_SECS)
@@ -271,7 +293,7 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
     return 128 + signal.SIGINT if reason == f"signal {signal.SIGINT:d}" else 0
 
 
-def _wait_for_calls(reason: str, link: Connection, sink: StdioSink, target_fd: int, settings: Any) -> None:
+def _wait_for_calls(reason: str, link: Connection, sink: StdioSink, target: Endpoint, settings: Any) -> None:
     """After EOF or `exit`, running calls may still deliver while somebody reads. A signal waits for nothing."""
     grace_secs = {"eof": settings.eof_grace_secs, "exit": settings.shutdown_timeout}.get(reason, 0)
     if reason == "eof":
@@ -280,6 +302,6 @@ def _wait_for_calls(reason: str, link: Connection, sink: StdioSink, target_fd: i
     while time.monotonic() < give_up_at:
         if link.idle.is_set() and sink.drained.is_set():
             return
-        if sink.is_broken or is_hung_up(target_fd):
+        if sink.is_broken or is_hung_up(target.fd):
             return
         (link.idle if not link.idle.is_set() else sink.drained).wait(HANGUP_CHECK_SECS)

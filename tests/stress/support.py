@@ -25,7 +25,7 @@ from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment
 
 ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "3"))
 IS_FULL = ROUNDS >= 100
-GONE_WITHIN_SECS = 20.0
+GONE_WITHIN_SECS = 10.0
 SETTINGS = {"kill_grace_secs": 0.2, "drain_secs": 0.1, "eof_grace_secs": 0.2, "default_tool_timeout": 120}
 
 _numbers = itertools.count(1)
@@ -43,6 +43,9 @@ open("{up}/{name}.%d" % os.getpid(), "w").close()
 
 # A parent that is gone before anybody can look twice, in a new session each time.
 RUNAWAY = """import os, time
+if os.fork():
+    print("done", flush=True)
+    os._exit(0)
 os.closerange(0, 256)
 stop_at = time.monotonic() + 0.5
 open("{up}/{name}.%d" % os.getpid(), "w").close()
@@ -70,12 +73,15 @@ LEAVING = {
     "holding": "sleep {mark} &\necho done\n",
     "detaching": "setsid sleep {mark} </dev/null >/dev/null 2>&1 &\necho done\n",
     "departing": f"#!{sys.executable} -SE\n{DAEMON}print('done')\n",
-    "running-away": f"#!{sys.executable} -SE\nimport os\nif os.fork():\n    print('done', flush=True)\n    os._exit(0)\n"
-    + RUNAWAY,
+    "running-away": f"#!{sys.executable} -SE\n{RUNAWAY}",
 }
 # They shed the marks by which a server could know them: nothing but the parent tells whose they are.
 SCRUBBED_STAYING = "env -i setsid sleep {mark} </dev/null >/dev/null 2>&1 97>&- &\n" + UP + "wait\n"
 SCRUBBED_LEAVING = "env -i setsid -f sleep {mark} </dev/null >/dev/null 2>&1 97>&-\necho done\n"
+SCRUBBED_WAITING = (
+    "env -i setsid -f sleep {mark} </dev/null >/dev/null 2>&1 97>&-\n"
+    'until [ -e "{up}/go" ]; do sleep 0.01; done\necho done\n'
+)
 
 
 class Stand:
@@ -148,8 +154,7 @@ class Peer:
         self.seen: list[Json] = []
         self._queue: queue.Queue[bytes] = queue.Queue()
         self._threads: list[threading.Thread] = []
-        hello = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
-        self.send(request("hello", "initialize", hello), notification("notifications/initialized"))
+        self.send(*greeting())
         if reads:
             self.read()
 
@@ -249,6 +254,12 @@ class Peer:
 
 def request(id: str | int, method: str, params: Json | None = None) -> Json:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
+
+
+def greeting() -> list[Json]:
+    """What a client of the handshake era says first."""
+    about = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+    return [request("hello", "initialize", about), notification("notifications/initialized")]
 
 
 def call(id: str | int, name: str, **params: Any) -> Json:

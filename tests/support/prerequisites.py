@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
-OLDEST_NODE = 20  # the `engines` of the packages
+OLDEST_NODE = 18
 
 
 def require_program(name: str) -> str:

@@ -12,7 +12,7 @@ import binascii
 import json
 from collections.abc import Collection, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from mcp_types import methods as official
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
@@ -107,13 +107,15 @@ def _check_result(method: str | None, result: Json, revision: str | None) -> Non
     elif revision in OFFICIAL:
         model = official.SERVER_RESULTS.get((method, revision))
         _require(model is not None, f"{method} does not exist in {revision}", result)
-        _check_by_model(model, result)
+        _check_by_model(_arm(model, result), result)
     else:
         _require(revision is not None, f"a result of {method} before any handshake", result)
         assert revision is not None
         _check_by_table(revision, method, result)
     if revision == MODERN:
         _check_modern_members(result)
+    else:
+        _check_property_schemas(result.get("tools", []))
     _check_base64(result.get("content", []))
 
 
@@ -123,6 +125,13 @@ def _check_modern_members(result: Json) -> None:
     if "ttlMs" in result:
         _require(type(result["ttlMs"]) is int and result["ttlMs"] >= 0, "ttlMs must be a natural number", result)
     _require(SERVER_INFO in result.get("_meta", {}), "serverInfo is missing in _meta", result)
+
+
+def _check_property_schemas(tools: list[Json]) -> None:
+    """Before the stateless era the schema of a property is an object; the official types do not look."""
+    for tool in tools:
+        for name, schema in tool["inputSchema"].get("properties", {}).items():
+            _require(isinstance(schema, dict), f"the schema of property {name} must be an object", tool)
 
 
 def _check_base64(blocks: list[Json]) -> None:
@@ -145,6 +154,13 @@ def _check_by_model(model: Any, value: Json) -> None:
     except ValidationError as error:
         raise Invalid(f"{error}\n{json.dumps(value)[:2000]}") from error
     _require_known(value, parsed, "")
+
+
+def _arm(model: Any, result: Json) -> Any:
+    """Of several possible results, the one that the result says it is: anything would pass for one of them."""
+    asks = result.get("resultType") == "input_required"
+    arms = [arm for arm in get_args(model) if (arm.__name__ == "InputRequiredResult") == asks]
+    return arms[0] if arms else model
 
 
 @cache

@@ -72,12 +72,12 @@ class Wire:
 
     def send_bytes(self, data: bytes) -> None:
         assert self.process.stdin is not None
+        for line in data.split(b"\n"):
+            self._note(line)
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def send(self, *values: Any) -> None:
-        for value in values:
-            self._note(value)
         self.send_bytes(b"".join(json.dumps(value).encode() + b"\n" for value in values))
 
     def start_request(self, method: str, params: Json | None = None, *, id: Any = None) -> Any:
@@ -118,6 +118,11 @@ class Wire:
     def notices(self, method: str) -> list[Json]:
         """All notifications of this kind that have been read so far, without waiting."""
         return [message for message in self.seen if message.get("method") == method]
+
+    def settle(self) -> list[Json]:
+        """Everything that the server has said up to now: it answers a ping in the order of its input."""
+        self.request("ping")
+        return self.seen[:-1]
 
     def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
         return self.response(self.start_request(method, params, **options))
@@ -209,11 +214,16 @@ class Wire:
             validation.check(single, revision=self.revision, methods=self.methods, modern=self.modern_marks)
             if "result" in single and self.methods.get(single["id"]) == "initialize":
                 self.revision = single["result"]["protocolVersion"]
-        self.seen.append(message)
-        return message if isinstance(message, dict) else {"batch": message}
+        received = message if isinstance(message, dict) else {"batch": message}
+        self.seen.append(received)
+        return received
 
-    def _note(self, message: Any) -> None:
+    def _note(self, line: bytes) -> None:
         """Remember what the answer to this request has to look like. Rubbish is not our business here."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return
         for single in message if isinstance(message, list) else [message]:
             id = single.get("id") if isinstance(single, dict) else None
             if not isinstance(id, (str, int, float)) or not isinstance(single.get("method"), str):

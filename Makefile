@@ -1,0 +1,59 @@
+# Everything runs in a virtual environment of this checkout. `make` alone lists the targets.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+DEFAULT_PYTHON := $(filter python3,$(PYTHON))
+VENV ?= $(if $(DEFAULT_PYTHON),.venv,.venv-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+SHELL_FILES := scripts/mcpgreen .ci/run $(wildcard mcpgreen/sdk/*.sh project/tools/*/*.sh)
+ROUNDS ?= 100
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: $(VENV)/.runs ## Show the server at work on project/
+	@$(BIN)/python scripts/demo.py
+
+test: $(VENV)/.tests ## Run all tests
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/.tests ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_layers.py
+	@if command -v shellcheck >/dev/null; then echo shellcheck $(SHELL_FILES); shellcheck $(SHELL_FILES); \
+	else echo "shellcheck is not installed: shell files were not checked"; fi
+
+stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n)
+	@MCPGREEN_STRESS_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest tests/stress
+
+bench: $(VENV)/.bench ## Measure beside the peers and the floor
+	@$(BIN)/python scripts/bench $(BENCH)
+
+docs: $(VENV)/.runs ## Write the generated pages of docs/
+	@$(BIN)/python scripts/build_docs.py
+
+clean: ## Remove everything that the other targets made
+	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "mcpgreen needs Python 3.10 or newer; none was found. Name one: make PYTHON=..."; exit 1; }
+	@echo "Setting up $(VENV) with $(PYTHON) (once) ..."
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python has no working venv module (Debian: apt install python3-venv)."; exit 1; }
+
+$(VENV)/.runs: $(VENV)/bin/python setup.py
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.runs
+	@echo "Installing what the tests need (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.runs
+	@echo "Installing the peers (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+.PHONY: help run test lint stress bench docs clean

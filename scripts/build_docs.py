@@ -1,0 +1,181 @@
+"""Write the reference pages from the tables that the server itself uses.
+
+    python scripts/build_docs.py [--check] [DIRECTORY]
+
+Writes settings.md, errors.md, revisions.md and cli.md into DIRECTORY (docs/ by default). With --check nothing is
+written: stale pages are named, and the exit status is 1 if there is one.
+
+No page has text of its own beyond headings: to change a page, change the table.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from mcpgreen import errors  # noqa: E402
+from mcpgreen.cli.main import USAGE  # noqa: E402
+from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
+from mcpgreen.settings import Setting  # noqa: E402
+from mcpgreen.settings_catalog import ROWS  # noqa: E402
+
+GENERATED = "<!-- Generated from {source} by `make docs` (scripts/build_docs.py); edit that file, not this page. -->"
+
+
+def settings_page() -> str:
+    lines = [
+        GENERATED.format(source="mcpgreen/settings_catalog.py"),
+        "",
+        "# Settings",
+        "",
+        "A setting is looked for in this order: command line, `MCPGREEN_…` variable, the other names listed here,",
+        "the same names in the project's `server.d/env`, default. An empty value counts as not set. A value out of",
+        "bounds is moved to the nearest bound, an unreadable one replaced by the default; stderr tells you so.",
+    ]
+    for group in dict.fromkeys(row.group for row in ROWS):
+        lines += ["", f"## {group.capitalize()}", ""]
+        rows = [row for row in ROWS if row.group == group]
+        lines += table(("Setting", "Variables", "Default", "Allowed", "Meaning"), map(setting_cells, rows))
+    return page(lines)
+
+
+def setting_cells(row: Setting) -> tuple[str, ...]:
+    variables = "<br>".join(f"`{variable}`" for variable in row.variables)
+    return f"`{row.name}`", variables, shown_default(row), shown_bounds(row), row.doc
+
+
+def shown_default(row: Setting) -> str:
+    if row.default in ("", ()):
+        return "(empty)"
+    if isinstance(row.default, bool):
+        return f"`{str(row.default).lower()}`"
+    return f"`{row.default:g}`" if isinstance(row.default, float) else f"`{row.default}`"
+
+
+def shown_bounds(row: Setting) -> str:
+    if row.allowed:
+        return ", ".join(f"`{word}`" for word in row.allowed)
+    if isinstance(row.default, bool):
+        return "`true`, `false`"
+    if row.low is not None and row.high is not None:
+        return f"{row.low} to {row.high}"
+    if row.low is not None:
+        return f"{row.low} or more"
+    return f"up to {row.high}" if row.high is not None else ""
+
+
+def errors_page() -> str:
+    classes = [each for each in vars(errors).values() if inspect.isclass(each) and each.__module__ == errors.__name__]
+    replies = [each for each in classes if issubclass(each, errors.RpcError)]
+    others = [each for each in classes if each not in replies]
+    lines = [
+        GENERATED.format(source="mcpgreen/errors.py"),
+        "",
+        "# Errors",
+        "",
+        "## Replies with an error object",
+        "",
+        *table(("Class", "Code", "When"), ((f"`{each.__name__}`", code_of(each), summary(each)) for each in replies)),
+        "",
+        "## Everything else",
+        "",
+        *table(("Class", "What becomes of it"), ((f"`{each.__name__}`", summary(each)) for each in others)),
+    ]
+    return page(lines)
+
+
+def code_of(error: type[errors.RpcError]) -> str:
+    # A class whose instances are made with a code has none of its own.
+    return "its own" if "code" in inspect.signature(error).parameters else str(error.code)
+
+
+def summary(documented: type) -> str:
+    return " ".join((inspect.getdoc(documented) or "").split("\n\n")[0].split())
+
+
+def revisions_page() -> str:
+    names = [revision.name for revision in REVISIONS]
+    lines = [
+        GENERATED.format(source="mcpgreen/protocol/revisions.py"),
+        "",
+        "# Protocol revisions",
+        "",
+        *table(("", *names), [("How a client introduces itself", *(text_of(each.era) for each in REVISIONS))]),
+        "",
+        "## Requests",
+        "",
+        *table(("Request", *names), matrix([each.requests for each in REVISIONS], as_code=True)),
+        "",
+        "## Features",
+        "",
+        *table(("Feature", *names), matrix([each.features for each in REVISIONS], as_code=False)),
+    ]
+    return page(lines)
+
+
+def matrix(columns: list[frozenset[Any]], *, as_code: bool) -> Iterator[tuple[str, ...]]:
+    """A row for each member of any column, with a mark where it is in."""
+    held = [{text_of(member) for member in column} for column in columns]
+    for name in sorted(set().union(*held)):
+        yield (f"`{name}`" if as_code else name, *("yes" if name in column else "" for column in held))
+
+
+def text_of(word: Any) -> str:
+    return str(getattr(word, "value", word))
+
+
+def cli_page() -> str:
+    return page(
+        [GENERATED.format(source="mcpgreen/cli/main.py"), "", "# Command line", "", "```text", USAGE.strip(), "```"]
+    )
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    cells = [head, tuple("---" for _ in head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
+
+
+def page(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "errors.md": errors_page,
+    "revisions.md": revisions_page,
+    "cli.md": cli_page,
+}
+
+
+def stale_pages(directory: Path) -> Iterator[tuple[Path, str]]:
+    """The pages whose file is missing or differs, each with the text that it should have."""
+    for name, build in PAGES.items():
+        path, text = directory / name, build()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            yield path, text
+
+
+def main(arguments: list[str]) -> int:
+    is_check = "--check" in arguments
+    directories = [argument for argument in arguments if argument != "--check"]
+    directory = Path(directories[0]) if directories else REPOSITORY / "docs"
+    stale = list(stale_pages(directory))
+    if is_check:
+        for path, _ in stale:
+            print(f"{path} is not current; run `make docs`.")
+        return 1 if stale else 0
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, text in stale:
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,170 @@
+"""The official TypeScript clients. Each visits the project once per mode and reports; every test reads one topic."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients import scenario
+from tests.support.prerequisites import TYPESCRIPT_DIR, require_node_modules, require_program
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+from tests.support.wire import text_of
+
+PATIENCE_SECS = 120.0  # for a whole visit; each of its steps has its own, much shorter bound
+CLIENT_KILL_SECS = 4.0  # after closing the pipe; the signal before it comes after CLIENT_GRACE_SECS
+
+VISITORS = {
+    # name: (driver, mode, revision that it agrees on)
+    "2.x-default": ("client2.mjs", "default", "2025-11-25"),
+    "2.x-auto": ("client2.mjs", "auto", "2026-07-28"),
+    "2.x-pin": ("client2.mjs", "pin", "2026-07-28"),
+    "1.x": ("client1.mjs", "default", "2025-11-25"),
+}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a client reported of its visit."""
+
+    report: dict[str, Any]
+    revision: str
+    project: ProjectBuilder
+
+    def __getitem__(self, topic: str) -> Any:
+        told = self.report[topic]
+        assert not (isinstance(told, dict) and "thrown" in told), told
+        return told
+
+    def __repr__(self) -> str:
+        return f"<Visit of {self.project.root}>"
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory to run the drivers in: node looks for packages next to the importing file only."""
+    modules = require_node_modules("@modelcontextprotocol/client", "@modelcontextprotocol/sdk")
+    if modules == TYPESCRIPT_DIR / "node_modules":
+        return TYPESCRIPT_DIR
+    directory = tmp_path_factory.mktemp("drivers")
+    for path in TYPESCRIPT_DIR.glob("*.mjs"):
+        shutil.copy(path, directory)
+    (directory / "node_modules").symlink_to(modules)
+    return directory
+
+
+@pytest.fixture(scope="module", params=sorted(VISITORS))
+def visit(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    driver, mode, revision = VISITORS[request.param]
+    project = scenario.build(tmp_path_factory.mktemp("visited") / "project")
+    done = subprocess.run(
+        [require_program("node"), drivers / driver, mode, project.root, *scenario.server_command(project)],
+        env=scenario.server_environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE_SECS,
+    )
+    assert done.returncode == 0, done.stderr
+    return Visit(json.loads(done.stdout), revision, project)
+
+
+def test_the_client_agrees_on_its_revision(visit: Visit) -> None:
+    assert visit["meeting"]["revision"] == visit.revision
+    assert visit["meeting"]["server"]["name"] == "test-project"
+    assert visit["meeting"]["server"]["version"] == "1.2.3"
+
+
+def test_the_client_lists_all_tools_with_their_schemas(visit: Visit) -> None:
+    tools = {tool["name"]: tool for tool in visit["list"]["tools"]}
+
+    assert list(tools) == scenario.TOOLS
+    assert tools["greet"]["description"] == "Greets somebody"
+    assert tools["greet"]["inputSchema"]["required"] == ["name"]
+    assert tools["weigh"]["outputSchema"]["required"] == ["grams"]
+
+
+def test_a_text_tool_answers_with_its_output(visit: Visit) -> None:
+    assert not visit["text"].get("isError")
+    assert text_of(visit["text"]) == "Hello Zoë"
+    assert "structuredContent" not in visit["text"]
+
+
+def test_a_tool_with_a_declared_output_answers_with_structure_and_text(visit: Visit) -> None:
+    assert not visit["structured"].get("isError")
+    assert visit["structured"]["structuredContent"] == {"grams": 1200, "label": "Zürich"}
+    assert "1200" in text_of(visit["structured"])
+
+
+def test_a_tool_that_exits_with_1_answers_with_an_error_result(visit: Visit) -> None:
+    assert visit["failing"]["isError"]
+    assert "the disk is on fire" in text_of(visit["failing"])
+
+
+def test_arguments_that_do_not_fit_answer_with_an_error_result(visit: Visit) -> None:
+    assert visit["badArguments"]["isError"]
+    assert "name" in text_of(visit["badArguments"])
+
+
+def test_an_unknown_tool_is_a_protocol_error(visit: Visit) -> None:
+    assert visit.report["unknownTool"]["thrown"]["code"] == -32602
+
+
+def test_progress_reaches_the_callback_while_the_tool_runs(visit: Visit) -> None:
+    progress = visit["progress"]
+
+    assert progress["heard"] == [{"progress": step, "total": 100, "message": f"at {step}"} for step in scenario.STEPS]
+    assert text_of(progress["result"]) == "arrived"
+
+
+def test_log_messages_of_the_wanted_level_reach_the_handler(visit: Visit) -> None:
+    log = visit["log"]
+
+    assert [(message["level"], message["data"]) for message in log["heard"]] == [
+        ("warning", "a turn"),
+        ("error", {"the": "end"}),
+    ]
+    assert text_of(log["result"]) == "told"
+
+
+def test_a_cancelled_call_ends_its_processes_and_nothing_else(visit: Visit) -> None:
+    cancel = visit["cancel"]  # the driver itself waited until the processes were gone
+
+    assert cancel["wereAlive"] == [True, True]
+    assert cancel["outcome"] == "rejected"
+    assert text_of(cancel["afterwards"]) == "Hello again"
+
+
+def test_a_tool_added_while_connected_is_announced_listed_and_callable(visit: Visit) -> None:
+    added = visit["added"]
+
+    assert added["announced"] == added["listed"] == sorted([*scenario.TOOLS, "latecomer"])
+    assert text_of(added["result"]) == "better late"
+
+
+def test_the_client_finds_nothing_odd_in_what_the_server_sends(visit: Visit) -> None:
+    assert visit["errors"] == []
+
+
+def test_the_server_leaves_by_itself_when_the_client_closes(visit: Visit) -> None:
+    close = visit["close"]
+
+    assert (close["code"], close["signal"]) == (0, None)
+    assert close["closedMs"] < scenario.CLIENT_GRACE_SECS * 1000
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_call_needs_no_sigkill(visit: Visit) -> None:
+    """It may still finish until the client loses patience and sends SIGTERM; that has to end everything."""
+    leaving = visit["leavingInACall"]  # the driver itself waited until the processes of the call were gone
+
+    assert (leaving["code"], leaving["signal"]) == (0, None)
+    assert leaving["closedMs"] < CLIENT_KILL_SECS * 1000
+
+
+def test_the_visit_leaves_no_process_behind(visit: Visit) -> None:
+    eventually(lambda: not scenario.processes_of(visit.project))

@@ -1,0 +1,40 @@
+// The client of the 2.x packages: node client2.mjs default|auto|pin PROJECT COMMAND [ARGUMENT...]
+
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport, getDefaultEnvironment } from "@modelcontextprotocol/client/stdio";
+import { run } from "./scenario.mjs";
+
+const [mode, root, command, ...args] = process.argv.slice(2);
+const NEGOTIATION = { default: {}, auto: { mode: "auto" }, pin: { mode: { pin: "2026-07-28" } } };
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+
+async function open(events) {
+  const client = new Client(
+    { name: "client-tests", version: "1" },
+    {
+      ...(mode !== "default" && { versionNegotiation: NEGOTIATION[mode] }),
+      listChanged: {
+        tools: { onChanged: (error, tools) => (error ? events.errors.push(String(error)) : events.onTools(tools)) },
+      },
+    },
+  );
+  client.onerror = (error) => events.errors.push(String(error));
+  client.setNotificationHandler("notifications/message", ({ params }) => {
+    events.logs.push(params);
+    events.onLog(params);
+  });
+  const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
+  const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
+  await client.connect(transport);
+  const isModern = client.getProtocolEra() === "modern";
+  return {
+    client,
+    transport,
+    agreement: () => ({ era: client.getProtocolEra(), revision: client.getNegotiatedProtocolVersion() }),
+    callOptions: (options) => [options],
+    // A stateless client asks with each request.
+    setLevel: async (level) => (isModern ? { [LOG_LEVEL]: level } : void (await client.setLoggingLevel(level))),
+  };
+}
+
+await run(open, root);

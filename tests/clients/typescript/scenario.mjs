@@ -1,0 +1,132 @@
+// What every TypeScript client does with the project of ../scenario.py. Prints one JSON report; the tests judge it.
+
+import { access, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+const STEP_PATIENCE_MS = 15_000;
+const POLL_MS = 10;
+
+// `open(events)` connects a client whose notifications go to `events`: {client, transport, callOptions, setLevel}.
+export async function run(open, root) {
+  const report = {};
+  const step = async (name, act) => {
+    try {
+      report[name] = (await within(STEP_PATIENCE_MS, act())) ?? null;
+    } catch (error) {
+      report[name] = { thrown: { name: error?.name, code: error?.code, message: String(error?.message ?? error) } };
+    }
+  };
+  const events = { logs: [], errors: [], toolLists: [], onLog: () => {}, onTools: () => {} };
+  const session = await within(STEP_PATIENCE_MS, open(events));
+  const { client, transport } = session;
+  const call = (name, args = {}, options = {}, meta = undefined) =>
+    client.callTool({ name, arguments: args, ...(meta && { _meta: meta }) }, ...session.callOptions(options));
+  const seen = () => writeFile(join(root, "seen"), "");
+
+  await step("meeting", async () => ({ server: client.getServerVersion(), ...session.agreement() }));
+  await step("list", () => client.listTools());
+  await step("text", () => call("greet", { name: "Zoë" }));
+  await step("structured", () => call("weigh"));
+  await step("failing", () => call("broken"));
+  await step("badArguments", () => call("greet", { name: 5 }));
+  await step("unknownTool", () => call("absent"));
+  await step("progress", async () => {
+    const heard = [];
+    const onprogress = (progress) => {
+      heard.push(progress);
+      if (progress.progress === 90) seen();
+    };
+    const result = await call("walk", {}, { onprogress });
+    return { heard, result };
+  });
+  await step("log", async () => {
+    const meta = await session.setLevel("warning");
+    events.onLog = (message) => message.level === "error" && seen();
+    const result = await call("narrate", {}, {}, meta);
+    return { heard: events.logs.filter((message) => message.logger === "story"), result };
+  });
+  await step("cancel", async () => {
+    const controller = new AbortController();
+    const outcome = call("endless", {}, { signal: controller.signal }).then(
+      () => "answered",
+      () => "rejected",
+    );
+    const pids = await startedPids(root);
+    const wereAlive = await areAlive(pids);
+    controller.abort("enough");
+    const said = await outcome;
+    // Before we leave: that would end them as well.
+    await until(async () => !(await areAlive(pids)).includes(true));
+    return { pids, wereAlive, outcome: said, afterwards: await call("greet", { name: "again" }) };
+  });
+  await step("added", async () => {
+    const announced = new Promise((resolve) => (events.onTools = resolve));
+    await rename(join(root, "aside", "latecomer"), join(root, "tools", "latecomer"));
+    const tools = await announced;
+    const listed = await client.listTools();
+    const names = (list) => list.map((tool) => tool.name);
+    return { announced: names(tools), listed: names(listed.tools), result: await call("latecomer") };
+  });
+  await step("close", () => leave(client, transport));
+  await step("leavingInACall", async () => {
+    await rename(join(root, "pids"), join(root, "pids.of-the-cancelled-call"));
+    const { client, transport, callOptions } = await open({ ...events, errors: [] });
+    client.callTool({ name: "endless", arguments: {} }, ...callOptions({})).catch(() => {});
+    const pids = await startedPids(root);
+    const ending = await leave(client, transport);
+    await until(async () => !(await areAlive(pids)).includes(true));
+    return { pids, ...ending };
+  });
+  // Whatever the client found odd in what we sent.
+  report.errors = events.errors;
+  console.log(JSON.stringify(report));
+}
+
+// How the server process ends when the client closes: by itself with a status, or by a signal of the client.
+async function leave(client, transport) {
+  const server = transport._process; // there is no public way to learn its exit status
+  const exited = new Promise((resolve) => server.once("exit", (code, signal) => resolve({ code, signal })));
+  const startedAt = performance.now();
+  await client.close();
+  const ending = await exited;
+  return { ...ending, closedMs: performance.now() - startedAt };
+}
+
+async function startedPids(root) {
+  const path = join(root, "pids");
+  await until(() => access(path).then(() => true, () => false));
+  return (await readFile(path, "utf8")).trim().split(" ").map(Number);
+}
+
+function areAlive(pids) {
+  return Promise.all(
+    pids.map(async (pid) => {
+      try {
+        const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+        return stat.slice(stat.lastIndexOf(")") + 2)[0] !== "Z";
+      } catch {
+        return false;
+      }
+    }),
+  );
+}
+
+async function until(condition) {
+  const giveUpAt = performance.now() + STEP_PATIENCE_MS;
+  while (!(await condition())) {
+    if (performance.now() > giveUpAt) throw new Error(`still false: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+async function within(ms, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

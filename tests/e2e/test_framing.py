@@ -1,0 +1,184 @@
+"""Lines in, lines out: what a client may put on the pipe and what comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.wire import Wire
+
+PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":'
+    b'{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}'
+)
+BOM = b"\xef\xbb\xbf"
+
+
+def is_rubbish_notice(message: dict[str, Any]) -> bool:
+    return "id" not in message and message.get("error", {}).get("code") == -32700
+
+
+@pytest.mark.requirement("G-tolerant-input")
+@pytest.mark.parametrize(
+    "line",
+    [PING + b"\r\n", b"\n\r\n  \n" + PING + b"\n", b" \t" + PING + b" \t\n", BOM + PING + b"\n"],
+    ids=["CRLF", "blank lines", "spaces around", "BOM"],
+)
+def test_what_surrounds_a_message_does_not_matter(wire: Wire, line: bytes) -> None:
+    wire.methods[7] = "ping"
+    wire.send_bytes(line)
+
+    assert wire.response(7)["result"] == {}
+    assert len(wire.seen) == 1
+
+
+@pytest.mark.requirement("G-tolerant-input")
+@pytest.mark.parametrize("start", [BOM, b"\r\n", b" "], ids=["BOM", "blank line", "space"])
+def test_a_greeting_may_be_surrounded_too(wire: Wire, start: bytes) -> None:
+    wire.methods[0] = "initialize"
+    wire.send_bytes(start + INITIALIZE + b"\r\n")
+
+    assert wire.response(0)["result"]["protocolVersion"] == "2025-11-25"
+
+
+@pytest.mark.requirement("G-parse-error")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"garbage",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}{}',
+        b'{"jsonrpc":"2.0","id":1,"method":"p\xff\xfe"}',
+        b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
+        b"[" * 100_000,
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b"\x00\x01\x02",
+    ],
+    ids=["words", "cut off", "two documents", "bad UTF-8", "NaN", "open brackets", "deep objects", "control bytes"],
+)
+def test_a_line_that_is_not_json_is_refused_without_an_id_and_the_next_one_is_served(wire: Wire, line: bytes) -> None:
+    wire.send_bytes(line + b"\n")
+    refusal = wire.receive(lambda message: "error" in message)
+
+    assert refusal["error"]["code"] in (-32700, -32600)
+    assert "id" not in refusal
+    assert wire.request("ping")["result"] == {}
+
+
+@pytest.mark.requirement("G-parse-error")
+def test_a_line_over_the_limit_is_refused_and_the_next_one_is_served(wire: Wire) -> None:
+    wire.handshake()
+    wire.send_bytes(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (17 << 20) + b'"}\n' + PING + b"\n")
+
+    assert wire.receive(is_rubbish_notice)
+    assert wire.response(7)["result"] == {}
+
+
+@pytest.mark.requirement("G-parse-error")
+def test_the_length_of_a_line_counts_without_its_end(start: Callable[..., Wire]) -> None:
+    wire = start(max_line_bytes=2048)
+    wire.handshake()
+    long = b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"x":"' + b"x" * 1900 + b'"}}\n'
+    longer = b'{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"' + b"x" * 70_000 + b'"}}\n'
+    wire.send_bytes(long + longer + long)
+
+    assert wire.response(8)["result"] == {}
+    assert wire.receive(is_rubbish_notice)
+    assert wire.response(8)["result"] == {}
+
+
+@pytest.mark.requirement("G-tolerant-input")
+def test_a_message_may_arrive_byte_by_byte(wire: Wire) -> None:
+    wire.methods[7] = "ping"
+    for byte in PING + b"\n":
+        wire.send_bytes(bytes([byte]))
+
+    assert wire.response(7)["result"] == {}
+
+
+@pytest.mark.requirement("G-last-line")
+@pytest.mark.parametrize("lines", [PING, INITIALIZE, INITIALIZE + b"\n" + PING], ids=["ping", "greeting", "both"])
+def test_a_last_line_without_a_newline_counts(wire: Wire, lines: bytes) -> None:
+    wire.send_bytes(lines)
+    wire.close_stdin()
+
+    assert "result" in wire.response(json.loads(lines.split(b"\n")[-1])["id"])
+    assert wire.wait() == 0
+
+
+@pytest.mark.requirement("P-027")
+@pytest.mark.parametrize(
+    "value",
+    [5, "text", True, None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "params": {}}],
+    ids=str,
+)
+def test_json_that_is_no_message_is_refused_without_an_id(client: Wire, value: Any) -> None:
+    client.send(value)
+    refusal = client.receive(lambda message: "error" in message)
+
+    assert refusal["error"]["code"] == -32600
+    assert "id" not in refusal
+
+
+@pytest.mark.requirement("P-013")
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"jsonrpc": "2.0", "id": 5},
+        {"id": 5, "method": "ping"},
+        {"jsonrpc": "1.0", "id": 5, "method": "ping"},
+        {"jsonrpc": 2, "id": 5, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 5, "method": 7},
+        {"jsonrpc": "2.0", "id": 5, "method": None},
+    ],
+    ids=str,
+)
+def test_a_malformed_request_is_refused_under_its_id(client: Wire, value: Any) -> None:
+    client.send(value)
+
+    assert client.response(5)["error"]["code"] == -32600
+
+
+@pytest.mark.requirement("P-024")
+@pytest.mark.parametrize("params", [5, "text", [], True])
+def test_params_that_are_no_object_are_refused(client: Wire, params: Any) -> None:
+    assert client.error("ping", params)["code"] == -32602
+
+
+@pytest.mark.requirement("P-024")
+def test_null_params_count_as_absent(client: Wire) -> None:
+    client.send({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": None})
+
+    assert client.response(5)["result"] == {}
+
+
+@pytest.mark.requirement("P-020", "P-021")
+def test_only_complete_messages_stand_on_stdout_whatever_a_tool_prints(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.tool("noisy", r"printf 'one\ntwo\r\n\xe2\x80\xa8three\n\033[1m'; echo 'oops' >&2; echo raw >/dev/stderr")
+    project.write("tools/broken.sh.meta.json", "{")
+    project.write("tools/broken.sh", "")
+    wire = start()
+    wire.handshake()
+    wire.call_tool("noisy")
+    wire.send_bytes(b"garbage\n")
+    wire.settle()
+
+    for line in wire.raw_lines:
+        assert line.endswith(b"\n")
+        assert b"\r" not in line
+        assert len(line.decode("utf-8").splitlines()) == 1
+        assert isinstance(json.loads(line), dict)
+
+
+@pytest.mark.requirement("P-021")
+def test_a_project_that_does_not_exist_is_reported_on_stderr_only(start: Callable[..., Wire]) -> None:
+    wire = start(wire={"command": ["/usr/bin/env", "python3", "-c", "pass"]})
+    wire.wait()
+    assert wire.raw_lines == []

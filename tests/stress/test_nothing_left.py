@@ -1,0 +1,477 @@
+"""However a call or a server ends: not one process, temporary file or descriptor is left.
+
+MCPGREEN_STRESS_ROUNDS sets how often each way of ending is tried; `make stress` asks for 100. Every other round strikes
+when all scripts are up, the rest at a moment drawn by lot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+
+from tests.stress.support import (
+    LEAVING,
+    ROUNDS,
+    SCRUBBED_LEAVING,
+    SCRUBBED_STAYING,
+    SCRUBBED_WAITING,
+    STAYING,
+    Stand,
+    call,
+    cancel,
+    descriptors_of,
+    greeting,
+    guardian_of,
+    processes_with,
+    request,
+    require_all_gone,
+    require_only_server,
+    require_same_descriptors,
+    settle,
+    sleepers,
+    wait_until_up,
+)
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import Wire, clean_environment, text_of
+
+NewStand = Callable[..., Stand]
+
+SERVERS_AT_ONCE = 4
+LONGEST_LOT_SECS = 0.15
+
+# A client of its own, to be killed: starts the server, sends what it is told and never reads.
+CLIENT = """
+import json, os, signal, subprocess, sys
+order = json.load(sys.stdin)
+server = subprocess.Popen(order["command"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+server.stdin.write(order["input"].encode())
+server.stdin.flush()
+print(server.pid, flush=True)
+signal.pause()
+"""
+
+
+def batches() -> Iterator[tuple[int, int]]:
+    """The number of each batch and how many servers it has; all together as many as there are rounds."""
+    for first in range(0, ROUNDS, SERVERS_AT_ONCE):
+        yield first // SERVERS_AT_ONCE, min(SERVERS_AT_ONCE, ROUNDS - first)
+
+
+def wait_for_the_moment(number: int, stands: list[Stand], count: int) -> None:
+    """Even batches: all scripts are up. Odd ones: any time from now."""
+    if number % 2 == 0:
+        wait_until_up(stands, count)
+    else:
+        time.sleep(random.Random(number).uniform(0, LONGEST_LOT_SECS))
+
+
+def staying_stands(new_stand: NewStand, count: int) -> list[Stand]:
+    stands = [new_stand() for _ in range(count)]
+    for stand in stands:
+        stand.scripts(STAYING)
+    return stands
+
+
+def start_with_calls(stand: Stand) -> Wire:
+    wire = stand.start()
+    wire.send(*(call(name, name) for name in STAYING))
+    return wire
+
+
+def warm_up(stand: Stand, wire: Wire, name: str) -> list[str]:
+    """Let the server meet its first call; what it holds open from then on."""
+    wire.send(call("warm-up", name, timeoutSecs=0.2))
+    wire.response("warm-up")
+    require_only_server(stand, wire.process.pid)
+    stand.forget_ups()
+    return descriptors_of(wire.process.pid)
+
+
+def answered(wire: Wire, names: Iterable[str]) -> list[str]:
+    """The ids "NAME-..." that have been answered, for these names."""
+    ids = [str(message.get("id")) for message in wire.seen]
+    return [id for id in ids if any(id.startswith(f"{name}-") for name in names)]
+
+
+# --- the six ways to end -----------------------------------------------------------------------------------------
+
+
+def test_cancelled_calls_leave_nothing(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.scripts(STAYING)
+    wire = stand.start()
+    before = warm_up(stand, wire, "jobs")
+
+    for number in range(ROUNDS):
+        ids = {name: f"{name}-{number}" for name in STAYING}
+        wire.send(*(call(ids[name], name) for name in STAYING))
+        wait_for_the_moment(number, [stand], len(STAYING))
+        wire.send(*(cancel(id) for id in ids.values()))
+        require_only_server(stand, wire.process.pid)
+        stand.forget_ups()
+
+    require_same_descriptors(wire.process.pid, before)
+    wire.result("ping")
+    assert answered(wire, STAYING) == []
+    assert wire.stop() == 0
+    require_all_gone([stand])
+
+
+def test_calls_past_their_deadline_leave_nothing(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.scripts(STAYING)
+    wire = stand.start()
+    before = warm_up(stand, wire, "jobs")
+
+    for number in range(ROUNDS):
+        secs = random.Random(number).uniform(0.02, 0.3)
+        wire.send(*(call(f"{name}-{number}", name, timeoutSecs=secs) for name in STAYING))
+        for name in STAYING:
+            result = wire.response(f"{name}-{number}")["result"]
+            assert result["structuredContent"]["error"]["type"] == "timeout"
+        require_only_server(stand, wire.process.pid)
+
+    require_same_descriptors(wire.process.pid, before)
+    assert wire.stop() == 0
+    require_all_gone([stand])
+
+
+def test_the_end_of_input_during_calls_leaves_nothing(new_stand: NewStand) -> None:
+    for number, count in batches():
+        stands = staying_stands(new_stand, count)
+        wires = [start_with_calls(stand) for stand in stands]
+        wait_for_the_moment(number, stands, len(STAYING))
+        for wire in wires:
+            wire.close_stdin()
+        assert [wire.wait() for wire in wires] == [0] * count
+        require_all_gone(stands)
+        for wire in wires:
+            wire.kill()
+
+
+def test_a_stop_signal_during_calls_leaves_nothing(new_stand: NewStand) -> None:
+    for number, count in batches():
+        stands = staying_stands(new_stand, count)
+        wires = [start_with_calls(stand) for stand in stands]
+        wait_for_the_moment(number, stands, len(STAYING))
+        for wire in wires:
+            wire.process.send_signal(signal.SIGTERM)
+        assert all(wire.wait() in (0, 128 + signal.SIGTERM) for wire in wires)
+        require_all_gone(stands)
+        for wire in wires:
+            wire.kill()
+
+
+def test_a_killed_client_leaves_nothing(new_stand: NewStand) -> None:
+    for number, count in batches():
+        stands = staying_stands(new_stand, count)
+        clients = [start_client(stand) for stand in stands]
+        wait_for_the_moment(number, stands, len(STAYING))
+        for client in clients:
+            client.kill()
+            client.wait()
+            assert client.stdout is not None
+            client.stdout.close()
+        require_all_gone(stands)
+
+
+def test_a_killed_server_leaves_nothing(new_stand: NewStand) -> None:
+    for number, count in batches():
+        stands = staying_stands(new_stand, count)
+        wires = [start_with_calls(stand) for stand in stands]
+        wait_for_the_moment(number, stands, len(STAYING))
+        for wire in wires:
+            wire.process.kill()
+        require_all_gone(stands)
+        for wire in wires:
+            wire.kill()
+
+
+def start_client(stand: Stand) -> subprocess.Popen[str]:
+    messages = [*greeting(), *(call(name, name) for name in STAYING)]
+    order = {
+        "command": [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(stand.project.root)],
+        "input": "".join(json.dumps(message) + "\n" for message in messages),
+    }
+    client = subprocess.Popen(
+        [sys.executable, "-SE", "-c", CLIENT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment(stand.env),
+        text=True,
+    )
+    assert client.stdin is not None and client.stdout is not None
+    client.stdin.write(json.dumps(order))
+    client.stdin.close()
+    assert int(client.stdout.readline()) > 0
+    return client
+
+
+# --- more of the same, at other moments --------------------------------------------------------------------------
+
+
+def test_a_killed_server_that_was_stopping_leaves_nothing(new_stand: NewStand) -> None:
+    """Clients ask politely and lose their patience: TERM, then KILL in the middle of the cleaning up."""
+    for number, count in batches():
+        stands = staying_stands(new_stand, count)
+        wires = [start_with_calls(stand) for stand in stands]
+        wait_until_up(stands, len(STAYING))
+        for wire in wires:
+            wire.process.send_signal(signal.SIGTERM)
+        time.sleep(random.Random(number).uniform(0, 0.4))
+        for wire in wires:
+            wire.process.kill()
+        require_all_gone(stands)
+        for wire in wires:
+            wire.kill()
+
+
+def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.scripts(LEAVING)
+    wire = stand.start()
+    before = warm_up(stand, wire, "holding")
+
+    for number in range(ROUNDS):
+        wire.send(*(call(f"{name}-{number}", name) for name in LEAVING))
+        for name in LEAVING:
+            assert text_of(wire.response(f"{name}-{number}")["result"]) == "done\n"
+        # Not eventually: who has the answer may rely on it.
+        spared = {wire.process.pid, guardian_of(stand)}
+        assert [found for found in processes_with(stand.mark) if found[0] not in spared] == []
+
+    require_only_server(stand, wire.process.pid)
+    require_same_descriptors(wire.process.pid, before)
+    assert wire.stop() == 0
+    require_all_gone([stand])
+
+
+# --- a process that sheds every mark -----------------------------------------------------------------------------
+
+
+def test_a_lone_tool_cannot_leave_a_process_that_hides_whose_it_is(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.script("hiding", SCRUBBED_LEAVING)
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        wire.send(call(number, "hiding"))
+        assert text_of(wire.response(number)["result"]) == "done\n"
+        require_only_server(stand, wire.process.pid)
+
+
+def test_tools_side_by_side_cannot_leave_processes_that_hide_whose_they_are(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.script("hiding", SCRUBBED_LEAVING)
+    stand.script("quick", "sleep 0.1; echo done\n")
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        ids = [f"{number}-{index}" for index in range(8)]
+        wire.send(*(call(id, ("hiding", "quick")[index % 2]) for index, id in enumerate(ids)))
+        for id in ids:
+            assert text_of(wire.response(id)["result"]) == "done\n"
+    require_only_server(stand, wire.process.pid)
+
+
+def leave_a_hiding_process(stand: Stand, wire: Wire, number: int) -> None:
+    """A hiding process of a call that is over, next to a running call `jobs-N` that began after it."""
+    wire.send(call(f"hiding-{number}", "hiding"))
+    eventually(lambda: sleepers(stand))
+    time.sleep(0.03)  # the clock of /proc ticks a hundred times a second
+    wire.send(call(f"jobs-{number}", "jobs"))
+    eventually(lambda: stand.ups("jobs"))
+    (stand.up / "go").touch()
+    assert text_of(wire.response(f"hiding-{number}")["result"]) == "done\n"
+
+
+def test_a_hiding_process_of_an_earlier_call_does_not_outlive_the_last_call(new_stand: NewStand) -> None:
+    """The last call began after the hiding process, so it cannot be its own; that does not make it nobody's."""
+    stand = new_stand()
+    stand.scripts({"hiding": SCRUBBED_WAITING, "jobs": STAYING["jobs"]})
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        leave_a_hiding_process(stand, wire, number)
+        wire.send(cancel(f"jobs-{number}"))
+        require_only_server(stand, wire.process.pid)
+        stand.forget_ups()
+
+
+@pytest.mark.parametrize("way", ["eof", "term"])
+def test_a_hiding_process_of_an_earlier_call_does_not_outlive_the_server(new_stand: NewStand, way: str) -> None:
+    stand = new_stand()
+    stand.scripts({"hiding": SCRUBBED_WAITING, "jobs": STAYING["jobs"]})
+    wire = stand.start()
+    leave_a_hiding_process(stand, wire, 1)
+
+    if way == "eof":
+        wire.close_stdin()
+    else:
+        wire.process.send_signal(signal.SIGTERM)
+
+    assert wire.wait() in (0, 128 + signal.SIGTERM)
+    require_all_gone([stand])
+
+
+@pytest.mark.parametrize("way", ["eof", "term", "kill"])
+def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, way: str) -> None:
+    for _, count in batches():
+        stands = [new_stand() for _ in range(count)]
+        for stand in stands:
+            stand.script("hiding", SCRUBBED_STAYING)
+            stand.script("jobs", STAYING["jobs"])
+        wires = [stand.start() for stand in stands]
+        for wire in wires:
+            wire.send(call(1, "hiding"), call(2, "jobs"), call(3, "hiding"))
+        for stand in stands:
+            eventually(lambda stand=stand: len(stand.ups()) == 3 and len(sleepers(stand)) == 4)  # type: ignore[misc]
+        for wire in wires:
+            if way == "eof":
+                wire.close_stdin()
+            else:
+                wire.process.send_signal(signal.SIGTERM if way == "term" else signal.SIGKILL)
+        require_all_gone(stands)
+        for wire in wires:
+            wire.kill()
+
+
+# --- cancelling at the worst moments -----------------------------------------------------------------------------
+
+
+def test_a_call_cancelled_in_the_same_write_never_answers_and_leaves_nothing(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.scripts(STAYING)
+    wire = stand.start()
+    before = warm_up(stand, wire, "jobs")
+
+    for number in range(ROUNDS):
+        for name in STAYING:
+            wire.send(call(f"{name}-{number}", name), cancel(f"{name}-{number}"))
+        wire.result("ping")
+        require_only_server(stand, wire.process.pid)
+
+    assert answered(wire, STAYING) == []
+    require_same_descriptors(wire.process.pid, before)
+
+
+def test_a_call_cancelled_in_the_queue_is_never_started(new_stand: NewStand) -> None:
+    stand = new_stand(max_concurrent_requests=1)
+    stand.scripts({"jobs": STAYING["jobs"], "queued": ': > "{up}/{name}.$$"\n'})
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        wire.send(call(f"first-{number}", "jobs"))
+        eventually(lambda: stand.ups("jobs"))
+        queued = [f"queued-{number}-{index}" for index in range(20)]
+        wire.send(*(call(id, "queued") for id in queued))
+        wire.result("ping")
+        wire.send(*(cancel(id) for id in queued), cancel(f"first-{number}"))
+        # The slot is free again: the line has not been held up by those who left it.
+        wire.send(call(f"last-{number}", "queued"))
+        assert wire.response(f"last-{number}")["result"]["isError"] is False
+        assert len(stand.ups("queued")) == 1
+        stand.forget_ups()
+        require_only_server(stand, wire.process.pid)
+
+    assert answered(wire, ["first", "queued"]) == []
+
+
+def test_a_call_cancelled_while_its_output_is_drained_leaves_nothing(new_stand: NewStand) -> None:
+    stand = new_stand(drain_secs=10)
+    stand.script("holding", 'echo early\nsleep {mark} &\n: > "{up}/{name}.$$"\n')
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        wire.send(call(f"call-{number}", "holding"))
+        (up,) = eventually(lambda: stand.ups("holding"))
+        eventually(lambda: not is_alive(up.rpartition(".")[2]))  # noqa: B023
+        wire.send(cancel(f"call-{number}"))
+        require_only_server(stand, wire.process.pid)
+        wire.result("ping")
+        stand.forget_ups()
+
+    assert answered(wire, ["call"]) == []
+
+
+def test_a_second_cancel_does_not_keep_the_first_from_its_work(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.scripts(STAYING)
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        ids = {name: f"{name}-{number}" for name in STAYING}
+        wire.send(*(call(ids[name], name) for name in STAYING))
+        wait_for_the_moment(number, [stand], len(STAYING))
+        wire.send(*(cancel(id) for id in ids.values()), *(cancel(id) for id in ids.values()))
+        wire.result("ping")
+        wire.send(*(cancel(id) for id in ids.values()))
+        wire.result("ping")
+        eventually(lambda: guardian_of(stand))
+        require_only_server(stand, wire.process.pid)
+        stand.forget_ups()
+
+    assert answered(wire, STAYING) == []
+
+
+def test_an_id_used_again_right_after_a_cancel_gets_its_own_answer_only(new_stand: NewStand) -> None:
+    stand = new_stand()
+    report = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"message":"first"}}\\n'
+    stand.script(
+        "first",
+        "trap 'echo first; exit 0' TERM\n"
+        + 'echo first\ni=0\n: > "{up}/{name}.$$"\n'
+        + f"while :; do i=$((i + 1)); printf '{report}' $i > \"$MCP_PROGRESS_STREAM\"; sleep 0.01; done\n",
+    )
+    stand.script("second", "echo second\n")
+    wire = stand.start()
+
+    for number in range(ROUNDS):
+        wire.send(call(7, "first", _meta={"progressToken": "first"}))
+        eventually(lambda: stand.ups("first"))
+        if number % 2 == 0:
+            wire.notice("notifications/progress")
+        wire.send(cancel(7), call(7, "second"), request(f"ping-{number}", "ping"))
+        wire.response(f"ping-{number}")
+        mark = len(wire.seen)
+        assert text_of(wire.response(7)["result"]) == "second\n"
+        require_only_server(stand, wire.process.pid)
+        wire.result("ping")
+        assert not [message for message in wire.seen[mark:] if message.get("method") == "notifications/progress"]
+        stand.forget_ups()
+
+    assert [message["id"] for message in wire.seen if message.get("id") == 7] == [7] * ROUNDS
+
+
+def test_a_server_without_calls_leaves_nothing_when_it_is_killed(new_stand: NewStand) -> None:
+    for _, count in batches():
+        stands = [new_stand() for _ in range(count)]
+        wires = [stand.start() for stand in stands]
+        for wire in wires:
+            wire.process.kill()
+        require_all_gone(stands)
+        for wire in wires:
+            wire.kill()
+
+
+def test_the_server_ends_when_its_guardian_was_killed_before(new_stand: NewStand) -> None:
+    stand = new_stand()
+    stand.scripts(STAYING)
+    wire = start_with_calls(stand)
+    wait_until_up([stand], len(STAYING))
+    os.kill(guardian_of(stand), signal.SIGKILL)
+
+    wire.process.send_signal(signal.SIGTERM)
+
+    assert wire.wait() in (0, 128 + signal.SIGTERM)
+    require_all_gone([stand])
+    settle(lambda: processes_with(str(stand.tmp)), "processes are left")

@@ -1,0 +1,200 @@
+"""The rules of the house: this repository keeps them, and a breach of each is found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SCRIPT = REPOSITORY / "scripts" / "check_layers.py"
+
+
+def checked(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), str(root)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
+
+
+def planted(root: Path, path: str, text: str) -> list[str]:
+    """What is found in a tree that has nothing but this file and empty packages."""
+    for package in ("protocol", "running", "catalog", "features", "engine", "transports", "cli", "sdk"):
+        (root / "mcpgreen" / package).mkdir(parents=True)
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    result = checked(root)
+    assert result.stderr == ""
+    assert result.returncode == (1 if result.stdout else 0)
+    return result.stdout.splitlines()
+
+
+def test_this_repository_keeps_the_rules() -> None:
+    result = checked(REPOSITORY)
+
+    assert result.stdout == ""
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "finding"),
+    [
+        (
+            "mcpgreen/protocol/a.py",
+            "from mcpgreen.engine import router\n",
+            "mcpgreen/protocol/a.py:1: protocol must not import mcpgreen.engine.router: engine is above it.",
+        ),
+        (
+            "mcpgreen/uris.py",
+            "import os\nimport mcpgreen.protocol.shapes\n",
+            "mcpgreen/uris.py:2: leaves must not import mcpgreen.protocol.shapes: protocol is above it.",
+        ),
+        (
+            "mcpgreen/features/a.py",
+            "def f():\n    from ..engine.server import Server\n",
+            "mcpgreen/features/a.py:2: features must not import mcpgreen.engine.server.Server: engine is above it.",
+        ),
+        (
+            "mcpgreen/running/__init__.py",
+            "from ..catalog import project\n",
+            "mcpgreen/running/__init__.py:1: running must not import mcpgreen.catalog.project: catalog is above it.",
+        ),
+        (
+            "mcpgreen/cli/a.py",
+            "from mcpgreen.__main__ import main\n",
+            "mcpgreen/cli/a.py:1: cli must not import mcpgreen.__main__.main: __main__ is above it.",
+        ),
+        (
+            "mcpgreen/greeting.py",
+            "from mcpgreen.catalog import registry\n",
+            "mcpgreen/greeting.py:1: greeting may import only leaves, protocol, catalog.project, "
+            "not mcpgreen.catalog.registry.",
+        ),
+        (
+            "mcpgreen/sdk/mcp_tool.py",
+            "from mcpgreen import jsontext\n",
+            "mcpgreen/sdk/mcp_tool.py:1: sdk stands alone and must not import mcpgreen.jsontext.",
+        ),
+        (
+            "mcpgreen/cli/a.py",
+            "from mcpgreen.sdk import mcp_tool\n",
+            "mcpgreen/cli/a.py:1: cli must not import mcpgreen.sdk.mcp_tool, which is no part of the server.",
+        ),
+        (
+            "mcpgreen/extras/a.py",
+            "",
+            "mcpgreen/extras/a.py:1: extras has no place in ORDER; give it one.",
+        ),
+        (
+            "mcpgreen/running/a.py",
+            "import ujson\n",
+            "mcpgreen/running/a.py:1: ujson may be imported only in jsontext.",
+        ),
+        (
+            "mcpgreen/features/a.py",
+            "def f():\n    import jsonschema.validators\n",
+            "mcpgreen/features/a.py:2: jsonschema may be imported only in protocol.schemas.",
+        ),
+        (
+            "mcpgreen/protocol/a.py",
+            "from referencing import Registry\n",
+            "mcpgreen/protocol/a.py:1: referencing may be imported only in protocol.schemas.",
+        ),
+        (
+            "mcpgreen/catalog/project.py",
+            "import importlib\nyaml = importlib.import_module('yaml')\n",
+            "mcpgreen/catalog/project.py:2: yaml may be imported only in catalog.metadata.",
+        ),
+        (
+            "mcpgreen/cli/a.py",
+            "from docopt import docopt\n",
+            "mcpgreen/cli/a.py:1: docopt may be imported only in cli.main.",
+        ),
+        (
+            "mcpgreen/engine/a.py",
+            "from gevent import subprocess\n",
+            "mcpgreen/engine/a.py:1: gevent.subprocess may be imported only in running.process.",
+        ),
+        (
+            "mcpgreen/engine/a.py",
+            "import gevent\ngevent.monkey.patch_all()\n",
+            "mcpgreen/engine/a.py:2: gevent.monkey may be imported only in __main__ and tests/conftest.py.",
+        ),
+        (
+            "tests/test_a.py",
+            "from gevent import monkey\n",
+            "tests/test_a.py:1: gevent.monkey may be imported only in __main__ and tests/conftest.py.",
+        ),
+        (
+            "mcpgreen/journal.py",
+            "import gevent\n",
+            "mcpgreen/journal.py:1: leaves must not import gevent.",
+        ),
+        (
+            "mcpgreen/catalog/registry.py",
+            "from gevent.lock import RLock\n",
+            "mcpgreen/catalog/registry.py:1: catalog must not import gevent.",
+        ),
+        (
+            "mcpgreen/engine/a.py",
+            "import logging\n",
+            "mcpgreen/engine/a.py:1: logging may be imported nowhere.",
+        ),
+        (
+            "mcpgreen/engine/a.py",
+            "x = 1\n" * 351,
+            "mcpgreen/engine/a.py:350: The module has 351 lines; split it, or say in its docstring "
+            '"Over 350 lines because ...".',
+        ),
+        (
+            "mcpgreen/features/a.py",
+            "def f(revision):\n    return revision >= '2025-06-18'\n",
+            "mcpgreen/features/a.py:2: A date stands here; only protocol/revisions.py knows revisions by date.",
+        ),
+        (
+            "mcpgreen/features/a.py",
+            "import sys\nsys.stdout.write('x')\n",
+            "mcpgreen/features/a.py:2: sys.stdout belongs to the transport; use the journal or the sink.",
+        ),
+        (
+            "mcpgreen/engine/a.py",
+            "from sys import stdout\n",
+            "mcpgreen/engine/a.py:1: sys.stdout belongs to the transport; use the journal or the sink.",
+        ),
+        (
+            "mcpgreen/engine/a.py",
+            "def f(:\n",
+            "mcpgreen/engine/a.py:1: This is not Python: invalid syntax.",
+        ),
+    ],
+)
+def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -> None:
+    assert planted(tmp_path, path, text) == [finding]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("mcpgreen/jsontext.py", "import ujson\n"),
+        ("mcpgreen/protocol/schemas.py", "def f():\n    import jsonschema\n"),
+        ("mcpgreen/running/process.py", "from gevent import subprocess\n"),
+        ("mcpgreen/__main__.py", "import sys\nfrom gevent import monkey\nsys.stdout.flush()\n"),
+        ("tests/conftest.py", "from gevent import monkey\n"),
+        ("tests/test_a.py", "import ujson, logging\nday = '2025-06-18'\n"),
+        ("mcpgreen/protocol/revisions.py", "FIRST = '2024-11-05'\n"),
+        (
+            "mcpgreen/protocol/a.py",
+            '"""As of 2025-06-18."""\n\n\ndef f():\n    """2025-06-18, Tools."""  # 2025-06-18\n',
+        ),
+        ("mcpgreen/engine/a.py", '"""Rows.\n\nOver 350 lines because it is a table.\n"""\n' + "x = 1\n" * 400),
+        ("mcpgreen/greeting.py", "from mcpgreen.catalog.project import open_project\nfrom mcpgreen import errors\n"),
+        ("mcpgreen/greeting.py", "from mcpgreen.catalog import project\nfrom mcpgreen.protocol import shapes\n"),
+        ("mcpgreen/features/a.py", "from mcpgreen.errors import RpcError\nfrom . import b\nimport gevent\n"),
+        ("mcpgreen/cli/a.py", "import sys\nsys.stdout.write('x')\n"),
+        ("mcpgreen/sdk/mcp_tool.py", "import sys\nsys.stdout.write('x')\n"),
+        ("mcpgreen/default_project/tools/a.py", "import logging\nday = '2025-06-18'\n"),
+    ],
+)
+def test_what_is_allowed_is_not_a_finding(tmp_path: Path, path: str, text: str) -> None:
+    assert planted(tmp_path, path, text) == []

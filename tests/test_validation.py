@@ -1,0 +1,168 @@
+"""The checker of messages itself: it must not let a bad message pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS
+from tests.support.validation import MODERN, SERVER_INFO, SUBSCRIPTION_ID, Invalid, check
+
+Json = dict[str, Any]
+
+TEXT = {"type": "text", "text": "hello"}
+AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
+LINK = {"type": "resource_link", "uri": "a:b", "name": "b"}
+WITH_BOOLEAN = {"type": "object", "properties": {"a": True}}
+TOOL = {"name": "t", "inputSchema": {"type": "object"}}
+
+
+def check_result(method: str, result: Json, revision: str) -> None:
+    if revision == MODERN:
+        meta = {SERVER_INFO: {"name": "s", "version": "1"}, **result.get("_meta", {})}
+        result = {"resultType": "complete", **result, "_meta": meta}
+        if method == "tools/list":
+            result = {"ttlMs": 0, "cacheScope": "private", **result}
+    message = {"jsonrpc": "2.0", "id": 1, "result": result}
+    check(message, revision=revision, methods={1: method}, modern=[1] if revision == MODERN else [])
+
+
+def check_message(message: Any, **options: Any) -> None:
+    check(message, **{"revision": "2025-11-25", "methods": {1: "ping"}, **options})
+
+
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("tools/call", {"content": [TEXT], "isError": False}),
+        ("tools/call", {"content": [], "_meta": {"anything": [1]}}),
+        ("tools/list", {"tools": [TOOL], "nextCursor": "x"}),
+    ],
+)
+def test_a_good_result_passes(method: str, result: Json, revision: str) -> None:
+    check_result(method, result, revision)
+
+
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("tools/call", {}),
+        ("tools/call", {"content": "text"}),
+        ("tools/call", {"content": [{"type": "text"}]}),
+        ("tools/call", {"content": [{"type": "video", "data": "AAAA"}]}),
+        ("tools/call", {"content": [{"type": "image", "data": "?", "mimeType": "image/png"}]}),
+        ("tools/call", {"content": [{**TEXT, "colour": "red"}]}),
+        ("tools/call", {"content": [TEXT], "name": "t"}),
+        ("tools/call", {"content": [TEXT], "isError": "yes"}),
+        ("tools/list", {"tools": [{"name": "t"}]}),
+        ("tools/list", {"tools": [{**TOOL, "path": "t.sh"}]}),
+        ("tools/list", {"tools": [{**TOOL, "description": None}]}),
+        ("tools/list", {"tools": [], "nextCursor": None}),
+        ("tools/list", {"tools": [{**TOOL, "inputSchema": {"type": "array"}}]}),
+    ],
+)
+def test_a_bad_result_is_noticed_in_every_revision(method: str, result: Json, revision: str) -> None:
+    with pytest.raises(Invalid):
+        check_result(method, result, revision)
+
+
+@pytest.mark.parametrize(
+    ("last_without", "method", "result"),
+    [
+        ("2024-11-05", "tools/call", {"content": [AUDIO]}),
+        ("2025-03-26", "tools/call", {"content": [LINK]}),
+        ("2025-03-26", "tools/call", {"content": [{**TEXT, "_meta": {}}]}),
+        ("2025-03-26", "tools/call", {"content": [TEXT], "structuredContent": {}}),
+        ("2025-11-25", "tools/call", {"content": [TEXT], "structuredContent": [1]}),
+        ("2024-11-05", "tools/list", {"tools": [{**TOOL, "annotations": {}}]}),
+        ("2025-03-26", "tools/list", {"tools": [{**TOOL, "title": "T"}]}),
+        ("2025-06-18", "tools/list", {"tools": [{**TOOL, "icons": [{"src": "data:,"}]}]}),
+        ("2025-11-25", "tools/list", {"tools": [{**TOOL, "outputSchema": {"type": "array"}}]}),
+        ("2025-11-25", "tools/list", {"tools": [{**TOOL, "inputSchema": WITH_BOOLEAN}]}),
+    ],
+)
+def test_a_member_passes_from_its_first_revision_on(last_without: str, method: str, result: Json) -> None:
+    for revision in ALL_REVISIONS:
+        if ALL_REVISIONS.index(revision) <= ALL_REVISIONS.index(last_without):
+            with pytest.raises(Invalid):
+                check_result(method, result, revision)
+        else:
+            check_result(method, result, revision)
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
+@pytest.mark.parametrize("extra", ["resultType", "ttlMs", "cacheScope"])
+def test_members_of_the_stateless_era_are_foreign_to_a_handshake(revision: str, extra: str) -> None:
+    with pytest.raises(Invalid):
+        check_result("tools/list", {"tools": [], extra: "complete"}, revision)
+
+
+@pytest.mark.parametrize("missing", ["resultType", "ttlMs", "cacheScope", "_meta"])
+def test_a_stateless_result_needs_all_its_members(missing: str) -> None:
+    meta = {SERVER_INFO: {"name": "s", "version": "1"}}
+    result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [], "_meta": meta}
+    del result[missing]
+
+    with pytest.raises(Invalid):
+        check({"jsonrpc": "2.0", "id": 1, "result": result}, revision=None, methods={1: "tools/list"}, modern=[1])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [],
+        {"id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": 1},
+        {"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1, "message": "x"}},
+        {"jsonrpc": "2.0", "id": 1, "result": {}, "extra": 1},
+        {"jsonrpc": "2.0", "id": None, "result": {}},
+        {"jsonrpc": "2.0", "id": True, "result": {}},
+        {"jsonrpc": "2.0", "id": 2, "result": {}},
+        {"jsonrpc": "2.0", "id": 1, "result": []},
+        {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete"}},
+        {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "x"}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": "1", "message": "x"}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "x", "more": 1}},
+        {"jsonrpc": "2.0", "id": 7, "method": "ping"},
+        {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {"notifications": {}}},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1, "progressToken": 1, "x": 1}},
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "loud", "data": 1}},
+    ],
+)
+def test_a_bad_envelope_or_notification_is_noticed(message: Any) -> None:
+    with pytest.raises(Invalid):
+        check_message(message)
+
+
+def test_the_answer_to_a_stateless_request_is_checked_as_such_after_a_handshake() -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
+
+    check(message, revision="2025-11-25", methods={1: "tools/call"})
+    with pytest.raises(Invalid):
+        check(message, revision="2025-11-25", methods={1: "tools/call"}, modern=[1])
+
+
+def test_a_notification_with_a_subscription_id_is_checked_as_stateless() -> None:
+    params = {"_meta": {SUBSCRIPTION_ID: "l"}, "notifications": {}}
+
+    check_message({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
+
+
+@pytest.mark.parametrize("code", [-32002, -32042, -32050])
+def test_a_reserved_code_is_noticed_in_the_stateless_era_only(code: int) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "x"}}
+
+    check_message(message)
+    with pytest.raises(Invalid):
+        check_message(message, modern=[1])
+
+
+def test_an_id_of_another_type_is_another_request() -> None:
+    message = {"jsonrpc": "2.0", "id": "1", "error": {"code": -32002, "message": "x"}}
+
+    check_message(message, modern=[1])
