@@ -20,7 +20,7 @@ setup(
     license="MIT",
     python_requires=">=3.10",
     packages=find_packages(include=["mcpgreen", "mcpgreen.*"]),
-    package_data={"mcpgreen": ["py.typed", "sdk/*.sh", "default_project/**/*"]},
+    package_data={"mcpgreen": ["py.typed", "sdk/*", "default_project/**/*"]},
     include_package_data=True,
     install_requires=[
         "gevent>=24.2",

@@ -267,9 +267,10 @@ def _abridged(found: list[str]) -> list[str]:
 
 
 def _our_keywords(stock: Mapping[str, Any]) -> dict[str, Any]:
+    """Replacements for keywords that the draft has; those that it lacks must stay without effect."""
     ours: dict[str, Any] = {"pattern": _pattern, "properties": _properties, "propertyNames": _property_names}
     ours.update((keyword, _guarded(stock[keyword])) for keyword in REFERENCES if keyword in stock)
-    return ours
+    return {keyword: function for keyword, function in ours.items() if keyword in stock}
 
 
 def _guarded(follow: Any) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire
 
@@ -38,10 +40,10 @@ def test_what_surrounds_a_message_does_not_matter(wire: Wire, line: bytes) -> No
 
 
 @pytest.mark.requirement("G-tolerant-input")
-@pytest.mark.parametrize("start", [BOM, b"\r\n", b" "], ids=["BOM", "blank line", "space"])
-def test_a_greeting_may_be_surrounded_too(wire: Wire, start: bytes) -> None:
+@pytest.mark.parametrize("prefix", [BOM, b"\r\n", b" "], ids=["BOM", "blank line", "space"])
+def test_a_greeting_may_be_surrounded_too(wire: Wire, prefix: bytes) -> None:
     wire.methods[0] = "initialize"
-    wire.send_bytes(start + INITIALIZE + b"\r\n")
+    wire.send_bytes(prefix + INITIALIZE + b"\r\n")
 
     assert wire.response(0)["result"]["protocolVersion"] == "2025-11-25"
 
@@ -117,7 +119,8 @@ def test_a_last_line_without_a_newline_counts(wire: Wire, lines: bytes) -> None:
     [5, "text", True, None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "params": {}}],
     ids=str,
 )
-def test_json_that_is_no_message_is_refused_without_an_id(client: Wire, value: Any) -> None:
+def test_json_that_is_no_message_is_refused_without_an_id(shared_speak: Callable[..., Client], value: Any) -> None:
+    client = shared_speak().wire
     client.send(value)
     refusal = client.receive(lambda message: "error" in message)
 
@@ -138,7 +141,8 @@ def test_json_that_is_no_message_is_refused_without_an_id(client: Wire, value: A
     ],
     ids=str,
 )
-def test_a_malformed_request_is_refused_under_its_id(client: Wire, value: Any) -> None:
+def test_a_malformed_request_is_refused_under_its_id(shared_speak: Callable[..., Client], value: Any) -> None:
+    client = shared_speak().wire
     client.send(value)
 
     assert client.response(5)["error"]["code"] == -32600
@@ -146,12 +150,13 @@ def test_a_malformed_request_is_refused_under_its_id(client: Wire, value: Any) -
 
 @pytest.mark.requirement("P-024")
 @pytest.mark.parametrize("params", [5, "text", [], True])
-def test_params_that_are_no_object_are_refused(client: Wire, params: Any) -> None:
-    assert client.error("ping", params)["code"] == -32602
+def test_params_that_are_no_object_are_refused(shared_speak: Callable[..., Client], params: Any) -> None:
+    assert shared_speak().wire.error("ping", params)["code"] == -32602
 
 
 @pytest.mark.requirement("P-024")
-def test_null_params_count_as_absent(client: Wire) -> None:
+def test_null_params_count_as_absent(shared_speak: Callable[..., Client]) -> None:
+    client = shared_speak().wire
     client.send({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": None})
 
     assert client.response(5)["result"] == {}
@@ -178,7 +183,11 @@ def test_only_complete_messages_stand_on_stdout_whatever_a_tool_prints(
 
 
 @pytest.mark.requirement("P-021")
-def test_a_project_that_does_not_exist_is_reported_on_stderr_only(start: Callable[..., Wire]) -> None:
-    wire = start(wire={"command": ["/usr/bin/env", "python3", "-c", "pass"]})
-    wire.wait()
-    assert wire.raw_lines == []
+def test_a_project_that_does_not_exist_is_reported_on_stderr_only(tmp_path: Path) -> None:
+    with Wire(tmp_path / "nowhere") as wire:
+        assert wire.wait() != 0
+        wire.kill()
+
+        assert "nowhere" in wire.stderr
+        with pytest.raises(AssertionError, match="closed its output"):
+            wire.receive(lambda message: True)

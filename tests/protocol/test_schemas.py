@@ -238,6 +238,11 @@ class TestDialects:
 
         assert problems(schema, [1]) == []
 
+    def test_draft_4_does_not_know_rules_for_names(self) -> None:
+        schema = {"$schema": "http://json-schema.org/draft-04/schema#", "propertyNames": {"maxLength": 1}}
+
+        assert problems(schema, {"ab": 1}) == []
+
     @pytest.mark.parametrize("dialect", ["http://json-schema.org/draft-03/schema#", "urn:mine", "", 5, None, []])
     def test_an_unknown_dialect_is_refused_with_the_known_ones(self, dialect: Any) -> None:
         with pytest.raises(BadSchema, match=r"dialect that is not known here; known are .*2020-12"):

@@ -30,7 +30,7 @@ from tests.stress.support import (
     sleepers,
 )
 from tests.support.waiting import eventually
-from tests.support.wire import Json, text_of
+from tests.support.wire import text_of
 
 NewStand = Callable[..., Stand]
 
@@ -94,6 +94,7 @@ def test_no_script_is_started_for_a_client_with_a_full_backlog(
     slots = 16
 
     peer.send_aside(*(call(id, "loud") for id in ids))
+    eventually(lambda: started(stand) >= slots)
     time.sleep(SILENCE_SECS)
     started_in_silence = started(stand)
     peer.read()
@@ -154,7 +155,7 @@ def test_others_are_served_at_once_while_two_hundred_slow_calls_wait(new_stand: 
 
 def test_five_hundred_requests_at_once_are_each_answered_once(new_stand: NewStand) -> None:
     stand = new_stand()
-    stand.script("quick", "#!/bin/sh\necho \"$MCP_TOOL_ARGS_JSON\"\n")
+    stand.script("quick", '#!/bin/sh\necho "$MCP_TOOL_ARGS_JSON"\n')
     peer = stand.start_peer()
 
     peer.send(*(call(id, "quick", arguments={"id": id}) for id in range(500)))
@@ -203,8 +204,9 @@ def rubbish(lot: random.Random) -> bytes:
     if kinds == 5:
         return json.dumps({"jsonrpc": lot.choice(["2.0", "1.0", 2]), "id": lot.choice([None, {}, [], 1.5])}).encode()
     if kinds == 6:
-        odd = lot.choice(["notifications/cancelled", "no/such", "", "tools/call"])
-        return json.dumps({"jsonrpc": "2.0", "method": odd, "params": lot.choice([None, 1, [], {"requestId": []}])}).encode()
+        method = lot.choice(["notifications/cancelled", "no/such", "", "tools/call"])
+        params = lot.choice([None, 1, [], {"requestId": []}])
+        return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
     return b" \t\r" * lot.randrange(5)
 
 
@@ -292,7 +294,7 @@ def test_a_flood_of_reports_is_throttled_and_the_response_arrives(
     "content",
     [
         "head -c 100000000 /dev/zero",
-        "yes | head -c 3000000",
+        "yes | head -c 100000",
         "head -c 500000 /dev/zero | tr '\\0' '['; echo",
         'seq 20000 | sed "s|.*|{|"',
     ],
@@ -302,7 +304,7 @@ def test_rubbish_on_the_control_pipe_harms_nobody(
     new_stand: NewStand, record_property: Callable[[str, object], None], content: str
 ) -> None:
     stand = new_stand()
-    stand.script("odd", f"{{ {content}; }} > \"$MCP_PROGRESS_STREAM\"\necho done\n")
+    stand.script("odd", f'{{ {content}; }} > "$MCP_PROGRESS_STREAM"\necho done\n')
     peer = stand.start_peer()
 
     peer.send(call(1, "odd", _meta={"progressToken": "t"}), call(2, "odd"))
@@ -310,6 +312,24 @@ def test_rubbish_on_the_control_pipe_harms_nobody(
 
     assert [text_of(answers[id]["result"]) for id in (1, 2)] == ["done\n", "done\n"]
     assert peers_peak_mib(peer, record_property) < MOST_MEMORY_MIB
+    require_only_server(stand, peer.pid)
+
+
+@pytest.mark.parametrize("line", ["y", "", PROGRESS.replace("&", "1")], ids=["rubbish", "empty lines", "progress"])
+def test_others_are_served_while_a_script_floods_the_control_pipe(new_stand: NewStand, line: str) -> None:
+    """A chunk of the pipe is worked off in one go, so it must be a small one."""
+    stand = new_stand()
+    stand.script("flood", f"""yes '{line}' > "$MCP_PROGRESS_STREAM" &\nexec sleep {{mark}}\n""")
+    peer = stand.start_peer()
+    peer.send(call(1, "flood", _meta={"progressToken": "t"}))
+    eventually(lambda: sleepers(stand))
+
+    for number in range(10):
+        peer.send(request(f"ping-{number}", "ping"))
+        peer.answer(f"ping-{number}", within_secs=2.0)
+    peer.send(cancel(1), request("end", "ping"))
+    peer.answer("end", within_secs=2.0)
+
     require_only_server(stand, peer.pid)
 
 

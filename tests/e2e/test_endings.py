@@ -1,0 +1,255 @@
+"""All ways in which the server ends: asked to, left alone, or told by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
+from tests.support.wire import Wire, clean_environment, modern_meta
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+STUCK = "trap '' TERM; echo $$ > stuck.pid.new; mv stuck.pid.new stuck.pid; while :; do sleep 0.05; done"
+
+
+def call_of(tool: str, id: Any = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}}
+
+
+def pid_in(project: ProjectBuilder, file: str) -> int:
+    eventually(lambda: (project.root / file).exists())
+    return int(project.read(file))
+
+
+@pytest.mark.requirement("G-exit")
+@pytest.mark.parametrize("is_request", [True, False])
+def test_exit_after_shutdown_ends_the_server_in_good_order(client: Wire, is_request: bool) -> None:
+    client.result("shutdown")
+    if is_request:
+        assert client.result("exit") == {}
+    else:
+        client.notify("exit")
+
+    assert client.wait() == 0
+
+
+@pytest.mark.requirement("G-exit")
+def test_a_running_call_delivers_before_exit(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("wait", "touch running; until [ -e go ]; do sleep 0.01; done; echo done")
+    client.send(call_of("wait", id="late"))
+    eventually(lambda: (project.root / "running").exists())
+    client.result("shutdown")
+    client.notify("exit")
+    project.write("go", "")
+
+    assert client.response("late")["result"]["content"][0]["text"] == "done\n"
+    assert client.wait() == 0
+
+
+@pytest.mark.requirement("G-shutdown-window")
+def test_without_exit_the_server_ends_by_itself_and_takes_its_scripts_along(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.tool("stuck", STUCK)
+    wire = start(shutdown_timeout=0.3)
+    wire.handshake()
+    wire.send(call_of("stuck"))
+    pid = pid_in(project, "stuck.pid")
+    wire.result("shutdown")
+
+    assert wire.wait() == 0
+    eventually(lambda: not is_alive(pid))
+
+
+@pytest.mark.requirement("G-eof-idle")
+@pytest.mark.parametrize("is_greeted", [False, True])
+def test_an_idle_server_ends_with_its_input(wire: Wire, is_greeted: bool) -> None:
+    if is_greeted:
+        wire.handshake()
+
+    assert wire.stop() == 0
+
+
+@pytest.mark.requirement("G-eof-delivers")
+def test_a_running_call_delivers_after_the_end_of_input(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("wait", "touch running; until [ -e go ]; do sleep 0.01; done; echo done")
+    client.send(call_of("wait", id="late"))
+    eventually(lambda: (project.root / "running").exists())
+    client.close_stdin()
+    project.write("go", "")
+
+    assert client.response("late")["result"]["content"][0]["text"] == "done\n"
+    assert client.wait() == 0
+
+
+@pytest.mark.requirement("G-eof-delivers")
+def test_after_the_grace_a_running_call_is_given_up(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    project.tool("stuck", STUCK)
+    wire = start(eof_grace_secs=0.2)
+    wire.handshake()
+    wire.send(call_of("stuck"))
+    pid = pid_in(project, "stuck.pid")
+
+    assert wire.stop() == 0
+    eventually(lambda: not is_alive(pid))
+
+
+@pytest.mark.requirement("G-eof-delivers")
+def test_a_whole_conversation_may_be_piped_in(project: ProjectBuilder) -> None:
+    project.tool("hello", "sleep 0.1; echo hello")
+    calls = [call_of("hello", id=number) for number in range(1, 6)]
+    conversation = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, *calls)).rstrip("\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
+        input=conversation.encode(),
+        capture_output=True,
+        env=clean_environment(),
+        timeout=PATIENCE_SECS,
+        check=False,
+    )
+
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(answer["id"] for answer in answers) == [0, 1, 2, 3, 4, 5]
+    assert all("result" in answer for answer in answers)
+    assert done.returncode == 0
+
+
+@pytest.mark.requirement("G-eof-delivers")
+def test_input_may_be_a_file(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("hello", "echo hello")
+    conversation = tmp_path / "conversation"
+    conversation.write_text("".join(json.dumps(message) + "\n" for message in (HELLO, READY, call_of("hello"))))
+    with conversation.open("rb") as stdin:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
+            stdin=stdin,
+            capture_output=True,
+            env=clean_environment(),
+            timeout=PATIENCE_SECS,
+            check=False,
+        )
+
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1]
+    assert done.returncode == 0
+
+
+@pytest.mark.requirement("G-signals")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_an_idle_server(client: Wire, number: int, status: int) -> None:
+    client.settle()
+    client.process.send_signal(number)
+
+    assert client.wait() == status
+
+
+@pytest.mark.requirement("G-signals")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_running_scripts_too(project: ProjectBuilder, client: Wire, number: int, status: int) -> None:
+    project.tool("stuck", STUCK)
+    client.send(call_of("stuck"))
+    pid = pid_in(project, "stuck.pid")
+    client.process.send_signal(number)
+
+    assert client.wait() == status
+    eventually(lambda: not is_alive(pid))
+
+
+@pytest.mark.requirement("G-signals")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_right_after_the_greeting_is_an_orderly_end(wire: Wire, number: int, status: int) -> None:
+    """A client that only probes for the era sends SIGTERM as soon as it has its answer."""
+    wire.modern("server/discover")
+    wire.process.send_signal(number)
+
+    assert wire.wait() == status
+
+
+@pytest.mark.requirement("G-closed-reader")
+def test_a_client_that_stops_reading_ends_the_server(project: ProjectBuilder) -> None:
+    with _deaf_client(project) as server:
+        assert server.stdin and server.stdout
+        server.stdout.close()
+        server.stdin.write(b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n')
+        server.stdin.flush()
+
+        assert server.wait(PATIENCE_SECS) == 0
+
+
+@pytest.mark.requirement("G-closed-reader")
+def test_a_client_that_stops_reading_ends_running_scripts_too(project: ProjectBuilder) -> None:
+    project.tool("stuck", STUCK)
+    with _deaf_client(project) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(json.dumps(call_of("stuck")).encode() + b"\n")
+        server.stdin.flush()
+        pid = pid_in(project, "stuck.pid")
+        server.stdout.close()
+
+        assert server.wait(PATIENCE_SECS) == 0
+        eventually(lambda: not is_alive(pid))
+
+
+@pytest.mark.requirement("G-state-dir")
+@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGKILL"])
+def test_no_temporary_files_stay_behind(
+    project: ProjectBuilder, start: Callable[..., Wire], tmp_path: Path, how: str
+) -> None:
+    project.tool("stuck", STUCK + "")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    wire = start(tmp_root=scratch, eof_grace_secs=0.1)
+    wire.handshake()
+    wire.send(call_of("stuck"))
+    pid = pid_in(project, "stuck.pid")
+    assert os.listdir(scratch)
+    if how == "eof":
+        wire.close_stdin()
+    else:
+        wire.process.send_signal(signal.Signals[how])
+    wire.wait()
+
+    eventually(lambda: not is_alive(pid))
+    eventually(lambda: not os.listdir(scratch))
+
+
+@pytest.mark.requirement("G-eof-idle", "P-237")
+def test_the_end_of_input_ends_a_listen_with_its_result(wire: Wire) -> None:
+    wire.start_request("subscriptions/listen", {"notifications": {}, "_meta": modern_meta()}, id="listen-1")
+    wire.notice("notifications/subscriptions/acknowledged")
+    wire.close_stdin()
+
+    result = wire.response("listen-1")["result"]
+    assert result["resultType"] == "complete"
+    assert result["_meta"]["io.modelcontextprotocol/subscriptionId"] == "listen-1"
+    assert wire.wait() == 0
+
+
+def _deaf_client(project: ProjectBuilder) -> subprocess.Popen[bytes]:
+    """A server after the handshake, whose pipes the test holds itself."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment(),
+    )
+    assert server.stdin and server.stdout
+    server.stdin.write("".join(json.dumps(message) + "\n" for message in (HELLO, READY)).encode())
+    server.stdin.flush()
+    server.stdout.readline()
+    return server
