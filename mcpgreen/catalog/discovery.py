@@ -40,6 +40,7 @@ class Tool(NamedTuple):
     timeout_hint: str | None
     progress_extends_timeout: bool | None
     max_timeout_secs: float | None
+    max_concurrent: int | None
     registry_entry: dict[str, Any]
 
 
@@ -212,6 +213,7 @@ def _tool_of(
         timeout_hint=description.timeout_hint,
         progress_extends_timeout=description.progress_extends_timeout,
         max_timeout_secs=description.max_timeout_secs,
+        max_concurrent=description.max_concurrent,
         registry_entry=_registry_entry(description, relative_path),
     )
 
@@ -239,6 +241,7 @@ def _registry_entry(description: metadata.Description, relative_path: str) -> di
         "timeoutHint": description.timeout_hint,
         "progressExtendsTimeout": description.progress_extends_timeout,
         "maxTimeoutSecs": description.max_timeout_secs,
+        "maxConcurrent": description.max_concurrent,
     }
     entry.update((key, value) for key, value in own_fields.items() if value is not None)
     entry.update(description.others)

@@ -46,6 +46,7 @@ class Description(NamedTuple):
     timeout_hint: str | None
     progress_extends_timeout: bool | None
     max_timeout_secs: float | None
+    max_concurrent: int | None
     others: dict[str, Any]
     complaints: list[str]
 
@@ -89,6 +90,7 @@ FIELD_RULES = {
     "maxTimeoutSecs": A_DURATION,
     "timeoutHint": A_STRING,
     "progressExtendsTimeout": A_BOOLEAN,
+    "maxConcurrent": Rule(lambda value: isinstance(value, int) and value > 0, "a positive integer"),
 }
 
 ANNOTATION_RULES = {
@@ -192,6 +194,7 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Descr
         timeout_hint=fields.get("timeoutHint"),
         progress_extends_timeout=fields.get("progressExtendsTimeout"),
         max_timeout_secs=fields.get("maxTimeoutSecs"),
+        max_concurrent=fields.get("maxConcurrent"),
         others={key: value for key, value in fields.items() if key not in KNOWN_FIELDS},
         complaints=complaints,
     )

@@ -28,6 +28,9 @@ class ListSink:
     def wait_for_room(self) -> None:
         return
 
+    def expect(self) -> None:
+        return
+
     def withdraw(self) -> None:
         return
 

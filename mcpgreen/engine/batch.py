@@ -6,7 +6,11 @@ from mcpgreen.features.call import Call, Sink
 
 
 class BatchSink:
-    """Collects responses; notifications pass straight through. Every `expect` is met by one `put` or `withdraw`."""
+    """Collects responses; notifications pass straight through.
+
+    An answer that is there at once comes without its call. One that takes time is expected first, and then either put
+    with its call or withdrawn.
+    """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -26,7 +30,8 @@ class BatchSink:
         if is_droppable:
             self._sink.put(line, call, is_droppable=True)
             return
-        self._expected -= 1
+        if call is not None:
+            self._expected -= 1
         self._replies.append((line, call))
         self._send_if_complete()
 

@@ -15,7 +15,7 @@ from mcpgreen.engine.batch import BatchSink
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
 from mcpgreen.features.call import Call, Sink, log_params, wants_level
 from mcpgreen.protocol import messages, shapes
-from mcpgreen.protocol.admission import Handshake
+from mcpgreen.protocol.admission import Handshake, is_stateless
 from mcpgreen.protocol.revisions import Feature
 
 if TYPE_CHECKING:
@@ -178,16 +178,13 @@ class Connection:
             return
         collected = BatchSink(sink)
         for member in batch:
-            if type(member) is dict and "method" in member and "id" in member:
-                collected.expect()
-            if type(member) is dict and member.get("method") == "initialize" and "id" in member:
-                request_id = messages.normal_id(member["id"])
-                self._refuse(collected, request_id, InvalidRequest("initialize cannot be part of a batch."))
-            elif type(member) is dict:
-                self.receive(member, collected)
-            else:
-                collected.expect()
+            if type(member) is not dict:
                 self._refuse(collected, None, InvalidRequest("A member of a batch must be an object."))
+            elif "id" in member and (member.get("method") == "initialize" or is_stateless(member.get("params"))):
+                reason = "Neither initialize nor a stateless request can be part of a batch."
+                self._refuse(collected, messages.normal_id(member["id"]), InvalidRequest(reason))
+            else:
+                self._receive_object(member, collected)
         collected.seal()
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:

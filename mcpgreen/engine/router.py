@@ -7,6 +7,7 @@ there; the reader never waits. The one broad `except Exception` of the server is
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import gevent
@@ -29,11 +30,17 @@ def _unfitted(call: Call, result: Json) -> Json:
     return result
 
 
+def _at_once(call: Call) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
 class Route(NamedTuple):
-    """How a method is served: its handler, whether it runs a script, how its result is fitted to the revision."""
+    """How a method is served: its handler, whether it runs a script and what it waits for then besides a slot, and how
+    its result is fitted to the revision."""
 
     handler: Callable[[Call], Json | bytes]
     runs_script: bool = False
+    turn: Callable[[Call], AbstractContextManager[Any]] = _at_once
     fit: Callable[[Call, Json], Json] = _unfitted
 
 
@@ -45,7 +52,7 @@ ROUTES = {
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
     "tools/list": Route(tools.list_tools),
-    "tools/call": Route(tools.call_tool, runs_script=True, fit=tools.fit_result),
+    "tools/call": Route(tools.call_tool, runs_script=True, turn=tools.turn, fit=tools.fit_result),
 }
 
 
@@ -89,6 +96,7 @@ class Router:
 
     def _start(self, call: Call, route: Route) -> None:
         call.link.take(call)
+        call.sink.expect()
         self._waiting.add(call)
         call.greenlet = gevent.spawn(self._serve, call, route)
         # Also when it is cancelled before its first turn.
@@ -105,7 +113,8 @@ class Router:
     def _serve(self, call: Call, route: Route) -> None:
         try:
             call.sink.wait_for_room()
-            with self._slots:
+            # Its own turn first: who waits for that must not hold a slot.
+            with route.turn(call), self._slots:
                 self._waiting.discard(call)
                 line = self._answer(call, route)
         except gevent.GreenletExit:

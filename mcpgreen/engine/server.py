@@ -78,6 +78,7 @@ class Server:
                     drain_secs=settings.drain_secs,
                 ),
             ),
+            turns={},
         )
         self._router = Router(self.services)
 

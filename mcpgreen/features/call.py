@@ -28,8 +28,11 @@ class Sink(Protocol):
 
     def wait_for_room(self) -> None: ...
 
+    def expect(self) -> None:
+        """An answer to one request will come later, by `put` with its call."""
+
     def withdraw(self) -> None:
-        """One request will get no answer."""
+        """It will not come."""
 
 
 class Throttle:

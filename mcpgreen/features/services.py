@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registry import Catalog, Snapshot
@@ -28,6 +28,7 @@ class Services(NamedTuple):
     state_dir: StateDir
     environment: ToolEnvironment
     runner: Runner
+    turns: dict[Any, Any]  # semaphores of tools that may not run as often as they are called
 
     def snapshot(self, kind: str) -> Snapshot:
         """The items of this kind as they are on disk now."""

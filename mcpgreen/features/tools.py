@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import time
 from binascii import b2a_base64
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import gevent
+from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.discovery import Tool
 from mcpgreen.catalog.registry import Snapshot
-from mcpgreen.errors import InternalError, InvalidParams, ToolFailure
+from mcpgreen.errors import InternalError, InvalidParams, RpcError, ToolFailure
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import pagination, schemas, shapes
 from mcpgreen.running import embedding, policy, results
@@ -88,6 +90,20 @@ def call_tool(call: Call) -> Json:
         files.remove()
         raise
     return result
+
+
+def turn(call: Call) -> AbstractContextManager[Any]:
+    """What a call waits for when its tool says how many of it may run at a time."""
+    try:
+        tool = _named_tool(call.services.snapshot("tools"), call.params.get("name"))
+    except RpcError:
+        return nullcontext()  # the handler will say it
+    if tool.max_concurrent is None:
+        return nullcontext()
+    semaphore: AbstractContextManager[Any] = call.services.turns.setdefault(
+        (tool.name, tool.max_concurrent), Semaphore(tool.max_concurrent)
+    )
+    return semaphore
 
 
 def fit_result(call: Call, result: Json) -> Json:

@@ -68,6 +68,12 @@ def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Se
     return _admit_handshake(method, meta, handshake, offered)
 
 
+def is_stateless(params: Any) -> bool:
+    """Whether a request carries the modern envelope, however incomplete."""
+    meta = params.get("_meta") if type(params) is dict else None
+    return type(meta) is dict and PROTOCOL_VERSION in meta
+
+
 def progress_token(params: dict[str, Any]) -> str | int | None:
     meta = params.get("_meta")
     token = meta.get("progressToken") if type(meta) is dict else None

@@ -25,7 +25,13 @@ def adopt_orphans() -> bool:
     import ctypes
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    return bool(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        return False
+    try:
+        own_children()
+    except OSError:
+        return False  # no /proc here, or a kernel that does not tell
+    return True
 
 
 def ticks_since_boot() -> int:

@@ -64,6 +64,9 @@ class StdioSink:
         if self._backlog_bytes > self._max_backlog_bytes:
             self._room.clear()
 
+    def expect(self) -> None:
+        """Nobody waits here for answers to be complete."""
+
     def withdraw(self) -> None:
         """A cancelled request needs nothing here: its lines are skipped when their turn comes."""
 
@@ -204,7 +207,7 @@ class LineReader:
         finally:
             if watcher is not None:
                 watcher.close()
-        self._link.end("eof")
+            self._link.end("eof")
 
     def _next_chunk(self, watcher: Any) -> bytes:
         while True:
