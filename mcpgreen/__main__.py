@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return serve(root)
         from mcpgreen.cli.main import run
 
-        return run(arguments)
+        return run(arguments, serve=serve)
     except KeyboardInterrupt:
         return 130
 
@@ -50,18 +50,16 @@ def serve(root: str) -> int:
     from mcpgreen.greeting import greet
     from mcpgreen.protocol.revisions import offered_capabilities
     from mcpgreen.protocol.welcome import Identity
-    from mcpgreen.settings_catalog import load
 
-    settings = load({"project_root": root} if root else {}, os.environ, {})
     journal.never_block()
-    journal.set_level(settings.stderr_level)
-    for note in settings.notes:
-        journal.warning("%s", note)
     try:
-        project = open_project(settings)
+        project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
     except ProjectError as error:
         journal.error("%s", error)
         return 1
+    journal.set_level(settings.stderr_level)
+    for note in settings.notes:
+        journal.warning("%s", note)
     identity = Identity(project.server_info(), project.instructions())
     offered = offered_capabilities(is_minimal=settings.force_minimal)
     opening = greet(stdin, stdout, identity, offered=offered, log_level=settings.log_level)
@@ -70,7 +68,7 @@ def serve(root: str) -> int:
     from mcpgreen.engine.server import Server
     from mcpgreen.transports import stdio
 
-    server = Server(settings, project, environ=os.environ, identity=identity)
+    server = Server(settings, project, environ=environ, identity=identity)
     return stdio.serve(
         server,
         stdin,

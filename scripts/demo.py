@@ -127,9 +127,8 @@ def main() -> int:
 
     began_at = time.monotonic()
     status = client.close()
-    title(
-        f"The client closed the pipe; the server left {time.monotonic() - began_at:.2f} s later with exit code {status}."
-    )
+    took_secs = time.monotonic() - began_at
+    title(f"The client closed the pipe; the server left {took_secs:.2f} s later with exit code {status}.")
     print("\nTry it with your own scripts: drop an executable into project/tools/, then point your client at")
     print(f"  {CHECKOUT / 'scripts' / 'mcpgreen'} serve --project-root {CHECKOUT / 'project'}")
     return status

@@ -13,11 +13,14 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.settings_catalog import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from mcpgreen.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
 
@@ -81,6 +84,24 @@ class Project:
         """What server.instructions.md tells the model, without its trailing newlines."""
         return (_text_in(os.path.join(self.server_dir, "server.instructions.md")) or "").rstrip("\r\n") or None
 
+    def variables(self) -> dict[str, str]:
+        """`KEY=value` lines of `server.d/env`. Data, not shell: nothing is expanded, quotes around a value are cut."""
+        variables = {}
+        path = os.path.join(self.server_dir, "env")
+        for number, line in enumerate((_text_in(path) or "").splitlines(), start=1):
+            key, equals, value = line.strip().partition("=")
+            key = key.removeprefix("export ").strip()
+            if not key or key.startswith("#"):
+                continue
+            if not equals or not key.isidentifier():
+                journal.warning("%s:%d: not a KEY=value line; ignored", path, number)
+                continue
+            value = value.strip()
+            if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+                value = value[1:-1]
+            variables[key] = value
+        return variables
+
     def _server_meta(self) -> dict[str, Any]:
         path = os.path.join(self.server_dir, "server.meta.json")
         fields = _object_in(path)
@@ -133,11 +154,18 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
     return Project(place, directories)
 
 
-def open_project(settings: Any) -> Project:
-    """The project that the settings name, or that surrounds us, or the bundled one. Raises ProjectError."""
+def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[Project, Settings, Mapping[str, str]]:
+    """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, those of its
+    `server.d/env` included; and the environment with that file's variables. Raises ProjectError."""
+    settings = load(flags, environ, {})
     directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
-    found = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
-    return found or Project(bundled_project_root(), directories)
+    project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
+    project = project or Project(bundled_project_root(), directories)
+    own_variables = project.variables()
+    if own_variables:
+        settings = load(flags, environ, own_variables)
+        environ = {**own_variables, **environ}
+    return project, settings, environ
 
 
 def bundled_project_root() -> str:

@@ -13,6 +13,11 @@ from typing import Any
 from mcpgreen import __version__, journal, jsontext
 from mcpgreen.errors import InternalError, ProjectError, UsageError
 
+REPORTED_KINDS = ("tools", "resources", "prompts", "ui")
+SKIPPED = {"status": "skipped", "count": 0, "error": None}
+
+COMMANDS = ("serve", "scan", "run-tool")
+
 USAGE = """mcpgreen: serve a folder of scripts as an MCP server.
 
 Usage:
@@ -54,8 +59,11 @@ Without arguments, at a terminal, mcpgreen prints this text.
 """
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Serve one command line. The exit status: 0 done, 1 failed, 2 wrong usage."""
+def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
+    """Obey one command line. The exit status: 0 done, 1 failed, 2 wrong usage.
+
+    `serve` serves a project root; it comes from `__main__`, which has the shortest way to it.
+    """
     if not arguments:
         sys.stdout.write(USAGE)
         return 0
@@ -70,9 +78,10 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except SystemExit:
         return 0  # --help and --version have printed
-    command = next(command for name, command in COMMANDS.items() if options[name])
     try:
-        return command(options)
+        if options["serve"]:
+            return serve(options["--project-root"] or "")
+        return _scan(options) if options["scan"] else _run_tool(options)
     except UsageError as error:
         journal.error("%s", error)
         return 2
@@ -89,19 +98,11 @@ def _what_is_wrong(arguments: Sequence[str]) -> str:
     return f"mcpgreen: this command line is not understood.\n{usage}Try: mcpgreen --help\n"
 
 
-def _serve(options: dict[str, Any]) -> int:
-    from mcpgreen.__main__ import serve
-
-    return serve(options["--project-root"] or "")
-
-
 def _scan(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.project import open_project
     from mcpgreen.catalog.registry import SOURCES, Catalog
-    from mcpgreen.settings_catalog import load
 
-    settings = load(_flags(options), os.environ, {})
-    project = open_project(settings)
+    project, settings, _ = open_project(_flags(options), os.environ)
     catalog = Catalog(
         project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=options["--filter"] or None
     )
@@ -109,7 +110,7 @@ def _scan(options: dict[str, Any]) -> int:
         catalog.refresh("tools", force=True)
     except InternalError:
         journal.debug("the status below says what went wrong")
-    statuses = {kind: catalog.status(kind) for kind in SOURCES}
+    statuses = {kind: catalog.status(kind) if kind in SOURCES else SKIPPED for kind in REPORTED_KINDS}
     mode = "minimal" if settings.force_minimal else "full"
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
@@ -127,6 +128,3 @@ def _flags(options: dict[str, Any]) -> dict[str, str]:
     """The settings that this command line sets."""
     flags = {"project_root": options["--project-root"], "force_minimal": "true" if options["--minimal"] else None}
     return {name: value for name, value in flags.items() if value}
-
-
-COMMANDS: dict[str, Callable[[dict[str, Any]], int]] = {"serve": _serve, "scan": _scan, "run-tool": _run_tool}

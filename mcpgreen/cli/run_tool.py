@@ -11,7 +11,6 @@ from mcpgreen.errors import UsageError
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings import Settings
-from mcpgreen.settings_catalog import load
 
 Json = dict[str, Any]
 
@@ -38,12 +37,12 @@ class ListSink:
 def run_tool(options: Json, flags: dict[str, str]) -> int:
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
     arguments = _arguments(options["--args"])
-    settings = _settings(options, flags)
     from mcpgreen.catalog.project import open_project
     from mcpgreen.engine.server import Server
 
-    project = open_project(settings)
-    server = Server(settings, project, environ=os.environ)
+    project, settings, environ = open_project(flags, os.environ)
+    settings = _with_options(settings, options)
+    server = Server(settings, project, environ=environ)
     try:
         if options["--print-env"]:
             return _print_env(server, settings)
@@ -101,8 +100,8 @@ def _seconds(text: str) -> float:
         raise UsageError("--timeout must be a number of seconds.") from error
 
 
-def _settings(options: Json, flags: dict[str, str]) -> Settings:
-    settings = load(flags, os.environ, {})
+def _with_options(settings: Settings, options: Json) -> Settings:
+    """Roots and permissions that hold for this run only."""
     if options["--roots"]:
         settings = settings.with_values(roots=":".join(options["--roots"].split(",")))
     allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])

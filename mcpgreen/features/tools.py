@@ -6,6 +6,7 @@ import errno
 import time
 from binascii import b2a_base64
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import gevent
@@ -131,22 +132,22 @@ def _named_tool(snapshot: Snapshot, name: Any) -> Tool:
 
 
 def _require_valid_arguments(snapshot: Snapshot, tool: Tool, arguments: Json) -> None:
-    problems = _checker(snapshot, tool, "inputSchema").problems(arguments)
+    problems = _problems(snapshot, tool, "inputSchema", arguments)
     if problems:
         raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
 
 
-def _checker(snapshot: Snapshot, tool: Tool, which: str) -> Any:
-    """The compiled schema, once per snapshot."""
+def _problems(snapshot: Snapshot, tool: Tool, which: str, value: Any) -> list[str]:
+    """What is wrong with a value by one of the tool's schemas. Schemas are compiled once per snapshot."""
     key = (which, tool.name)
-    checker = snapshot.cache.get(key)
-    if checker is None:
-        try:
-            checker = schemas.compile_schema(tool.definition[which])
-        except schemas.BadSchema as error:
-            raise InternalError(f"Tool '{tool.name}' has an unusable {which}: {error}") from error
-        snapshot.cache[key] = checker
-    return checker
+    checker: schemas.Checker | None = snapshot.cache.get(key)
+    try:
+        if checker is None:
+            noun = "argument" if which == "inputSchema" else "property"
+            checker = snapshot.cache[key] = schemas.compile_schema(tool.definition[which], noun=noun)
+        return checker.problems(value)
+    except schemas.BadSchema as error:
+        raise InternalError(f"Tool '{tool.name}' has an unusable {which}: {error}") from error
 
 
 def _encoded(value: Json, what: str) -> bytes:
@@ -191,7 +192,7 @@ def _terms(call: Call, snapshot: Snapshot, tool: Tool) -> tuple[Deadline, result
         timeout_hint=tool.timeout_hint,
         max_timeout_secs=cap_secs,
         output_problems=(
-            _checker(snapshot, tool, "outputSchema").problems if "outputSchema" in tool.definition else None
+            partial(_problems, snapshot, tool, "outputSchema") if "outputSchema" in tool.definition else None
         ),
     )
     return Deadline(secs, extends=extends, cap_secs=cap_secs), expected

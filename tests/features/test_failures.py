@@ -1,0 +1,175 @@
+"""Scripts that fail, and how the client hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, Client
+from tests.support.project import ProjectBuilder
+from tests.support.wire import MODERN, Wire, text_of
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tools(shared_project: ProjectBuilder) -> None:
+    scripts = {
+        "silent": "exit 3",
+        "complains": "echo 'first reason' >&2; echo 'second' >&2; exit 4",
+        "partial": "echo 'so far'; echo 'disk full' >&2; exit 5",
+        "killed": "kill -KILL $$",
+        "ready": """echo '{"content":[{"type":"text","text":"my own words"}],"isError":true}'; exit 6""",
+        "file": """echo '{"code":-32007,"message":"mine","data":{"a":1}}' > "$MCP_TOOL_ERROR_FILE"; echo out""",
+        "file-reserved": """echo '{"code":-32002,"message":"mine"}' > "$MCP_TOOL_ERROR_FILE" """,
+        "file-words": """echo 'just words' > "$MCP_TOOL_ERROR_FILE"; exit 1""",
+        "stdout": """echo '{"code":-32011,"message":"chosen","data":[1]}'; exit 1""",
+        "stdout-fine": """echo '{"code":-32011,"message":"no failure"}'""",
+        "stdout-almost": """echo '{"code":"x","message":"no integer"}'; exit 1""",
+    }
+    for name, script in scripts.items():
+        shared_project.tool(name, script)
+
+
+@pytest.mark.requirement("G-exit-status")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize(
+    ("name", "text", "exit_code"),
+    [
+        ("silent", "Tool failed: exit code 3", 3),
+        ("complains", "Tool failed: first reason", 4),
+        ("killed", "Tool failed: killed by SIGKILL (exit code 137)", 137),
+    ],
+)
+def test_a_failed_script_is_an_error_result_with_its_reason(
+    shared_speak: Callable[..., Client], revision: str, name: str, text: str, exit_code: int
+) -> None:
+    result = shared_speak(revision).call_tool(name)
+
+    assert result["isError"] is True
+    assert result["content"] == [{"type": "text", "text": text}]
+    assert result["_meta"]["exitCode"] == exit_code
+
+
+@pytest.mark.requirement("G-exit-status")
+def test_what_a_failed_script_printed_is_kept(shared_speak: Callable[..., Client]) -> None:
+    result = shared_speak().call_tool("partial")
+
+    assert [block["text"] for block in result["content"]] == ["Tool failed: disk full", "so far\n"]
+    assert result["_meta"]["stderr"] == "disk full\n"
+
+
+@pytest.mark.requirement("G-exit-status")
+def test_a_ready_made_result_of_a_failed_script_is_kept_as_an_error(shared_speak: Callable[..., Client]) -> None:
+    result = shared_speak().call_tool("ready")
+
+    assert (result["isError"], text_of(result), result["_meta"]["exitCode"]) == (True, "my own words", 6)
+
+
+@pytest.mark.requirement("G-chosen-error")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_script_may_choose_its_error_by_file(shared_speak: Callable[..., Client], revision: str) -> None:
+    error = shared_speak(revision).error("tools/call", {"name": "file"})
+
+    assert error == {"code": -32007, "message": "mine", "data": {"a": 1}}
+
+
+@pytest.mark.requirement("G-chosen-error")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_failed_script_may_choose_its_error_on_stdout(shared_speak: Callable[..., Client], revision: str) -> None:
+    error = shared_speak(revision).error("tools/call", {"name": "stdout"})
+
+    assert error == {"code": -32011, "message": "chosen", "data": [1]}
+
+
+@pytest.mark.requirement("G-chosen-error")
+def test_an_error_file_of_plain_words_is_told_as_data(shared_speak: Callable[..., Client]) -> None:
+    error = shared_speak().error("tools/call", {"name": "file-words"})
+
+    assert (error["code"], error["message"], error["data"].strip()) == (-32603, "Tool failed", "just words")
+
+
+@pytest.mark.requirement("G-chosen-error")
+def test_a_script_that_succeeds_has_no_error(shared_speak: Callable[..., Client]) -> None:
+    assert shared_speak().call_tool("stdout-fine")["structuredContent"]["message"] == "no failure"
+
+
+@pytest.mark.requirement("G-chosen-error")
+def test_an_error_without_an_integer_code_is_output_like_any_other(shared_speak: Callable[..., Client]) -> None:
+    assert text_of(shared_speak().call_tool("stdout-almost")).startswith("Tool failed: exit code 1")
+
+
+@pytest.mark.requirement("P-011")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(
+    shared_speak: Callable[..., Client], revision: str
+) -> None:
+    code = shared_speak(revision).error("tools/call", {"name": "file-reserved"})["code"]
+
+    assert code == (-32603 if revision == MODERN else -32002)
+
+
+@pytest.mark.requirement("P-115", "G-output-limit")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("script", ["head -c 5000 /dev/zero >/dev/{}; echo", "exec yes >/dev/{}"], ids=["some", "endless"])
+def test_output_over_the_limit_is_an_error(
+    project: ProjectBuilder, speak: Callable[..., Client], stream: str, script: str
+) -> None:
+    project.tool("loud", script.format(stream))
+    error = speak(max_tool_output_size=1000).error("tools/call", {"name": "loud"})
+
+    assert error["code"] == -32603
+    assert "exceeded 1000 bytes" in error["message"]
+
+
+@pytest.mark.requirement("G-output-limit")
+def test_stderr_may_have_a_limit_of_its_own(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("loud", "head -c 500 /dev/zero >&2; head -c 500 /dev/zero | tr '\\0' x")
+    client = speak(max_tool_output_size=1000, max_tool_stderr_size=100)
+
+    assert "stderr exceeded 100 bytes" in client.error("tools/call", {"name": "loud"})["message"]
+
+
+@pytest.mark.requirement("G-output-limit")
+def test_output_up_to_the_limit_is_delivered(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("full", "head -c 1000 /dev/zero | tr '\\0' x")
+
+    assert text_of(speak(max_tool_output_size=1000).call_tool("full")) == "x" * 1000
+
+
+@pytest.mark.requirement("G-output-limit")
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_a_response_over_the_limit_is_an_error(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    project.tool("large", "head -c 3000 /dev/zero | tr '\\0' x")
+    error = speak(revision, max_response_bytes=2000).error("tools/call", {"name": "large"})
+
+    assert error["code"] == -32603
+    assert "size limit" in error["message"]
+
+
+@pytest.mark.requirement("G-output-limit")
+def test_megabytes_are_delivered_whole(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("large", "head -c 5000000 /dev/zero | tr '\\0' x")
+
+    assert len(text_of(client.call_tool("large"))) == 5_000_000
+
+
+@pytest.mark.requirement("G-cannot-start")
+def test_a_tool_that_cannot_be_started_is_an_internal_error(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("orphan", "#!/no/such/interpreter\n")
+    error = client.error("tools/call", {"name": "orphan"})
+
+    assert error["code"] == -32603
+    assert "/work" not in error["message"]
+
+
+@pytest.mark.requirement("G-cannot-start")
+def test_an_executable_text_without_shebang_runs_by_the_shell(project: ProjectBuilder, client: Wire) -> None:
+    path = project.write("tools/bare", "echo from a shell\n")
+    path.chmod(0o755)
+
+    assert text_of(client.call_tool("bare")) == "from a shell\n"

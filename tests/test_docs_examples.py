@@ -1,0 +1,234 @@
+"""The pages tell the truth: what docs/tools.md shows is built and run, and what pages point at exists.
+
+The page is the fixture. Its fenced blocks are taken in order:
+
+* a block with a file name in its info string is written to that file of the project;
+* a bash block without one is run, in one working directory after the other as a reader would;
+* a json block without one is what the commands before it print;
+* a `text wire` block is a conversation with the server: `-->` is sent, `<--` has to come.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.wire import Wire, clean_environment
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PAGE = CHECKOUT / "docs" / "tools.md"
+PAGES = [CHECKOUT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+PAGES += sorted((CHECKOUT / "docs").glob("*.md"))
+
+FENCED = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+RUN_TOOL = re.compile(r"mcpgreen run-tool (\S+)")
+COMMAND_SECS = 60
+HAS_JSON_TOOL = bool(shutil.which("jq") or shutil.which("gojq"))
+
+
+class Block(NamedTuple):
+    language: str
+    info: str
+    text: str
+    line: int
+
+
+class Step(NamedTuple):
+    """A block of commands on the page, and what the page says that they print."""
+
+    commands: Block
+    shown: Block | None
+
+
+class Printed(NamedTuple):
+    status: int
+    stdout: str
+    stderr: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(found[1], found[2].strip(), found[3], text.count("\n", 0, found.start()) + 1)
+        for found in FENCED.finditer(text)
+    ]
+
+
+BLOCKS = blocks_of(PAGE)
+FILES = {block.info: block.text for block in BLOCKS if "/" in block.info}
+SCRIPTS = {Path(name).stem: text for name, text in FILES.items() if text.startswith("#!")}
+STEPS = [
+    Step(block, following if following and (following.language, following.info) == ("json", "") else None)
+    for block, following in zip(BLOCKS, [*BLOCKS[1:], None], strict=True)
+    if (block.language, block.info) == ("bash", "")
+]
+CONVERSATIONS = [block for block in BLOCKS if block.info == "wire"]
+
+
+def at_line(value: Any) -> str:
+    block = value.commands if isinstance(value, Step) else value
+    return f"line {block.line}"
+
+
+def require_json_tool(*names: str) -> None:
+    if not HAS_JSON_TOOL and any("mcp_args_" in SCRIPTS.get(name, "") for name in names):
+        pytest.skip("program missing: jq or gojq")
+
+
+def values_in(text: str) -> list[Any]:
+    """The JSON values that stand one after the other in a text."""
+    decoder = json.JSONDecoder()
+    values = []
+    while text := text.lstrip():
+        value, end = decoder.raw_decode(text)
+        values.append(value)
+        text = text[end:]
+    return values
+
+
+class Walk:
+    """A reader who does what the page says, from the top to the bottom."""
+
+    def __init__(self, directory: Path) -> None:
+        self.place = directory
+        self.printed: dict[int, Printed] = {}
+        self._programs = directory / "bin"
+        self._programs.mkdir()
+        (self._programs / "mcpgreen").symlink_to(CHECKOUT / "scripts" / "mcpgreen")
+        self._tell_place = directory / "place"
+
+    def go(self) -> None:
+        for block in BLOCKS:
+            if block.info in FILES:
+                target = self.place / block.info
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(block.text, encoding="utf-8")
+                target.chmod(0o644)  # whatever the umask: the page says who gets the executable bit
+            elif (block.language, block.info) == ("bash", ""):
+                self.printed[block.line] = self._run(block.text)
+
+    def _run(self, commands: str) -> Printed:
+        path = f"{self._programs}{os.pathsep}{os.environ['PATH']}"
+        script = f'set -euo pipefail\numask 022\n{commands}\npwd > "$TELL_PLACE"\n'
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.place,
+            env=clean_environment(
+                {"PATH": path, "MCPGREEN_PYTHON": sys.executable, "TELL_PLACE": str(self._tell_place)}
+            ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=COMMAND_SECS,
+            check=False,
+        )
+        if done.returncode == 0:
+            self.place = Path(self._tell_place.read_text(encoding="utf-8").strip())
+        return Printed(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+    reader = Walk(tmp_path_factory.mktemp("reader"))
+    reader.go()
+    return reader
+
+
+@pytest.mark.parametrize("step", STEPS, ids=at_line)
+def test_a_command_on_the_page_does_what_the_page_says(walk: Walk, step: Step) -> None:
+    require_json_tool(*RUN_TOOL.findall(step.commands.text))
+    printed = walk.printed[step.commands.line]
+
+    assert (printed.status, printed.stderr) == (0, "")
+    assert values_in(printed.stdout) == (values_in(step.shown.text) if step.shown else [])
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=at_line)
+def test_a_conversation_on_the_page_takes_place(walk: Walk, conversation: Block) -> None:
+    server = Wire(walk.place)
+    try:
+        server.handshake()
+        for line in conversation.text.splitlines():
+            arrow, message = line[:3], {"jsonrpc": "2.0", **json.loads(line[3:])}
+            if arrow == "-->":
+                server.send(message)
+                continue
+            assert arrow == "<--", line
+            assert server.receive(lambda _: True) == message
+    finally:
+        server.kill()
+
+
+def test_the_server_lists_the_tools_of_the_page_and_no_others(walk: Walk) -> None:
+    server = Wire(walk.place)
+    try:
+        server.handshake()
+        listed = [tool["name"] for tool in server.result("tools/list")["tools"]]
+    finally:
+        server.kill()
+
+    assert listed == sorted(SCRIPTS)
+
+
+def test_every_tool_of_the_page_is_run() -> None:
+    commands = "".join(step.commands.text for step in STEPS)
+    run = set(RUN_TOOL.findall(commands))
+    run |= {name for block in CONVERSATIONS for name in re.findall(r'"params": {"name": "([^"]+)"', block.text)}
+
+    assert run == set(SCRIPTS)
+
+
+def test_all_three_forms_of_a_description_are_shown() -> None:
+    assert any(name.endswith(".meta.json") and name.startswith("tools/") for name in FILES)
+    assert any(name.endswith(".meta.yaml") for name in FILES)
+    assert any("# mcp: {" in text for text in SCRIPTS.values())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_links_to_exists(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target]
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_json_that_a_page_shows_is_json(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language == "json":
+            assert values_in(block.text), f"{page.name}, line {block.line}"
+
+
+def test_the_map_of_the_architecture_names_exactly_the_modules_that_exist() -> None:
+    text = (CHECKOUT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `([\w/.-]+\.(?:py|sh))` \|", text, re.MULTILINE)
+    package = CHECKOUT / "mcpgreen"
+    found = [path.relative_to(package).as_posix() for path in package.rglob("*") if path.suffix in (".py", ".sh")]
+
+    assert sorted(named) == sorted(
+        name for name in found if not name.endswith("/__init__.py") and not name.startswith("default_project/")
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_setting_that_a_page_names_exists(page: Path, known_variables: set[str]) -> None:
+    named = set(re.findall(r"\bMCPGREEN_[A-Z][A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")))
+
+    assert named - known_variables == set()
+
+
+@pytest.fixture(scope="module")
+def known_variables() -> set[str]:
+    from mcpgreen.settings_catalog import OTHER_VARIABLES, ROWS
+
+    # Read by the launcher, by the tests and by nobody else.
+    others = {"MCPGREEN_PYTHON", "MCPGREEN_NO_SKIPS", "MCPGREEN_STRESS_ROUNDS", "MCPGREEN_NODE_MODULES"}
+    return {row.variables[0] for row in ROWS} | set(OTHER_VARIABLES) | others
