@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.protocol import schema_lint
 
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
 
@@ -181,7 +182,11 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Descr
             definition[key] = fields[key]
     definition["inputSchema"] = _input_schema(path, fields)
     if "outputSchema" in fields:
-        definition["outputSchema"] = fields["outputSchema"]
+        definition["outputSchema"] = _as_object(fields["outputSchema"])
+    for key in ("inputSchema", "outputSchema"):
+        fault = schema_lint.fault_of(definition.get(key))
+        if fault:
+            raise ProjectError(path, f"{key} {fault}")
     if "annotations" in fields:
         definition["annotations"] = _sound_annotations(fields["annotations"], complaints)
     if "icons" in fields:
@@ -203,6 +208,13 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Descr
 def default_name(file_name: str) -> str:
     """A legal tool name made from the name of the file, which may hold anything."""
     return _NOT_IN_NAMES.sub("-", stem_of(file_name))[:128]
+
+
+def _as_object(schema: Any) -> Any:
+    """A boolean schema as the object that says the same: on the wire a schema is an object."""
+    if is_boolean(schema):
+        return {} if schema else {"not": {}}
+    return schema
 
 
 def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:

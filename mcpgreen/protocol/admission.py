@@ -60,7 +60,7 @@ def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Se
     elif type(meta) is not dict:
         raise InvalidParams("_meta must be an object.")
     if method == "initialize":
-        return _admit_initialize(params, meta)
+        return _admit_initialize(params, meta, handshake)
     if PROTOCOL_VERSION in meta:
         return _admit_stateless(method, meta, offered)
     if method in revisions.STATELESS_ONLY_REQUESTS:
@@ -80,10 +80,12 @@ def progress_token(params: dict[str, Any]) -> str | int | None:
     return token if type(token) in (str, int) else None
 
 
-def _admit_initialize(params: dict[str, Any], meta: dict[str, Any]) -> ClientView:
+def _admit_initialize(params: dict[str, Any], meta: dict[str, Any], handshake: Handshake) -> ClientView:
     if PROTOCOL_VERSION in meta and not isinstance(params.get("protocolVersion"), str):
         # A stateless client that sends the removed method, not a handshake.
         raise MethodNotFound("initialize does not exist in the stateless era; send server/discover.")
+    if handshake.is_shutting_down:
+        raise ShuttingDown()
     return ClientView(revisions.LATEST_HANDSHAKE, {}, None)
 
 

@@ -9,6 +9,7 @@ Rule: what differs between revisions is a row in `FIELD_NEEDS` or a feature test
 
 from __future__ import annotations
 
+from mcpgreen import jsontext
 from mcpgreen.errors import RpcError
 from mcpgreen.protocol.revisions import Feature, Revision
 
@@ -68,12 +69,14 @@ def fit_tool(definition: Json, revision: Revision) -> Json:
 def fit_call_result(result: Json, revision: Revision) -> Json:
     fitted = fit_fields("call result", result, revision)
     fitted["content"] = [fit_block(block, revision) for block in result["content"]]
-    if (
-        "structuredContent" in fitted
-        and type(fitted["structuredContent"]) is not dict
-        and not revision.has(Feature.ANY_STRUCTURED_VALUE)
-    ):
-        del fitted["structuredContent"]  # the text block carries the same value
+    if "structuredContent" not in result:
+        return fitted
+    value = result["structuredContent"]
+    if type(value) is not dict and not revision.has(Feature.ANY_STRUCTURED_VALUE):
+        fitted.pop("structuredContent", None)
+    if "structuredContent" not in fitted and not fitted["content"]:
+        # Usually a text block says the same; here it was all that the tool said.
+        fitted["content"] = [{"type": "text", "text": jsontext.dumps(value).decode("ascii")}]
     return fitted
 
 

@@ -21,6 +21,7 @@ subscriptions = require_module("mcp.client.subscriptions")
 types = require_module("mcp_types")
 
 PATIENCE_SECS = 20.0
+GIVING_UP_SECS = 2.0  # enough for a script to start, also on a loaded machine
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
 # Says of itself that it is deprecated. It is what handshake clients have.
@@ -166,18 +167,22 @@ def test_an_unknown_tool_is_a_protocol_error(connect: Connector) -> None:
 
 def test_calls_of_one_client_overlap(connect: Connector, project: ProjectBuilder) -> None:
     async def act() -> tuple[str, str]:
-        async with connect() as client, anyio.create_task_group() as tasks:
-            walks: list[Any] = []
+        walks: list[Any] = []
+        is_walking = anyio.Event()
+
+        async def on_progress(*_: Any) -> None:
+            is_walking.set()
+
+        async with connect() as client:
 
             async def walk() -> None:
-                walks.append(await client.call_tool("walk"))
-                tasks.cancel_scope.cancel()
+                walks.append(await client.call_tool("walk", progress_callback=on_progress))
 
-            tasks.start_soon(walk)
-            # Only this second call lets the first one end.
-            greeting = await client.call_tool("greet", {"name": "you"})
-            project.write("seen", "")
-            await until(lambda: walks)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(walk)
+                await is_walking.wait()
+                greeting = await client.call_tool("greet", {"name": "you"})
+                project.write("seen", "")  # only now can the first call end
         return texts(greeting), texts(walks[0])
 
     assert run(act) == ("Hello you", "arrived")
@@ -265,7 +270,7 @@ def test_a_call_that_the_client_gives_up_waiting_for_is_ended(connect: Connector
 
                 async def impatient() -> None:
                     with pytest.raises(mcp.MCPError):
-                        await client.call_tool("endless", read_timeout_seconds=0.5)
+                        await client.call_tool("endless", read_timeout_seconds=GIVING_UP_SECS)
 
                 tasks.start_soon(impatient)
                 await until((project.root / "pids").exists)

@@ -34,7 +34,7 @@ FULL: Json = {
 def _tools(shared_project: ProjectBuilder) -> None:
     shared_project.tool("full", "echo '{}'", meta=FULL)
     shared_project.tool("plain", "echo")
-    roots = {"array": {"type": "array"}, "ref": {"$ref": "#/$defs/a", "$defs": {"a": {}}}, "true": True, "any": {}}
+    roots: Json = {"array": {"type": "array"}, "ref": {"$ref": "#/$defs/a", "$defs": {"a": {}}}, "any": {}}
     for name, schema in roots.items():
         shared_project.tool(f"gives-{name}", "echo '[]'", outputSchema=schema)
 
@@ -82,11 +82,23 @@ def test_boolean_property_schemas_are_for_the_stateless_era(shared_speak: Callab
 
 @pytest.mark.requirement("P-002")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-@pytest.mark.parametrize("name", ["gives-array", "gives-ref", "gives-true", "gives-any"])
+@pytest.mark.parametrize("name", ["gives-array", "gives-ref", "gives-any"])
 def test_an_output_schema_with_another_root_is_for_the_stateless_era(
     shared_speak: Callable[..., Client], revision: str, name: str
 ) -> None:
     assert ("outputSchema" in shared_speak(revision).tools()[name]) == (revision == MODERN)
+
+
+@pytest.mark.requirement("P-002")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize("schema", [True, False])
+def test_a_boolean_output_schema_does_not_spoil_the_list(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str, schema: bool
+) -> None:
+    """In no revision may it stand on the wire: official clients reject the whole list."""
+    project.tool("any", "echo 1", outputSchema=schema)
+
+    assert list(speak(revision).tools()) == ["any"]
 
 
 @pytest.mark.requirement("P-112")

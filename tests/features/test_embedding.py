@@ -1,0 +1,115 @@
+"""Files that a tool asks to have embedded in its result."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+
+Json = dict[str, Any]
+
+
+def embedded(client: Client, name: str = "embed") -> list[Json]:
+    return [block["resource"] for block in client.call_tool(name)["content"] if block["type"] == "resource"]
+
+
+def tool_that_names(project: ProjectBuilder, content: str) -> None:
+    project.write("wanted", content)
+    project.tool("embed", 'cat wanted > "$MCP_TOOL_RESOURCES_FILE"; echo done')
+
+
+@pytest.mark.requirement("G-embedding")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_named_file_follows_the_output(project: ProjectBuilder, speak: Callable[..., Client], revision: str) -> None:
+    path = project.write("notes.txt", "two\nlines\n")
+    tool_that_names(project, json.dumps("notes.txt"))
+    text, resource = speak(revision).call_tool("embed")["content"]
+
+    assert text == {"type": "text", "text": "done\n"}
+    assert resource == {
+        "type": "resource",
+        "resource": {"uri": path.as_uri(), "mimeType": "text/plain", "text": "two\nlines\n"},
+    }
+
+
+@pytest.mark.requirement("G-embedding")
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        json.dumps([{"path": "a.json", "mimeType": "x/y", "uri": "my:a"}, "b.txt"]),
+        "a.json\tx/y\tmy:a\nb.txt\n",
+        "a.json\tx/y\tmy:a\nb.txt",
+    ],
+    ids=["JSON", "TSV", "TSV without a last newline"],
+)
+def test_files_may_be_named_as_json_or_as_lines(
+    project: ProjectBuilder, speak: Callable[..., Client], wanted: str
+) -> None:
+    project.write("a.json", "{}")
+    path = project.write("b.txt", "b")
+    tool_that_names(project, wanted)
+
+    assert embedded(speak()) == [
+        {"uri": "my:a", "mimeType": "x/y", "text": "{}"},
+        {"uri": path.as_uri(), "mimeType": "text/plain", "text": "b"},
+    ]
+
+
+@pytest.mark.requirement("G-embedding", "P-111")
+def test_a_binary_file_is_a_blob(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    content = b"\x89PNG\0\xff"
+    (project.root / "pixel.png").write_bytes(content)
+    tool_that_names(project, '["pixel.png"]')
+    (resource,) = embedded(speak())
+
+    assert resource["mimeType"] == "image/png"
+    assert base64.b64decode(resource["blob"]) == content
+
+
+@pytest.mark.requirement("G-embedding")
+@pytest.mark.parametrize("how", ["absolute", "relative", "link"])
+def test_a_file_outside_the_roots_is_left_out(
+    project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path, how: str
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    (project.root / "link").symlink_to(secret)
+    project.write("fine.txt", "fine")
+    wanted = {"absolute": str(secret), "relative": "../secret.txt", "link": "link"}[how]
+    tool_that_names(project, json.dumps([wanted, "fine.txt"]))
+    client = speak()
+
+    assert [resource["text"] for resource in embedded(client)] == ["fine"]
+    assert eventually(lambda: "outside" in client.wire.stderr)
+
+
+@pytest.mark.requirement("G-embedding")
+def test_a_configured_root_may_be_read(project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.txt").write_text("data")
+    tool_that_names(project, json.dumps(str(tmp_path / "data" / "x.txt")))
+
+    assert [resource["text"] for resource in embedded(speak(roots=tmp_path / "data"))] == ["data"]
+
+
+@pytest.mark.requirement("G-embedding")
+def test_a_file_that_does_not_exist_is_left_out(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    tool_that_names(project, '["missing.txt"]')
+
+    assert embedded(speak()) == []
+
+
+@pytest.mark.requirement("G-embedding")
+def test_a_failed_tool_embeds_nothing(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.write("notes.txt", "x")
+    project.tool("embed", 'echo \'"notes.txt"\' > "$MCP_TOOL_RESOURCES_FILE"; exit 1')
+
+    assert embedded(speak()) == []

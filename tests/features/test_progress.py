@@ -1,0 +1,150 @@
+"""Progress reports of a running tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, Client
+from tests.support.project import ProjectBuilder
+
+Json = dict[str, Any]
+
+
+def report(progress: Any, **more: Any) -> str:
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": progress, **more}})
+    return f"""echo '{line}' >> "$MCP_PROGRESS_STREAM"\n"""
+
+
+def progress_of(client: Client) -> list[Json]:
+    return [notice["params"] for notice in client.wire.notices("notifications/progress")]
+
+
+@pytest.mark.requirement("P-255")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_progress_is_told_while_the_tool_runs(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    script = report(1, total=2, message="half") + "until [ -e go ]; do sleep 0.01; done\n" + report(2, total=None)
+    project.tool("work", script)
+    client = speak(revision)
+    id = client.start_tool("work", meta={"progressToken": "token"})
+
+    first = client.wire.notice("notifications/progress")["params"]
+    expected = {"progressToken": "token", "progress": 1, "total": 2, "message": "half"}
+    if revision == "2024-11-05":
+        del expected["message"]
+    assert first == expected
+
+    project.write("go", "")
+    assert client.wire.response(id)["result"]["isError"] is False
+    assert progress_of(client)[1:] == [{"progressToken": "token", "progress": 2}]
+
+
+@pytest.mark.requirement("P-255", "P-026")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("token", [0, "0", "", 7, -1, "x y", 2**60], ids=ascii)
+def test_the_token_comes_back_with_its_type(
+    shared_project: ProjectBuilder, shared_speak: Callable[..., Client], revision: str, token: Any
+) -> None:
+    if not (shared_project.root / "tools" / "once").exists():
+        shared_project.tool("once", report(1) + "echo done")
+    client = shared_speak(revision)
+    client.call_tool("once", meta={"progressToken": token})
+
+    told = client.wire.notices("notifications/progress")[-1]["params"]["progressToken"]
+    assert told == token
+    assert type(told) is type(token)
+
+
+@pytest.mark.requirement("P-255")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_without_a_token_there_is_no_progress(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    project.tool("work", report(1) + report(2))
+    client = speak(revision)
+    client.call_tool("work")
+    client.tools()
+
+    assert progress_of(client) == []
+
+
+@pytest.mark.requirement("P-255")
+def test_progress_only_increases(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("work", "".join(map(report, [1, 1, 0.5, 1.5, -3, "x", None, 2, 2.0, 100])))
+    client = speak()
+    client.call_tool("work", meta={"progressToken": 1})
+
+    assert [params["progress"] for params in progress_of(client)] == [1, 1.5, 2, 100]
+
+
+@pytest.mark.requirement("P-255")
+def test_each_call_has_its_own_progress(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("work", report(5) + report(6))
+    client = speak()
+    for token in ("a", "b"):
+        client.call_tool("work", meta={"progressToken": token})
+
+    told = [(params["progressToken"], params["progress"]) for params in progress_of(client)]
+    assert told == [("a", 5), ("a", 6), ("b", 5), ("b", 6)]
+
+
+@pytest.mark.requirement("P-255")
+def test_all_progress_comes_before_the_response_and_none_after(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    # The background job writes on after the tool itself has ended.
+    late = f"(while :; do {report(99)} done) >/dev/null 2>&1 &\n"
+    project.tool("work", report(1) + late + "echo done")
+    client = speak()
+    id = client.start_tool("work", meta={"progressToken": 1})
+    client.wire.response(id)
+    response_at = len(client.wire.seen)
+    client.wire.settle()
+
+    assert progress_of(client)[0]["progress"] == 1
+    assert not [message for message in client.wire.seen[response_at:] if message.get("method")]
+
+
+@pytest.mark.requirement("G-throttle")
+def test_progress_is_throttled(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("work", "".join(map(report, range(1, 30))))
+    client = speak(max_progress_per_min=5)
+    client.call_tool("work", meta={"progressToken": 1})
+
+    assert [params["progress"] for params in progress_of(client)] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.requirement("G-throttle")
+def test_the_throttle_can_be_lifted(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.python_tool(
+        "work",
+        "import json, os\nwith open(os.environ['MCP_PROGRESS_STREAM'], 'a') as stream:\n"
+        "    for n in range(300):\n"
+        "        params = {'progress': n}\n"
+        "        print(json.dumps({'method': 'notifications/progress', 'params': params}), file=stream)\n",
+    )
+    client = speak(max_progress_per_min=0)
+    client.call_tool("work", meta={"progressToken": 1})
+
+    assert len(progress_of(client)) == 300
+
+
+@pytest.mark.requirement("P-021")
+@pytest.mark.parametrize(
+    "line",
+    ["garbage", "[]", "5", '{"method":"notifications/cancelled","params":{"requestId":1}}', '{"id":1,"result":{}}'],
+)
+def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(
+    project: ProjectBuilder, speak: Callable[..., Client], line: str
+) -> None:
+    project.tool("forge", f"""echo '{line}' >> "$MCP_PROGRESS_STREAM"; echo done""")
+    client = speak()
+    seen_before = len(client.wire.seen)
+    client.call_tool("forge", meta={"progressToken": 1})
+
+    assert len(client.wire.seen) == seen_before + 1
