@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pytest
 
@@ -33,13 +33,14 @@ class Connector(NamedTuple):
 
     mode: str
     project: ProjectBuilder
-    errors: Any
+    errors: TextIO
 
     def __call__(self, *, command: list[str] | None = None, **options: Any) -> AbstractAsyncContextManager[Any]:
         program, *arguments = command or scenario.server_command(self.project)
         parameters = mcp.StdioServerParameters(
             command=program, args=arguments, env=scenario.server_environment(), cwd=self.project.root
         )
+        # `Client(parameters)` does the same, with a stderr that it chose when it was imported.
         return mcp.Client(stdio_client(parameters, errlog=self.errors), mode=self.mode, **options)
 
 
@@ -48,12 +49,23 @@ def project(tmp_path: Path) -> ProjectBuilder:
     return scenario.build(tmp_path / "project")
 
 
-@pytest.fixture(params=sorted(REVISIONS))
-def connect(request: pytest.FixtureRequest, project: ProjectBuilder, tmp_path: Path) -> Iterator[Connector]:
+@pytest.fixture
+def errors(tmp_path: Path) -> Iterator[TextIO]:
+    """Where servers write stderr. Shown when the test fails."""
     path = tmp_path / "server-stderr"
-    with path.open("w", encoding="utf-8") as errors:
-        yield Connector(request.param, project, errors)
-    print(path.read_text(encoding="utf-8"))  # shown when the test fails
+    with path.open("w", encoding="utf-8") as file:
+        yield file
+    print(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(params=sorted(REVISIONS))
+def connect(request: pytest.FixtureRequest, project: ProjectBuilder, errors: TextIO) -> Connector:
+    return Connector(request.param, project, errors)
+
+
+@pytest.fixture
+def connect_stateless(project: ProjectBuilder, errors: TextIO) -> Connector:
+    return Connector("auto", project, errors)
 
 
 def run(act: Callable[[], Awaitable[Any]]) -> Any:
@@ -96,17 +108,6 @@ def test_the_client_agrees_on_its_newest_revision(connect: Connector) -> None:
     assert version == REVISIONS[connect.mode]
     assert (info.name, info.version) == ("test-project", "1.2.3")
     assert capabilities.tools.list_changed
-
-
-def test_the_client_takes_plain_server_parameters(project: ProjectBuilder) -> None:
-    program, *arguments = scenario.server_command(project)
-    parameters = mcp.StdioServerParameters(command=program, args=arguments, env=scenario.server_environment())
-
-    async def act() -> str:
-        async with mcp.Client(parameters) as client:
-            return client.protocol_version
-
-    assert run(act) == REVISIONS["auto"]
 
 
 def test_the_client_lists_all_tools_with_their_schemas(connect: Connector) -> None:
@@ -227,7 +228,9 @@ def test_log_messages_of_the_wanted_level_reach_the_callback(connect: Connector,
     assert heard == [("warning", "story", "a turn"), ("error", "story", {"the": "end"})]
 
 
-def test_a_stateless_client_that_did_not_ask_for_log_messages_gets_none(project: ProjectBuilder) -> None:
+def test_a_stateless_client_that_did_not_ask_for_log_messages_gets_none(
+    connect_stateless: Connector, project: ProjectBuilder
+) -> None:
     project.write("seen", "")
     heard: list[Any] = []
 
@@ -235,9 +238,7 @@ def test_a_stateless_client_that_did_not_ask_for_log_messages_gets_none(project:
         heard.append(params)
 
     async def act() -> Any:
-        program, *arguments = scenario.server_command(project)
-        parameters = mcp.StdioServerParameters(command=program, args=arguments, env=scenario.server_environment())
-        async with mcp.Client(parameters, logging_callback=on_log) as client:
+        async with connect_stateless(logging_callback=on_log) as client:
             return await client.call_tool("narrate")
 
     assert texts(run(act)) == "told"
@@ -340,12 +341,13 @@ def test_the_server_leaves_by_itself_when_the_client_closes(
     eventually(lambda: not scenario.processes_of(project))
 
 
-def test_an_open_listen_does_not_keep_the_server(project: ProjectBuilder, tmp_path: Path) -> None:
-    program, *arguments = noting_status(scenario.server_command(project), tmp_path / "status")
-    parameters = mcp.StdioServerParameters(command=program, args=arguments, env=scenario.server_environment())
+def test_an_open_listen_does_not_keep_the_server(
+    connect_stateless: Connector, project: ProjectBuilder, tmp_path: Path
+) -> None:
+    command = noting_status(scenario.server_command(project), tmp_path / "status")
 
     async def act() -> None:
-        async with anyio.create_task_group() as tasks, mcp.Client(parameters) as client:
+        async with anyio.create_task_group() as tasks, connect_stateless(command=command) as client:
             listening = anyio.Event()
 
             async def listen_for_ever() -> None:

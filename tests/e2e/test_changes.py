@@ -1,0 +1,282 @@
+"""Who hears of a changed list: handshake clients unasked, stateless ones through `subscriptions/listen`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.client import HANDSHAKE_REVISIONS
+from tests.support.project import ProjectBuilder
+from tests.support.wire import META_PREFIX, Wire, modern_meta
+
+Json = dict[str, Any]
+
+CHANGED = "notifications/tools/list_changed"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+SID = META_PREFIX + "subscriptionId"
+
+
+def listen(wire: Wire, id: Any = "listen-1", *, filter: Any = None) -> Json:
+    """Open a listen and give its acknowledgement."""
+    wanted = {"toolsListChanged": True} if filter is None else filter
+    wire.start_request("subscriptions/listen", {"notifications": wanted, "_meta": modern_meta()}, id=id)
+    return wire.receive(lambda message: message.get("method") == ACKNOWLEDGED)["params"]
+
+
+def sids(wire: Wire) -> list[Any]:
+    """Whom the changes so far were told to; None stands for the handshake client."""
+    return [notice.get("params", {}).get("_meta", {}).get(SID) for notice in wire.notices(CHANGED)]
+
+
+def after_the_next_change(project: ProjectBuilder, wire: Wire) -> None:
+    """Make one more change that everybody hears of, and wait for it: what was told before has come by then."""
+    told = len(sids(wire))
+    project.tool("marker", "echo")
+    wire.receive(lambda message: message.get("method") == CHANGED)
+    assert len(sids(wire)) > told
+
+
+@pytest.fixture
+def listed(project: ProjectBuilder, start: Callable[..., Wire]) -> Wire:
+    """A server with one tool that a client has listed."""
+    project.tool("one", "echo", description="first")
+    wire = start()
+    wire.handshake()
+    wire.result("tools/list")
+    return wire
+
+
+@pytest.mark.requirement("P-240", "G-list-changed")
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
+def test_a_handshake_client_is_told_of_a_new_tool_once(
+    project: ProjectBuilder, start: Callable[..., Wire], revision: str
+) -> None:
+    wire = start()
+    wire.handshake(revision)
+    wire.result("tools/list")
+    project.tool("new", "echo", description="new")
+    wire.notice(CHANGED)
+
+    assert [tool["name"] for tool in wire.result("tools/list")["tools"]] == ["new"]
+    project.remove("tools/new")
+    wire.notice(CHANGED)
+    assert sids(wire) == [None, None]
+
+
+@pytest.mark.requirement("G-list-changed")
+@pytest.mark.parametrize("change", ["added", "removed", "described", "nested", "hidden by its mode"])
+def test_each_change_of_what_is_listed_is_told_once(project: ProjectBuilder, listed: Wire, change: str) -> None:
+    if change == "added":
+        project.tool("two", "echo", description="second")
+    elif change == "removed":
+        project.remove("tools/one")
+    elif change == "described":
+        project.tool("one", "echo", description="better")
+    elif change == "nested":
+        project.write("tools/deep/down/three.sh", "#!/bin/sh\n").chmod(0o755)
+    else:
+        (project.root / "tools" / "one.meta.json").unlink()
+        (project.root / "tools" / "one").chmod(0o644)
+    listed.notice(CHANGED)
+    after_the_next_change(project, listed)
+
+    assert sids(listed) == [None, None]
+
+
+@pytest.mark.requirement("G-list-changed")
+@pytest.mark.parametrize("change", ["script", "touched", "timeout", "helper", "hidden", "same"])
+def test_what_is_not_listed_is_not_told(project: ProjectBuilder, listed: Wire, change: str) -> None:
+    if change == "script":
+        project.tool("one", "echo something else", description="first")
+    elif change == "touched":
+        os.utime(project.root / "tools" / "one")
+    elif change == "timeout":
+        project.tool("one", "echo", description="first", timeoutSecs=9)
+    elif change == "helper":
+        project.write("tools/helper.txt", "no tool")
+    elif change == "hidden":
+        project.write("tools/.hidden", "#!/bin/sh\n").chmod(0o755)
+    else:
+        project.tool("one", "echo", description="first")
+    listed.result("tools/list")  # the server has looked at the disk
+    after_the_next_change(project, listed)
+
+    assert sids(listed) == [None]
+
+
+@pytest.mark.requirement("G-list-changed")
+def test_the_first_look_is_no_change(project: ProjectBuilder, listed: Wire) -> None:
+    listed.settle()
+
+    assert sids(listed) == []
+
+
+@pytest.mark.requirement("P-240", "P-044")
+def test_before_initialized_nobody_is_told(project: ProjectBuilder, wire: Wire) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    wire.result("initialize", hello)
+    wire.modern("tools/list")
+    project.tool("new", "echo")
+    assert wire.modern("tools/list")["result"]["tools"]
+    wire.notify("notifications/initialized")
+    wire.settle()
+
+    assert sids(wire) == []
+
+
+@pytest.mark.requirement("P-240")
+def test_a_stateless_client_that_does_not_listen_is_not_told(project: ProjectBuilder, wire: Wire) -> None:
+    wire.modern("tools/list")
+    project.tool("new", "echo")
+    assert wire.modern("tools/list")["result"]["tools"]
+    listen(wire)
+    after_the_next_change(project, wire)
+
+    assert sids(wire) == ["listen-1"]
+
+
+@pytest.mark.requirement("P-230", "P-231", "P-232")
+@pytest.mark.parametrize("id", ["listen-1", "listen:0", 0, 7, "", "7"], ids=ascii)
+def test_a_listen_is_acknowledged_first_and_told_under_its_id(project: ProjectBuilder, wire: Wire, id: Any) -> None:
+    acknowledged = listen(wire, id)
+    assert acknowledged == {"notifications": {"toolsListChanged": True}, "_meta": {SID: id}}
+    project.tool("new", "echo")
+    wire.notice(CHANGED)
+
+    assert sids(wire) == [id]
+    assert type(sids(wire)[0]) is type(id)
+    assert wire.seen[0]["method"] == ACKNOWLEDGED
+
+
+@pytest.mark.requirement("P-231")
+@pytest.mark.parametrize(
+    ("filter", "honoured"),
+    [
+        ({}, {}),
+        ({"toolsListChanged": False}, {}),
+        ({"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}, {"toolsListChanged": True}),
+        ({"promptsListChanged": True}, {}),
+        ({"novelty": 5}, {}),
+    ],
+    ids=str,
+)
+def test_the_acknowledgement_names_what_is_honoured(wire: Wire, filter: Json, honoured: Json) -> None:
+    assert listen(wire, filter=filter)["notifications"] == honoured
+
+
+@pytest.mark.requirement("P-233")
+def test_a_listen_is_told_only_what_it_asked_for(project: ProjectBuilder, wire: Wire) -> None:
+    listen(wire, "nothing", filter={})
+    listen(wire, "prompts", filter={"promptsListChanged": True})
+    listen(wire, "tools")
+    project.tool("new", "echo")
+    wire.notice(CHANGED)
+    after_the_next_change(project, wire)
+
+    assert sids(wire) == ["tools", "tools"]
+
+
+@pytest.mark.requirement("P-234")
+def test_each_of_several_listens_is_told_once(project: ProjectBuilder, wire: Wire) -> None:
+    for id in ("a", 1, "1"):
+        listen(wire, id)
+    project.tool("new", "echo")
+    for _ in range(3):
+        wire.notice(CHANGED)
+
+    assert sorted(map(repr, sids(wire))) == ["'1'", "'a'", "1"]
+
+
+@pytest.mark.requirement("P-240")
+def test_with_both_eras_on_one_pipe_each_gets_its_own_form(project: ProjectBuilder, listed: Wire) -> None:
+    listen(listed)
+    project.tool("new", "echo")
+    for _ in range(2):
+        listed.notice(CHANGED)
+
+    assert sorted(map(str, sids(listed))) == ["None", "listen-1"]
+
+
+@pytest.mark.requirement("P-235")
+def test_no_progress_and_no_logs_on_a_listen(project: ProjectBuilder, wire: Wire) -> None:
+    meta = modern_meta(log_level="debug", progressToken="t")
+    filter = {"toolsListChanged": True}
+    wire.start_request("subscriptions/listen", {"notifications": filter, "_meta": meta}, id="l")
+    wire.notice(ACKNOWLEDGED)
+    project.tool("new", "echo")
+    project.tool("bad", "echo")
+    project.write("tools/bad.meta.json", "{")
+    wire.notice(CHANGED)
+    wire.modern("tools/list")
+
+    assert {message.get("method") for message in wire.seen} == {ACKNOWLEDGED, CHANGED, None}
+
+
+@pytest.mark.requirement("P-236")
+def test_a_cancelled_listen_ends_silently(project: ProjectBuilder, wire: Wire) -> None:
+    listen(wire, "gone")
+    listen(wire, "stays")
+    wire.notify("notifications/cancelled", {"requestId": "gone"})
+    project.tool("new", "echo")
+    wire.notice(CHANGED)
+    wire.modern("server/discover")
+
+    assert sids(wire) == ["stays"]
+    assert not [message for message in wire.seen if message.get("id") == "gone"]
+
+
+@pytest.mark.requirement("P-236")
+def test_an_open_listen_is_not_answered_and_takes_no_slot(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    project.tool("hello", "echo hello")
+    wire = start(max_concurrent_requests=1)
+    for number in range(20):
+        listen(wire, f"l{number}")
+
+    assert wire.modern("tools/call", {"name": "hello"})["result"]["isError"] is False
+    assert not [message for message in wire.seen if str(message.get("id")).startswith("l")]
+
+
+@pytest.mark.requirement("P-237")
+def test_the_end_of_the_server_ends_each_listen_with_its_result(wire: Wire) -> None:
+    for id in ("a", 1):
+        listen(wire, id)
+    wire.close_stdin()
+
+    for id in ("a", 1):
+        assert wire.response(id)["result"]["_meta"][SID] == id
+    assert wire.wait() == 0
+
+
+@pytest.mark.requirement("P-238")
+def test_the_server_never_cancels_anything_of_a_stateless_client(project: ProjectBuilder, wire: Wire) -> None:
+    project.tool("stuck", "sleep 600", timeoutSecs=0.1)
+    listen(wire)
+    wire.modern("tools/call", {"name": "stuck"})
+    wire.close_stdin()
+    wire.response("listen-1")
+    wire.wait()
+
+    assert wire.notices("notifications/cancelled") == []
+
+
+@pytest.mark.requirement("P-239")
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"notifications": None},
+        {"notifications": []},
+        {"notifications": "all"},
+        {"notifications": {"toolsListChanged": 1}},
+        {"notifications": {"toolsListChanged": "yes"}},
+        {"notifications": {"resourceSubscriptions": "a:b"}},
+        {"notifications": {"resourceSubscriptions": [5]}},
+    ],
+    ids=str,
+)
+def test_a_filter_that_makes_no_sense_is_refused(wire: Wire, params: Json) -> None:
+    assert wire.modern("subscriptions/listen", params)["error"]["code"] == -32602
+    assert wire.notices(ACKNOWLEDGED) == []

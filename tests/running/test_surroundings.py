@@ -1,0 +1,170 @@
+"""What a script finds when it runs: variables, files, descriptors, its place in the process tree."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, Client
+from tests.support.project import ProjectBuilder
+from tests.support.wire import Wire, text_of
+
+Json = dict[str, Any]
+
+SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def variables_of(client: Client, arguments: Json | None = None, **options: Any) -> dict[str, str]:
+    return json.loads(text_of(client.call_tool("env", arguments, **options)))
+
+
+@pytest.mark.requirement("G-environment")
+@pytest.mark.parametrize(
+    ("settings", "seen", "unseen"),
+    [
+        ({}, {"MCP_OWN"}, {"SECRET", "WANTED", "USER", "PYTHONPATH"}),
+        ({"tool_env_mode": "nonsense"}, {"MCP_OWN"}, {"SECRET", "WANTED"}),
+        ({"tool_env_mode": "allowlist", "tool_env_allowlist": "WANTED,ABSENT"}, {"MCP_OWN", "WANTED"}, {"SECRET"}),
+        ({"tool_env_mode": "inherit", "tool_env_inherit_allow": "true"}, {"MCP_OWN", "WANTED", "SECRET"}, set()),
+    ],
+    ids=["minimal", "unknown", "allowlist", "inherit"],
+)
+def test_the_mode_decides_which_variables_a_tool_sees(
+    project: ProjectBuilder, speak: Callable[..., Client], settings: Json, seen: set[str], unseen: set[str]
+) -> None:
+    project.python_tool("env", SHOW_ENVIRONMENT)
+    given = {"SECRET": "1", "WANTED": "2", "MCP_OWN": "3", "MCPBASH_REMOTE_TOKEN": "x" * 40}
+    variables = variables_of(speak(env=given, **settings))
+
+    assert seen | {"PATH", "HOME", "TMPDIR", "LANG"} <= set(variables)
+    assert not variables.keys() & (unseen | {"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN"})
+
+
+@pytest.mark.requirement("G-environment")
+def test_inheriting_everything_needs_a_confirmation(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("env", "env")
+    error = speak(tool_env_mode="inherit").error("tools/call", {"name": "env"})
+
+    assert error["code"] == -32602
+    assert "INHERIT_ALLOW" in error["message"]
+
+
+@pytest.mark.requirement("G-environment")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_tool_is_told_all_about_its_call(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    path = project.python_tool("env", SHOW_ENVIRONMENT, description="shows")
+    variables = variables_of(speak(revision), {"b": 1, "a": "\u20ac"}, meta={"progressToken": 5, "com.example/x": 1})
+
+    assert json.loads(variables["MCP_TOOL_ARGS_JSON"]) == {"b": 1, "a": "\u20ac"}
+    assert json.loads(variables["MCP_TOOL_META_JSON"])["com.example/x"] == 1
+    assert json.loads(variables["MCP_TOOL_METADATA_JSON"])["description"] == "shows"
+    assert variables["MCP_TOOL_NAME"] == "env"
+    assert variables["MCP_TOOL_PATH"] == str(path)
+    assert variables["MCP_PROGRESS_TOKEN"] == "5"
+    assert variables["MCPBASH_PROJECT_ROOT"] == variables["MCPGREEN_PROJECT_ROOT"] == str(project.root)
+    assert variables["MCPBASH_SERVER_NAME"] == "test-project"
+    assert os.path.isfile(os.path.join(variables["MCP_SDK"], "tool-sdk.sh"))
+    assert variables["MCP_ROOTS_PATHS"] == str(project.root)
+    assert variables["MCP_ROOTS_COUNT"] == "1"
+    assert json.loads(variables["MCP_ROOTS_JSON"])[0]["uri"] == project.root.as_uri()
+
+
+@pytest.mark.requirement("G-environment")
+def test_a_setting_is_seen_under_both_names(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.python_tool("env", SHOW_ENVIRONMENT)
+    variables = variables_of(speak(env={"MCPBASH_MAX_LOGS_PER_MIN": "7"}))
+
+    assert variables["MCPGREEN_MAX_LOGS_PER_MIN"] == variables["MCPBASH_MAX_LOGS_PER_MIN"] == "7"
+
+
+@pytest.mark.requirement("G-spill")
+@pytest.mark.parametrize(
+    ("settings", "size", "is_spilled"),
+    [({}, 60_000, False), ({}, 70_000, True), ({}, 3_000_000, True), ({"env_payload_threshold": 0}, 1, True)],
+    ids=str,
+)
+def test_long_arguments_come_as_a_file(
+    project: ProjectBuilder, speak: Callable[..., Client], settings: Json, size: int, is_spilled: bool
+) -> None:
+    project.python_tool(
+        "measure",
+        "import json, os\npath = os.environ.get('MCP_TOOL_ARGS_FILE')\n"
+        "text = open(path).read() if path else os.environ['MCP_TOOL_ARGS_JSON']\n"
+        "print(json.dumps({'spilled': bool(path), 'variable': bool(os.environ['MCP_TOOL_ARGS_JSON']),"
+        " 'size': len(json.loads(text)['x'])}))",
+    )
+    measured = speak(**settings).call_tool("measure", {"x": "y" * size})["structuredContent"]
+
+    assert measured == {"spilled": is_spilled, "variable": not is_spilled, "size": size}
+
+
+@pytest.mark.requirement("G-process")
+def test_a_tool_starts_in_the_project_without_arguments_or_input(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("where", 'echo "$PWD|$#|$(wc -c)"')
+
+    assert text_of(client.call_tool("where")) == f"{project.root}|0|0\n"
+
+
+@pytest.mark.requirement("G-process")
+def test_a_tool_cannot_swallow_the_input_of_the_server(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("greedy", "cat")
+    call = {"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "greedy"}}
+    client.send(call, *({"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"} for number in range(20)))
+
+    assert text_of(client.response("c")["result"]) == ""
+    for number in range(20):
+        assert client.response(f"p{number}")["result"] == {}
+
+
+@pytest.mark.requirement("G-process")
+def test_a_tool_inherits_no_descriptor_but_its_own(project: ProjectBuilder, client: Wire) -> None:
+    project.python_tool(
+        "list", "import json, os\nfound = {int(n): os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
+        " if os.path.exists(f'/proc/self/fd/{n}')}\nprint(json.dumps(found))"
+    )
+    for _ in range(2):
+        descriptors = json.loads(text_of(client.call_tool("list")))
+        assert set(descriptors) == {"0", "1", "2", "97"}
+        assert descriptors["0"] == "/dev/null"
+
+
+@pytest.mark.requirement("G-process")
+def test_a_tool_leads_a_session_of_its_own(project: ProjectBuilder, client: Wire) -> None:
+    project.python_tool("session", "import os; print(os.getpid() == os.getsid(0) == os.getpgid(0))")
+
+    assert text_of(client.call_tool("session")) == "True\n"
+
+
+@pytest.mark.requirement("G-process")
+def test_signals_are_as_a_script_expects_them(project: ProjectBuilder, client: Wire) -> None:
+    project.python_tool(
+        "signals",
+        "fields = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
+        "print(int(fields['SigBlk'], 16), int(fields['SigIgn'], 16) & ~(1 << 12 | 1 << 24))",
+    )
+
+    assert text_of(client.call_tool("signals")) == "0 0\n"
+
+
+@pytest.mark.requirement("G-process")
+def test_a_background_job_does_not_outlive_its_tool_nor_hold_up_the_answer(
+    project: ProjectBuilder, client: Wire
+) -> None:
+    project.tool("leaves", "sleep 600 & echo $!")
+    pid = int(text_of(client.call_tool("leaves")))
+
+    assert not os.path.exists(f"/proc/{pid}") or "sleep" not in open(f"/proc/{pid}/cmdline").read()
+
+
+@pytest.mark.requirement("G-process")
+def test_the_scratch_files_of_a_call_are_gone_afterwards(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("where", 'echo x > "$MCPBASH_DEBUG_LOG"; dirname "$MCP_TOOL_ERROR_FILE"')
+    place = text_of(client.call_tool("where")).strip()
+
+    assert not os.path.exists(place)

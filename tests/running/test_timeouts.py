@@ -1,0 +1,139 @@
+"""Tools that take too long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import text_of
+
+Json = dict[str, Any]
+
+REPORT = json.dumps({"method": "notifications/progress", "params": {"progress": 1}})
+SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")
+
+
+@pytest.mark.requirement("G-timeout")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_tool_past_its_time_is_stopped_with_its_children(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    project.tool("stuck", "sleep 600 & echo $! > child.pid; echo late >&2; wait", timeoutSecs=0.3)
+    result = speak(revision).call_tool("stuck")
+
+    assert result["isError"] is True
+    assert text_of(result) == "Tool timed out after 0.3s"
+    assert result["_meta"]["stderr"] == "late\n"
+    assert not is_alive(project.read("child.pid"))
+    if revision in SINCE_STRUCTURE:
+        assert result["structuredContent"] == {
+            "success": False,
+            "error": {
+                "type": "timeout",
+                "message": "Tool timed out after 0.3s",
+                "timeoutSecs": 0.3,
+                "reason": "fixed",
+                "exitCode": result["_meta"]["exitCode"],
+            },
+        }
+        assert result["_meta"]["exitCode"] in (124, 137, 143)
+
+
+@pytest.mark.requirement("G-timeout")
+def test_a_hint_is_passed_on(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("stuck", "sleep 600", timeoutSecs=0.1, timeoutHint="try less")
+    result = speak().call_tool("stuck")
+
+    assert text_of(result) == "Tool timed out after 0.1s\n\nSuggestion: try less"
+    assert result["structuredContent"]["error"]["hint"] == "try less"
+
+
+@pytest.mark.requirement("G-timeout")
+def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.tool("own", "sleep 600", timeoutSecs=0.2)
+    project.tool("none", "sleep 600")
+    client = speak(default_tool_timeout=0.3)
+
+    assert "after 0.1s" in text_of(client.result("tools/call", {"name": "own", "timeoutSecs": 0.1}))
+    assert "after 0.2s" in text_of(client.call_tool("own"))
+    assert "after 0.3s" in text_of(client.call_tool("none"))
+
+
+@pytest.mark.requirement("G-timeout")
+def test_a_tool_that_ignores_the_polite_signal_is_killed(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.tool("deaf", "trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.05; done", timeoutSecs=0.2)
+    result = speak(kill_grace_secs=0.1).call_tool("deaf")
+
+    assert result["_meta"]["exitCode"] == 137
+    assert not is_alive(project.read("deaf.pid"))
+
+
+@pytest.mark.requirement("G-timeout-progress")
+def test_progress_extends_the_time_of_a_tool_that_says_so(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    # Twelve reports, each within the time, together far beyond it.
+    script = f"""for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
+      echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.1; done; echo done"""
+    project.tool("steady", script, timeoutSecs=0.8, progressExtendsTimeout=True)
+
+    assert text_of(speak().call_tool("steady")) == "done\n"
+
+
+@pytest.mark.requirement("G-timeout-progress")
+def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.tool("silent", "sleep 600", timeoutSecs=0.2, progressExtendsTimeout=True, maxTimeoutSecs=60)
+    result = speak().call_tool("silent")
+
+    assert text_of(result) == "Tool timed out after 0.2s (no progress reported)"
+    error = result["structuredContent"]["error"]
+    assert (error["reason"], error["progressExtendsTimeout"], error["maxTimeoutSecs"]) == ("idle", True, 60)
+
+
+@pytest.mark.requirement("G-timeout-progress")
+def test_progress_does_not_extend_the_time_beyond_its_cap(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
+    project.tool("endless", script, timeoutSecs=0.3, maxTimeoutSecs=0.5)
+    result = speak(progress_extends_timeout="true").call_tool("endless")
+
+    assert text_of(result) == "Tool exceeded maximum runtime of 0.5s"
+    assert result["structuredContent"]["error"]["reason"] == "max_exceeded"
+
+
+@pytest.mark.requirement("G-timeout-progress")
+def test_without_the_setting_progress_does_not_extend_the_time(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
+    project.tool("endless", script, timeoutSecs=0.3)
+
+    assert text_of(speak().call_tool("endless")) == "Tool timed out after 0.3s"
+
+
+@pytest.mark.requirement("G-timeout")
+def test_waiting_for_a_slot_does_not_count(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("first", "touch running; until [ -e go ]; do sleep 0.01; done; echo first")
+    project.tool("second", "echo second", timeoutSecs=5)
+    client = speak(max_concurrent_requests=1)
+    ids = [client.start_tool("first")]
+    eventually(lambda: (project.root / "running").exists())
+    ids.append(client.start("tools/call", {"name": "second", "timeoutSecs": 0.5}))
+    project.tool("third", "echo third")
+    client.tools()
+    project.write("go", "")
+
+    assert [text_of(client.wire.response(id)["result"]) for id in ids] == ["first\n", "second\n"]
