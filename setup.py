@@ -19,9 +19,10 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10",
-    packages=find_packages(include=["mcpgreen", "mcpgreen.*"]),
-    package_data={"mcpgreen": ["py.typed", "sdk/*", "default_project/**/*"]},
-    include_package_data=True,
+    packages=[*find_packages(include=["mcpgreen", "mcpgreen.*"]), "mcpgreen.default_project"],
+    # The example is shipped from where it lies: it is served when no project is found.
+    package_dir={"mcpgreen.default_project": "project"},
+    package_data={"mcpgreen": ["py.typed", "sdk/*"], "mcpgreen.default_project": ["**/*"]},
     install_requires=[
         "gevent>=24.2",
         "ujson>=5.10",

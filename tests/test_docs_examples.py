@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.prerequisites import require_program
 from tests.support.wire import Wire, clean_environment
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,6 @@ FENCED = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DO
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 RUN_TOOL = re.compile(r"mcpgreen run-tool (\S+)")
 COMMAND_SECS = 60
-HAS_JSON_TOOL = bool(shutil.which("jq") or shutil.which("gojq"))
 
 
 class Block(NamedTuple):
@@ -80,8 +80,8 @@ def at_line(value: Any) -> str:
 
 
 def require_json_tool(*names: str) -> None:
-    if not HAS_JSON_TOOL and any("mcp_args_" in SCRIPTS.get(name, "") for name in names):
-        pytest.skip("program missing: jq or gojq")
+    if any("mcp_args_" in SCRIPTS.get(name, "") for name in names) and not shutil.which("gojq"):
+        require_program("jq")
 
 
 def values_in(text: str) -> list[Any]:
@@ -230,5 +230,5 @@ def known_variables() -> set[str]:
     from mcpgreen.settings_catalog import OTHER_VARIABLES, ROWS
 
     # Read by the launcher, by the tests and by nobody else.
-    others = {"MCPGREEN_PYTHON", "MCPGREEN_NO_SKIPS", "MCPGREEN_STRESS_ROUNDS", "MCPGREEN_NODE_MODULES"}
+    others = {"MCPGREEN_PYTHON", "MCPGREEN_NO_SKIPS"}
     return {row.variables[0] for row in ROWS} | set(OTHER_VARIABLES) | others
