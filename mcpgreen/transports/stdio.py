@@ -277,13 +277,19 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
     link = server.connect(sink, handshake=handshake)
     sink.on_broken = lambda: link.end("nobody reads")
     reader = LineReader(source, link, sink, max_line_bytes=settings.max_line_bytes)
-    signals = [gevent.signal_handler(number, link.end, f"signal {number:d}") for number in STOP_SIGNALS]
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        link.end("signal")
+
+    signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
     server.watch()
     try:
         reason = str(link.ended.get())
         journal.debug("the link ends: %s", reason)
-        _wait_for_calls(reason, link, sink, target, settings)
+        _wait_for_calls(_grace_secs(reason, settings), link, sink, target, received)
         reading.kill()
         server.stop()
         sink.drained.wait(LAST_FLUSH_SECS)
@@ -293,16 +299,23 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
         sink.close()
         source.close()
         target.close()
-    return 128 + signal.SIGINT if reason == f"signal {signal.SIGINT:d}" else 0
+    return 128 + signal.SIGINT if signal.SIGINT in received else 0
 
 
-def _wait_for_calls(reason: str, link: Connection, sink: StdioSink, target: Endpoint, settings: Any) -> None:
-    """After EOF or `exit`, running calls may still deliver while somebody reads. A signal waits for nothing."""
-    grace_secs = {"eof": settings.eof_grace_secs, "exit": settings.shutdown_timeout}.get(reason, 0)
-    if reason == "eof":
-        link.close_listens()
+def _grace_secs(reason: str, settings: Any) -> float:
+    """How long running calls may still deliver: after EOF and `exit` for a while, after a signal not at all."""
+    graces = {"eof": settings.eof_grace_secs, "exit": settings.shutdown_timeout}
+    return float(graces.get(reason, 0))
+
+
+def _wait_for_calls(
+    grace_secs: float, link: Connection, sink: StdioSink, target: Endpoint, received: list[int]
+) -> None:
+    """Until all calls are answered and read, nobody reads any more, a signal comes or time is up."""
     give_up_at = time.monotonic() + grace_secs
-    while time.monotonic() < give_up_at:
+    if grace_secs:
+        link.close_listens()
+    while time.monotonic() < give_up_at and not received:
         if link.idle.is_set() and sink.drained.is_set():
             return
         if sink.is_broken or is_hung_up(target.fd):

@@ -23,7 +23,9 @@ def listen(wire: Wire, id: Any = "listen-1", *, filter: Any = None) -> Json:
     """Open a listen and give its acknowledgement."""
     wanted = {"toolsListChanged": True} if filter is None else filter
     wire.start_request("subscriptions/listen", {"notifications": wanted, "_meta": modern_meta()}, id=id)
-    return wire.receive(lambda message: message.get("method") == ACKNOWLEDGED)["params"]
+    acknowledged = wire.notice(ACKNOWLEDGED)["params"]
+    wire.modern("tools/list")  # a change is a difference to what was listed
+    return acknowledged
 
 
 def sids(wire: Wire) -> list[Any]:
@@ -206,6 +208,7 @@ def test_no_progress_and_no_logs_on_a_listen(project: ProjectBuilder, wire: Wire
     filter = {"toolsListChanged": True}
     wire.start_request("subscriptions/listen", {"notifications": filter, "_meta": meta}, id="l")
     wire.notice(ACKNOWLEDGED)
+    wire.modern("tools/list")
     project.tool("new", "echo")
     project.tool("bad", "echo")
     project.write("tools/bad.meta.json", "{")
