@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.wire import CHECKOUT, clean_environment
+
+
+def mcpgreen(
+    *arguments: str, env: dict[str, str] | None = None, stdin: int = subprocess.DEVNULL, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mcpgreen", *arguments],
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        env=clean_environment(env),
+        cwd=cwd,
+        timeout=30,
+        check=False,
+    )
+
+
+def run_tool(project: ProjectBuilder, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return mcpgreen("run-tool", *arguments, "--project-root", str(project.root), **options)  # type: ignore[arg-type]
+
+
+def test_at_a_terminal_it_explains_itself() -> None:
+    main, terminal = pty.openpty()
+    try:
+        done = mcpgreen(stdin=terminal)
+    finally:
+        os.close(main)
+        os.close(terminal)
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_without_a_terminal_it_serves(project: ProjectBuilder) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    os.close(write_end)
+    done = mcpgreen(stdin=read_end, env={"MCPBASH_PROJECT_ROOT": str(project.root)})
+    os.close(read_end)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_goes_to_stdout(flag: str) -> None:
+    done = mcpgreen(flag)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "run-tool" in done.stdout
+
+
+def test_the_version_is_told() -> None:
+    from mcpgreen import __version__
+
+    assert mcpgreen("--version").stdout == f"mcpgreen {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["fly"], ["scan", "--fly"], ["run-tool"], ["serve", "twice"]])
+def test_a_command_line_that_makes_no_sense_is_refused_on_stderr(arguments: list[str]) -> None:
+    done = mcpgreen(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "mcpgreen --help" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_project_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    for command in (["serve"], ["scan"], ["run-tool", "x"]):
+        done = mcpgreen(*command, "--project-root", str(tmp_path / "nowhere"))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "nowhere" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_scan_writes_the_registry_and_prints_the_status(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi", description="Greets")
+    done = mcpgreen("scan", "--project-root", str(project.root))
+    status = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert status["tools"] == {"status": "ok", "count": 1, "error": None}
+    assert (status["mode"], status["notificationsSent"]) == ("full", False)
+    registry = json.loads(project.read(".registry/tools.json"))
+    assert [item["name"] for item in registry["items"]] == ["greet"]
+    assert (registry["version"], registry["total"]) == (1, 1)
+
+
+def test_scan_can_be_narrowed_and_quiet(project: ProjectBuilder) -> None:
+    project.tool("one", "echo 1")
+    project.write("tools/sub/two", "#!/bin/sh\n").chmod(0o755)
+    done = mcpgreen("scan", "--project-root", str(project.root), "--filter", "sub", "--quiet")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert [item["name"] for item in json.loads(project.read(".registry/tools.json"))["items"]] == ["two"]
+
+
+def test_a_scan_over_the_limit_fails_with_its_reason(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi", description="x" * 2000)
+    done = mcpgreen("scan", "--project-root", str(project.root), env={"MCPGREEN_REGISTRY_MAX_BYTES": "1024"})
+    status = json.loads(done.stdout)["tools"]
+    assert (done.returncode, status["status"]) == (1, "failed")
+    assert "1024 bytes" in status["error"]
+
+
+def test_a_running_server_notices_what_scan_finds(project: ProjectBuilder) -> None:
+    """`scan` and a server share nothing but the disk."""
+    project.tool("greet", "echo hi")
+    assert mcpgreen("scan", "--project-root", str(project.root)).returncode == 0
+    done = run_tool(project, "greet")
+    assert json.loads(done.stdout)["content"][0]["text"] == "hi\n"
+
+
+def test_run_tool_prints_the_result(project: ProjectBuilder) -> None:
+    project.tool("show", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
+    done = run_tool(project, "show", "--args", '{"a": 1}')
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["structuredContent"] == {"a": 1}
+
+
+def test_run_tool_reads_arguments_from_a_file(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("show", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
+    (tmp_path / "arguments.json").write_text('{"b": 2}', encoding="utf-8")
+    done = run_tool(project, "show", "--args", f"@{tmp_path / 'arguments.json'}")
+    assert json.loads(done.stdout)["structuredContent"] == {"b": 2}
+
+
+@pytest.mark.parametrize("arguments", ["[1]", "{", "@/nowhere.json"])
+def test_run_tool_refuses_arguments_that_are_no_object(project: ProjectBuilder, arguments: str) -> None:
+    project.tool("show", "true")
+    done = run_tool(project, "show", "--args", arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--args" in done.stderr
+
+
+def test_a_tool_that_fails_is_still_a_result(project: ProjectBuilder) -> None:
+    project.tool("bad", "echo no >&2; exit 3")
+    done = run_tool(project, "bad", "--verbose")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["isError"] is True
+    assert "no" in done.stderr
+
+
+def test_an_error_of_the_protocol_is_told_apart(project: ProjectBuilder) -> None:
+    done = run_tool(project, "absent")
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {"_mcpToolError": True, "code": -32602, "message": "Tool 'absent' not found"}
+
+
+def test_run_tool_has_a_timeout(project: ProjectBuilder) -> None:
+    project.tool("slow", "sleep 60")
+    done = run_tool(project, "slow", "--timeout", "0.2")
+    assert json.loads(done.stdout)["structuredContent"]["error"]["type"] == "timeout"
+    assert run_tool(project, "slow", "--timeout", "soon").returncode == 2
+
+
+def test_run_tool_can_allow_what_the_list_forbids(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi")
+    env = {"MCPGREEN_TOOL_ALLOWLIST": "other"}
+    assert run_tool(project, "greet", env=env).returncode == 1
+    for flags in (["--allow-self"], ["--allow", "greet"], ["--allow-all"]):
+        assert run_tool(project, "greet", *flags, env=env).returncode == 0
+
+
+def test_run_tool_sets_the_roots(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("roots", 'printf "%s" "$MCP_ROOTS_PATHS"')
+    (tmp_path / "data").mkdir()
+    done = run_tool(project, "roots", "--roots", str(tmp_path / "data"))
+    assert json.loads(done.stdout)["content"][0]["text"] == str((tmp_path / "data").resolve())
+    refused = run_tool(project, "roots", "--roots", str(tmp_path / "nowhere"))
+    assert refused.returncode == 1
+    assert "nowhere" in refused.stderr
+
+
+def test_a_dry_run_runs_nothing(project: ProjectBuilder) -> None:
+    project.tool("mark", "touch ran")
+    done = run_tool(project, "mark", "--dry-run")
+    assert done.returncode == 0
+    assert "Status: ready" in done.stdout
+    assert not (project.root / "ran").exists()
+    assert run_tool(project, "absent", "--dry-run").returncode == 1
+
+
+def test_print_env_shows_what_a_tool_would_see(project: ProjectBuilder) -> None:
+    project.tool("any", "true")
+    done = run_tool(project, "any", "--print-env", env={"MCPGREEN_STATE_KEY": "secret", "UNRELATED": "x"})
+    assert f"MCPBASH_PROJECT_ROOT={project.root}" in done.stdout
+    assert "secret" not in done.stdout
+    assert "UNRELATED" not in done.stdout
+
+
+def test_in_minimal_mode_there_are_no_tools(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi")
+    done = run_tool(project, "greet", "--minimal")
+    assert (done.returncode, json.loads(done.stdout)["code"]) == (1, -32601)
+
+
+def test_settings_of_the_project_hold_and_reach_its_tools(project: ProjectBuilder) -> None:
+    project.write("server.d/env", "# ours\nMCPGREEN_TOOL_ALLOWLIST=greet\nMCP_GREETING='good day'\nnot a line\n")
+    project.tool("greet", 'printf "%s" "$MCP_GREETING"')
+    project.tool("other", "true")
+    done = run_tool(project, "greet")
+    assert json.loads(done.stdout)["content"][0]["text"] == "good day"
+    assert "server.d/env:4" in done.stderr
+    assert run_tool(project, "other").returncode == 1
+
+
+def test_the_demonstration_ends_by_itself() -> None:
+    done = subprocess.run(
+        [sys.executable, str(CHECKOUT / "scripts" / "demo.py")],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "notifications/progress" in done.stdout
