@@ -11,6 +11,7 @@ help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 run: $(VENV)/.runs ## Show the server at work on project/
+	@chmod -R go-w project # scripts that others may write to are refused, and a clone under umask 002 has such
 	@$(BIN)/python scripts/demo.py
 
 test: $(VENV)/.tests ## Run all tests

@@ -105,18 +105,7 @@ def claim_stdio() -> tuple[int, int]:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    _keep_descriptors_from_scripts()
     return stdin, stdout
-
-
-def _keep_descriptors_from_scripts() -> None:
-    """What we inherited from whoever started us is for nobody else."""
-    for fd in map(int, os.listdir("/dev/fd")):
-        try:
-            if fd > 2:
-                os.set_inheritable(fd, False)
-        except OSError:
-            continue  # the descriptor of the listing itself, closed by now
 
 
 def patch() -> None:

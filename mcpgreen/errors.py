@@ -127,7 +127,7 @@ class ToolFailure(McpgreenError):
 
 
 class ProjectError(McpgreenError):
-    """Something in the project on disk is wrong: a warning in the server, a finding in `validate`."""
+    """Something in the project on disk is wrong: a warning where the rest can be served, else a reason not to start."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

@@ -277,7 +277,7 @@ SCRIPTS = (
         text,
         "",
         group="scripts",
-        doc="The program that shell tools use to read JSON. Empty: gojq or jq, whichever is found.",
+        doc="The program that shell tools use to read JSON. Empty: jq or gojq, whichever is found first.",
     ),
 )
 
@@ -360,13 +360,6 @@ DIAGNOSTICS = (
         "warning",
         group="diagnostics",
         doc="From which level on the server writes to stderr.",
-    ),
-    Setting(
-        "debug_errors",
-        flag,
-        False,
-        group="diagnostics",
-        doc="Whether errors sent to the client carry details of what went wrong.",
     ),
     Setting(
         "preserve_state",

@@ -12,6 +12,7 @@ from typing import Any
 
 from mcpgreen import __version__, journal, jsontext
 from mcpgreen.errors import InternalError, ProjectError, UsageError
+from mcpgreen.settings import Settings
 
 REPORTED_KINDS = ("tools", "resources", "prompts", "ui")
 SKIPPED = {"status": "skipped", "count": 0, "error": None}
@@ -103,6 +104,7 @@ def _scan(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.registry import SOURCES, Catalog
 
     project, settings, _ = open_project(_flags(options), os.environ)
+    _tell_notes(settings)
     catalog = Catalog(
         project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=options["--filter"] or None
     )
@@ -118,10 +120,19 @@ def _scan(options: dict[str, Any]) -> int:
     return 1 if is_failed else 0
 
 
+def _tell_notes(settings: Settings) -> None:
+    """What was not taken as it was written."""
+    for note in settings.notes:
+        journal.warning("%s", note)
+
+
 def _run_tool(options: dict[str, Any]) -> int:
+    from mcpgreen.catalog.project import open_project
     from mcpgreen.cli.run_tool import run_tool
 
-    return run_tool(options, _flags(options))
+    project, settings, environ = open_project(_flags(options), os.environ)
+    _tell_notes(settings)
+    return run_tool(options, project, settings, environ)
 
 
 def _flags(options: dict[str, Any]) -> dict[str, str]:

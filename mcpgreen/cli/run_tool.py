@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from mcpgreen import jsontext
+from mcpgreen.catalog.project import Project
+from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
+from mcpgreen.features import tools
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings import Settings
@@ -34,20 +37,15 @@ class ListSink:
         return
 
 
-def run_tool(options: Json, flags: dict[str, str]) -> int:
+def run_tool(options: Json, project: Project, settings: Settings, environ: Mapping[str, str]) -> int:
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
     arguments = _arguments(options["--args"])
-    from mcpgreen.catalog.project import open_project
-    from mcpgreen.engine.server import Server
-
-    project, settings, environ = open_project(flags, os.environ)
-    settings = _with_options(settings, options)
-    server = Server(settings, project, environ=environ)
+    server = Server(_with_options(settings, options), project, environ=environ)
     try:
         if options["--print-env"]:
-            return _print_env(server, settings)
+            return _print_env(server)
         if options["--dry-run"]:
-            return _dry_run(server, options, arguments, settings)
+            return _dry_run(server, options, arguments)
         params: Json = {"name": options["NAME"], "arguments": arguments}
         if options["--timeout"] is not None:
             params["timeoutSecs"] = _seconds(options["--timeout"])
@@ -63,7 +61,7 @@ def run_tool(options: Json, flags: dict[str, str]) -> int:
     return 0
 
 
-def _answer(server: Any, params: Json) -> Json:
+def _answer(server: Server, params: Json) -> Json:
     """One handshake and one call."""
     sink = ListSink()
     link = server.connect(sink)
@@ -112,7 +110,7 @@ def _with_options(settings: Settings, options: Json) -> Settings:
     return settings
 
 
-def _print_env(server: Any, settings: Settings) -> int:
+def _print_env(server: Server) -> int:
     services = server.services
     lines = [
         f"MCPGREEN_PROJECT_ROOT={services.project.root}",
@@ -123,20 +121,22 @@ def _print_env(server: Any, settings: Settings) -> int:
     return 0
 
 
-def _dry_run(server: Any, options: Json, arguments: Json, settings: Settings) -> int:
-    tool = server.services.snapshot("tools").by_name.get(options["NAME"])
+def _dry_run(server: Server, options: Json, arguments: Json) -> int:
+    snapshot = server.services.snapshot("tools")
+    tool = snapshot.by_name.get(options["NAME"])
     if tool is None:
         _print({"_mcpToolError": True, "code": -32602, "message": f"Tool '{options['NAME']}' not found"})
         return 1
-    timeout = options["--timeout"] or tool.timeout_secs or settings.default_tool_timeout
+    problems = tools.argument_problems(snapshot, tool, arguments)
+    timeout = options["--timeout"] or tool.timeout_secs or server.services.settings.default_tool_timeout
     sys.stdout.write(
         f"Tool: {tool.name} ({tool.relative_path})\n"
         f"Args: {len(jsontext.dumps(arguments))} bytes\n"
         f"Roots: {', '.join(server.services.roots.paths)}\n"
         f"Timeout: {timeout}\n"
-        "Status: ready\n"
+        f"Status: {'; '.join(problems) or 'ready'}\n"
     )
-    return 0
+    return 1 if problems else 0
 
 
 def _print(value: Json) -> None:

@@ -81,7 +81,7 @@ class Router:
             sink.put(messages.error(request_id, shapes.error_object(InternalError())))
         elif not route.runs_script:
             sink.put(self._answer(call, route))
-        elif len(self._waiting) >= self.services.settings.max_queued_requests:
+        elif len(self._waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
             busy = InternalError("Too many requests are waiting; try again later.")
             sink.put(messages.error(request_id, shapes.error_object(busy)))
         else:

@@ -131,8 +131,13 @@ def _named_tool(snapshot: Snapshot, name: Any) -> Tool:
     return tool
 
 
+def argument_problems(snapshot: Snapshot, tool: Tool, arguments: Json) -> list[str]:
+    """What is wrong with the arguments, by the tool's inputSchema."""
+    return _problems(snapshot, tool, "inputSchema", arguments)
+
+
 def _require_valid_arguments(snapshot: Snapshot, tool: Tool, arguments: Json) -> None:
-    problems = _problems(snapshot, tool, "inputSchema", arguments)
+    problems = argument_problems(snapshot, tool, arguments)
     if problems:
         raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
 

@@ -1,8 +1,8 @@
 """Find what a child has left behind, also when it left its process group (Linux).
 
 The server is made a *subreaper*: whoever daemonises becomes our child again instead of init's. A stray is attributed
-to its call by its session, else by the marker in its environment. One that shed both is stopped as soon as no call
-runs that could own it.
+to its call by its session, else by the marker in its environment, else by the call's pipes that it still holds. One
+that shed all three is stopped as soon as no call runs that could own it.
 
 Elsewhere nothing is found here, and stopping the process group has to do.
 """
@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Collection
+from typing import NamedTuple
 
 CALL_MARK = "MCPGREEN_CALL"
 PR_SET_CHILD_SUBREAPER = 36
@@ -63,8 +64,17 @@ def with_descendants(pids: Collection[int]) -> list[int]:
     return found
 
 
-def belongs_to(pid: int, *, leader: int, mark: str, since_ticks: int) -> bool | None:
-    """Whether an adopted process was started by this call. None: it may have been, but hides whose it is."""
+class Leader(NamedTuple):
+    """A child that we started, and how its descendants can be told from others."""
+
+    pid: int
+    mark: str
+    since_ticks: int
+    pipes: frozenset[int]  # inode numbers
+
+
+def belongs_to(pid: int, leader: Leader) -> bool | None:
+    """Whether an adopted process was started by this leader. None: it may have been, but hides whose it is."""
     try:
         # The command name may hold spaces and parentheses; the fields after its last ")" do not.
         fields = _content(f"/proc/{pid}/stat").rpartition(b")")[2].split()
@@ -72,15 +82,30 @@ def belongs_to(pid: int, *, leader: int, mark: str, since_ticks: int) -> bool | 
     except OSError:
         return False  # gone meanwhile, or another user's
     state, session, started_ticks = fields[0], int(fields[3]), int(fields[19])
-    if state == b"Z" or started_ticks < since_ticks:
+    if state == b"Z" or started_ticks < leader.since_ticks:
         return False
-    if session == leader:
+    if session == leader.pid:
         return True
     prefix = CALL_MARK.encode() + b"="
     marks = [entry for entry in environment.split(b"\0") if entry.startswith(prefix)]
     if marks:
-        return prefix + mark.encode() in marks
+        return prefix + leader.mark.encode() in marks
+    if leader.pipes & _pipes_of(pid):
+        return True
     return False if session == os.getsid(0) else None
+
+
+def _pipes_of(pid: int) -> set[int]:
+    """The inode numbers of the pipes that a process holds."""
+    found: set[int] = set()
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            target = os.readlink(f"/proc/{pid}/fd/{fd}")
+            if target.startswith("pipe:["):
+                found.add(int(target[6:-1]))
+    except OSError:
+        return found
+    return found
 
 
 def _content(path: str) -> bytes:

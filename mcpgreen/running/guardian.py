@@ -2,7 +2,7 @@
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a pipe whose other end only the server holds. An
 orderly server says goodbye; end of file without it means that the server was killed: every process that carries the
-server's mark in its environment is killed, and the state directory removed.
+server's mark in its environment is killed with all its descendants, and the state directory removed.
 
 Chosen over a parent-death signal in each child: that would need a wrapper or `fork` for every call (0.4 ms and more)
 and would reach the leader only. The guardian costs one spawn at the first call, and nothing per call.
@@ -26,10 +26,16 @@ marked() {
     ps axeww -o pid= -o command= | grep -F "$1" | grep -v 'grep -F' | awk '{print $1}'
   fi
 }
+below() {
+  for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
+    echo "$child"
+    below "$child"
+  done
+}
 quiet=0
 while [ "$quiet" -lt 2 ]; do
   quiet=$((quiet + 1))
-  for pid in $(marked "$1"); do
+  for pid in $(for top in $(marked "$1"); do echo "$top"; below "$top"; done); do
     quiet=0
     kill -KILL -- "-$pid" 2>/dev/null || :
     kill -KILL "$pid" 2>/dev/null || :

@@ -43,7 +43,7 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
         raise _timeout(outcome, expected, meta)
     text = outcome.stdout.decode("utf-8", "replace")
     value, is_json = _json_value(text, wants_scalars=expected.output_problems is not None)
-    result = _ready_made(value, text) if is_json or text.lstrip()[:1] == "{" else None
+    result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
         return _failed(outcome, result, value, text, meta)
     if result is None:
@@ -156,7 +156,7 @@ def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
     return value, True
 
 
-def _ready_made(value: Any, text: str) -> Json | None:
+def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
     """A CallToolResult that the script built itself; the first one when it printed several documents."""
     if value is None:
         import json
@@ -175,7 +175,7 @@ def _ready_made(value: Any, text: str) -> Json | None:
     for index, block in enumerate(blocks):
         problem = _problem_of_block(block)
         if problem:
-            raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}")
+            raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}", meta=meta)
     result = {key: value[key] for key in ("content", "structuredContent", "isError", "_meta") if key in value}
     result["isError"] = value.get("isError") is True
     if not isinstance(result.get("_meta", {}), dict):

@@ -10,25 +10,18 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.running import descendants
 from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.descendants import Leader
 from mcpgreen.running.guardian import Guardian
 from mcpgreen.running.process import Child, Ending, Limits, Outcome, ScriptRun
 
 KILL_PATIENCE_SECS = 5.0
-
-
-class _Leader(NamedTuple):
-    """A child that we started: how its descendants can be told from others."""
-
-    pid: int
-    mark: str
-    since_ticks: int
 
 
 class Runner:
@@ -41,7 +34,7 @@ class Runner:
         self._limits = limits
         self._guardian: Guardian | None = None
         self._adopts_orphans = False
-        self._leaders: dict[int, _Leader] = {}
+        self._leaders: dict[int, Leader] = {}
         self._stoppers: set[Any] = set()
         self._count = 0
 
@@ -60,18 +53,21 @@ class Runner:
         started_at = time.monotonic()
         since_ticks = descendants.ticks_since_boot() if self._adopts_orphans else 0
         run = ScriptRun(command, {**env, descendants.CALL_MARK: mark}, self._directory_fd, self._limits, on_control)
-        leader = self._leaders[run.child.pid] = _Leader(run.child.pid, mark, since_ticks)
+        leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark, since_ticks, run.pipes)
         try:
             ended_by = run.wait(deadline)
             if ended_by == Ending.EXIT:
                 run.drain(self._limits.drain_secs)
-            self._stop(run.child, leader)
+            if self._is_anything_left(run.child, leader):
+                self._signal(leader, signal.SIGTERM)
+                self._wait_or_kill(run.child, leader)
             run.take_the_rest()
         except BaseException:
-            run.close()
-            self._stop_later(run.child, leader)
+            # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
+            self._signal(leader, signal.SIGTERM)
+            self._in_background(self._end, run, leader)
             raise
-        run.close()
+        self._close(run, leader)
         return run.outcome(ended_by, time.monotonic() - started_at)
 
     def stop_all(self, *, grace_secs: float) -> None:
@@ -108,28 +104,29 @@ class Runner:
     def _prepare(self) -> None:
         if self._guardian is None:
             gevent.get_hub().loop.install_sigchld()
+            _keep_descriptors_from_scripts()
             self._adopts_orphans = descendants.adopt_orphans()
             self._guardian = Guardian(f"{descendants.CALL_MARK}={self._mark}.", self._state_dir)
-
-    def _stop_later(self, child: Child, leader: _Leader) -> None:
-        # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
-        self._signal(leader, signal.SIGTERM)
-        self._in_background(self._stop, child, leader)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
         stopper = gevent.spawn(function, *values)
         self._stoppers.add(stopper)
         stopper.rawlink(self._stoppers.discard)
 
-    def _stop(self, child: Child, leader: _Leader) -> None:
-        """TERM, grace, KILL: to the group and to whoever left it. Nothing to do when all have ended by themselves."""
-        if self._is_anything_left(child, leader):
-            self._signal(leader, signal.SIGTERM)
-            if not self._wait_until_gone(child, leader, self._limits.kill_grace_secs):
-                self._kill(child, leader)
+    def _end(self, run: ScriptRun, leader: Leader) -> None:
+        """After the first signal. The pipes stay open meanwhile: a script that cleans up may still write."""
+        self._wait_or_kill(run.child, leader)
+        self._close(run, leader)
+
+    def _close(self, run: ScriptRun, leader: Leader) -> None:
+        run.close()
         self._leaders.pop(leader.pid, None)
 
-    def _kill(self, child: Child, leader: _Leader) -> None:
+    def _wait_or_kill(self, child: Child, leader: Leader) -> None:
+        if not self._wait_until_gone(child, leader, self._limits.kill_grace_secs):
+            self._kill(child, leader)
+
+    def _kill(self, child: Child, leader: Leader) -> None:
         give_up_at = time.monotonic() + KILL_PATIENCE_SECS
         while time.monotonic() < give_up_at:
             self._signal(leader, signal.SIGKILL)
@@ -137,7 +134,7 @@ class Runner:
                 return
         journal.error("process group %d does not die", leader.pid)
 
-    def _wait_until_gone(self, child: Child, leader: _Leader, secs: float) -> bool:
+    def _wait_until_gone(self, child: Child, leader: Leader, secs: float) -> bool:
         give_up_at = time.monotonic() + secs
         pause_secs = 0.0002
         while self._is_anything_left(child, leader):
@@ -147,21 +144,25 @@ class Runner:
             pause_secs = min(pause_secs * 2, 0.02)
         return True
 
-    def _is_anything_left(self, child: Child, leader: _Leader) -> bool:
+    def _is_anything_left(self, child: Child, leader: Leader) -> bool:
         return child.returncode is None or _signal_group(leader.pid, 0) or bool(self._strays(leader))
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
             self._signal(leader, number)
 
-    def _signal(self, leader: _Leader, number: int) -> None:
-        # Those who left the group first: once the group is dead, the tree that leads to them is gone.
+    def _signal(self, leader: Leader, number: int) -> None:
+        """To the group at once, then to those who left it; each gets it once."""
+        outsiders: list[int] = []
         if self._adopts_orphans:
-            for pid in [*descendants.with_descendants([leader.pid])[1:], *self._strays(leader)]:
-                _signal_process(pid, number)
+            # Looked up first: once the group is dead, the tree that leads to them is gone.
+            family = [*descendants.with_descendants([leader.pid])[1:], *self._strays(leader)]
+            outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
         _signal_group(leader.pid, number)
+        for pid in outsiders:
+            _signal_process(pid, number)
 
-    def _strays(self, leader: _Leader) -> list[int]:
+    def _strays(self, leader: Leader) -> list[int]:
         """Adopted processes of this call, with everything below them."""
         if not self._adopts_orphans:
             return []
@@ -170,7 +171,7 @@ class Runner:
         for pid in descendants.own_children():
             if pid in self._leaders or pid == guardian:
                 continue
-            verdict = descendants.belongs_to(pid, leader=leader.pid, mark=leader.mark, since_ticks=leader.since_ticks)
+            verdict = descendants.belongs_to(pid, leader)
             # Who hides can only be this call's when no other call runs.
             if verdict or (verdict is None and len(self._leaders) <= 1):
                 mine.append(pid)
@@ -188,8 +189,25 @@ def _signal_group(leader: int, number: int) -> bool:
     return True
 
 
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
 def _signal_process(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _keep_descriptors_from_scripts() -> None:
+    """What we inherited from whoever started us is for nobody else."""
+    for fd in map(int, os.listdir("/dev/fd")):
+        try:
+            if fd > 2:
+                os.set_inheritable(fd, False)
+        except OSError:
+            continue  # the descriptor of the listing itself, closed by now

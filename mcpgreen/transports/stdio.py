@@ -251,9 +251,11 @@ class LineReader:
             self._parts.clear()
             self._parts_bytes = 0
             self._is_skipping = False
-            if was_skipping:
-                self._link.receive_rubbish(f"a line of more than {self._max_line_bytes} bytes")
-                return
+        else:
+            was_skipping = len(line) > self._max_line_bytes
+        if was_skipping:
+            self._link.receive_rubbish(f"a line of more than {self._max_line_bytes} bytes")
+            return
         if self._is_first:
             self._is_first = False
             line = line.removeprefix(BOM)

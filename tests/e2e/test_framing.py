@@ -63,7 +63,10 @@ def test_a_greeting_may_be_surrounded_too(wire: Wire, prefix: bytes) -> None:
     ],
     ids=["words", "cut off", "two documents", "bad UTF-8", "NaN", "open brackets", "deep objects", "control bytes"],
 )
-def test_a_line_that_is_not_json_is_refused_without_an_id_and_the_next_one_is_served(wire: Wire, line: bytes) -> None:
+def test_a_line_that_is_not_json_is_refused_without_an_id_and_the_next_one_is_served(
+    shared_speak: Callable[..., Client], line: bytes
+) -> None:
+    wire = shared_speak().wire
     wire.send_bytes(line + b"\n")
     refusal = wire.receive(lambda message: "error" in message)
 

@@ -25,8 +25,8 @@ NOT_OFFERED = ("resources/list", "resources/read", "resources/templates/list", "
 
 @pytest.mark.requirement("G-gate-before-ready")
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "logging/setLevel"])
-def test_work_is_refused_before_the_handshake(wire: Wire, method: str) -> None:
-    error = wire.error(method, {})
+def test_work_is_refused_before_the_handshake(shared_speak: Callable[..., Client], method: str) -> None:
+    error = shared_speak("2026-07-28").wire.error(method, {})
 
     assert (error["code"], error["message"]) == (-32000, "Server not initialized")
 

@@ -14,6 +14,11 @@ from tests.support.waiting import eventually
 from tests.support.wire import Wire, modern_meta
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _tools(shared_project: ProjectBuilder) -> None:
+    shared_project.tool("echo", 'printf %s "$MCP_TOOL_ARGS_JSON"')
+
+
 @pytest.mark.requirement("P-013", "P-026")
 @pytest.mark.parametrize("id", [0, -1, "", "1", 1, 2**60, -(2**63), 10**30, "\u20ac", "a b\n", "x" * 10_000], ids=ascii)
 def test_a_request_is_answered_under_its_own_id(shared_speak: Callable[..., Client], id: Any) -> None:
@@ -26,7 +31,7 @@ def test_a_request_is_answered_under_its_own_id(shared_speak: Callable[..., Clie
 @pytest.mark.requirement("P-026")
 @pytest.mark.parametrize("id", [0, "", "listen-1", 2**60], ids=ascii)
 def test_a_stateless_request_is_answered_under_its_own_id(shared_speak: Callable[..., Client], id: Any) -> None:
-    assert shared_speak("2026-07-28").request("tools/list", id=id)["result"]["tools"] == []
+    assert shared_speak("2026-07-28").request("tools/list", id=id)["result"]["tools"]
 
 
 @pytest.mark.requirement("P-027")
@@ -53,11 +58,8 @@ def test_one_point_zero_is_answered_as_one(shared_speak: Callable[..., Client]) 
 
 @pytest.mark.requirement("P-028")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_number_and_its_text_are_two_requests(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    project.tool("echo", 'printf %s "$MCP_TOOL_ARGS_JSON"')
-    client = speak(revision)
+def test_a_number_and_its_text_are_two_requests(shared_speak: Callable[..., Client], revision: str) -> None:
+    client = shared_speak(revision)
     client.start_tool("echo", {"from": "number"}, id=1000)
     client.start_tool("echo", {"from": "text"}, id="1000")
 
@@ -66,10 +68,8 @@ def test_a_number_and_its_text_are_two_requests(
 
 
 @pytest.mark.requirement("P-029")
-@pytest.mark.parametrize("id", [0, 5, "five"])
-def test_an_id_in_use_is_refused_and_the_first_request_goes_on(
-    project: ProjectBuilder, client: Wire, id: Any
-) -> None:
+@pytest.mark.parametrize("id", [0, "five"])
+def test_an_id_in_use_is_refused_and_the_first_request_goes_on(project: ProjectBuilder, client: Wire, id: Any) -> None:
     project.tool("wait", "touch running; until [ -e go ]; do sleep 0.01; done; echo done")
     client.start_request("tools/call", {"name": "wait"}, id=id)
     eventually(lambda: (project.root / "running").exists())

@@ -113,7 +113,9 @@ def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(
 
 @pytest.mark.requirement("P-115", "G-output-limit")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-@pytest.mark.parametrize("script", ["head -c 5000 /dev/zero >/dev/{}; echo", "exec yes >/dev/{}"], ids=["some", "endless"])
+@pytest.mark.parametrize(
+    "script", ["head -c 5000 /dev/zero >/dev/{}; echo", "exec yes >/dev/{}"], ids=["some", "endless"]
+)
 def test_output_over_the_limit_is_an_error(
     project: ProjectBuilder, speak: Callable[..., Client], stream: str, script: str
 ) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually
 from tests.support.wire import MODERN
 
 Json = dict[str, Any]
@@ -89,20 +87,8 @@ def test_an_output_schema_with_another_root_is_for_the_stateless_era(
     assert ("outputSchema" in shared_speak(revision).tools()[name]) == (revision == MODERN)
 
 
-@pytest.mark.requirement("P-002")
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
-@pytest.mark.parametrize("schema", [True, False])
-def test_a_boolean_output_schema_does_not_spoil_the_list(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str, schema: bool
-) -> None:
-    """In no revision may it stand on the wire: official clients reject the whole list."""
-    project.tool("any", "echo 1", outputSchema=schema)
-
-    assert list(speak(revision).tools()) == ["any"]
-
-
 @pytest.mark.requirement("P-112")
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
 def test_a_project_without_tools_has_an_empty_list(speak: Callable[..., Client], revision: str) -> None:
     assert speak(revision).tools() == {}
 
@@ -112,65 +98,3 @@ def test_the_order_is_by_name(shared_speak: Callable[..., Client]) -> None:
     names = list(shared_speak().tools())
 
     assert names == sorted(names)
-
-
-@pytest.mark.requirement("G-bad-metadata")
-@pytest.mark.parametrize(
-    ("meta", "reason"),
-    [
-        ("{", "not valid JSON"),
-        ("[]", "must be an object"),
-        (json.dumps({"name": "no spaces allowed"}), "name"),
-        (json.dumps({"description": 5}), "description"),
-        (json.dumps({"inputSchema": []}), "inputSchema"),
-        (json.dumps({"inputSchema": {"type": "array"}}), "object"),
-        (json.dumps({"timeoutSecs": "soon"}), "timeoutSecs"),
-    ],
-)
-def test_a_tool_with_bad_metadata_is_left_out_with_a_warning(
-    project: ProjectBuilder, speak: Callable[..., Client], meta: str, reason: str
-) -> None:
-    project.tool("good", "echo")
-    project.tool("bad", "echo")
-    project.write("tools/bad.meta.json", meta)
-    client = speak()
-
-    assert list(client.tools()) == ["good"]
-    warning = eventually(lambda: [line for line in client.wire.stderr.splitlines() if "bad.meta.json" in line])
-    assert reason in warning[0]
-
-
-@pytest.mark.requirement("P-101", "P-102", "P-103")
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"a": {"type": "strnig"}}},
-        {"type": "object", "properties": {"a": {"pattern": "("}}},
-        {"type": "object", "$schema": "https://example.com/no-such-dialect"},
-        {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema.json"}}},
-        {"type": "object", "properties": {"a": {"$ref": "#/$defs/missing"}}},
-    ],
-    ids=["unknown type", "bad pattern", "unknown dialect", "network reference", "dangling reference"],
-)
-@pytest.mark.parametrize("member", ["inputSchema", "outputSchema"])
-def test_a_tool_with_an_unusable_schema_is_left_out_with_a_warning(
-    project: ProjectBuilder, speak: Callable[..., Client], schema: Json, member: str
-) -> None:
-    project.tool("good", "echo")
-    project.tool("bad", "echo '{}'", meta={member: schema})
-    client = speak()
-
-    assert list(client.tools()) == ["good"]
-    assert eventually(lambda: "bad.meta.json" in client.wire.stderr)
-
-
-@pytest.mark.requirement("P-103")
-@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS[-1:])
-def test_a_call_never_fetches_a_schema_from_the_network(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    project.tool("remote", "touch ran", inputSchema={"type": "object", "$ref": "http://127.0.0.1:9/schema.json"})
-    answer = speak(revision).request("tools/call", {"name": "remote", "arguments": {}})
-
-    assert "error" in answer
-    assert not (project.root / "ran").exists()

@@ -23,6 +23,16 @@ def progress_of(client: Client) -> list[Json]:
     return [notice["params"] for notice in client.wire.notices("notifications/progress")]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _tools(shared_project: ProjectBuilder) -> None:
+    shared_project.tool("once", report(1) + "echo done")
+    shared_project.python_tool(
+        "forge",
+        "import json, os\nline = json.loads(os.environ['MCP_TOOL_ARGS_JSON'])['line']\n"
+        "with open(os.environ['MCP_PROGRESS_STREAM'], 'a') as stream:\n    print(line, file=stream)\n",
+    )
+
+
 @pytest.mark.requirement("P-255")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_progress_is_told_while_the_tool_runs(
@@ -47,11 +57,7 @@ def test_progress_is_told_while_the_tool_runs(
 @pytest.mark.requirement("P-255", "P-026")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("token", [0, "0", "", 7, -1, "x y", 2**60], ids=ascii)
-def test_the_token_comes_back_with_its_type(
-    shared_project: ProjectBuilder, shared_speak: Callable[..., Client], revision: str, token: Any
-) -> None:
-    if not (shared_project.root / "tools" / "once").exists():
-        shared_project.tool("once", report(1) + "echo done")
+def test_the_token_comes_back_with_its_type(shared_speak: Callable[..., Client], revision: str, token: Any) -> None:
     client = shared_speak(revision)
     client.call_tool("once", meta={"progressToken": token})
 
@@ -62,15 +68,13 @@ def test_the_token_comes_back_with_its_type(
 
 @pytest.mark.requirement("P-255")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_without_a_token_there_is_no_progress(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    project.tool("work", report(1) + report(2))
-    client = speak(revision)
-    client.call_tool("work")
+def test_without_a_token_there_is_no_progress(shared_speak: Callable[..., Client], revision: str) -> None:
+    client = shared_speak(revision)
+    told_before = len(progress_of(client))
+    client.call_tool("once")
     client.tools()
 
-    assert progress_of(client) == []
+    assert len(progress_of(client)) == told_before
 
 
 @pytest.mark.requirement("P-255")
@@ -139,12 +143,9 @@ def test_the_throttle_can_be_lifted(project: ProjectBuilder, speak: Callable[...
     "line",
     ["garbage", "[]", "5", '{"method":"notifications/cancelled","params":{"requestId":1}}', '{"id":1,"result":{}}'],
 )
-def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(
-    project: ProjectBuilder, speak: Callable[..., Client], line: str
-) -> None:
-    project.tool("forge", f"""echo '{line}' >> "$MCP_PROGRESS_STREAM"; echo done""")
-    client = speak()
+def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(shared_speak: Callable[..., Client], line: str) -> None:
+    client = shared_speak()
     seen_before = len(client.wire.seen)
-    client.call_tool("forge", meta={"progressToken": 1})
+    client.call_tool("forge", {"line": line}, meta={"progressToken": 1})
 
     assert len(client.wire.seen) == seen_before + 1

@@ -27,6 +27,7 @@ SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", MODERN)
 @pytest.fixture(scope="module", autouse=True)
 def _tools(shared_project: ProjectBuilder) -> None:
     shared_project.python_tool("say", PRINT_ARGUMENT)
+    shared_project.tool("bytes", r"printf 'a\xff\xfeb\xc3'; printf 'c\000d'; printf '\xed\xa0\x80'")
 
 
 def said(client: Client, output: Any) -> Json:
@@ -38,7 +39,19 @@ def said(client: Client, output: Any) -> Json:
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     "output",
-    ["hello\n", "", "  spaced  ", "42", "true", "null", '"quoted"', "[1,2]", '{"a":1}\n{"b":2}', '{"a":1', "\u20ac\U0001f600"],
+    [
+        "hello\n",
+        "",
+        "  spaced  ",
+        "42",
+        "true",
+        "null",
+        '"quoted"',
+        "[1,2]",
+        '{"a":1}\n{"b":2}',
+        '{"a":1',
+        "\u20ac\U0001f600",
+    ],
     ids=ascii,
 )
 def test_text_is_one_block_verbatim(shared_speak: Callable[..., Client], revision: str, output: str) -> None:
@@ -51,7 +64,9 @@ def test_text_is_one_block_verbatim(shared_speak: Callable[..., Client], revisio
 
 @pytest.mark.requirement("P-003", "P-043")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-@pytest.mark.parametrize("value", [{"a": 1}, {}, {"nested": {"list": [1, {"b": None}]}}, {"content": "no list"}], ids=str)
+@pytest.mark.parametrize(
+    "value", [{"a": 1}, {}, {"nested": {"list": [1, {"b": None}]}}, {"content": "no list"}], ids=str
+)
 def test_a_json_object_is_structured_content_with_a_text_twin(
     shared_speak: Callable[..., Client], revision: str, value: Json
 ) -> None:
@@ -158,11 +173,8 @@ def test_a_block_that_clients_would_choke_on_is_an_error_result(
 
 @pytest.mark.requirement("P-115")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_bytes_that_are_no_text_are_replaced(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    project.tool("bytes", r"printf 'a\xff\xfeb\xc3'; printf 'c\000d'; printf '\xed\xa0\x80'")
-    text = text_of(speak(revision).call_tool("bytes"))
+def test_bytes_that_are_no_text_are_replaced(shared_speak: Callable[..., Client], revision: str) -> None:
+    text = text_of(shared_speak(revision).call_tool("bytes"))
 
     assert text.startswith("a\ufffd\ufffdb\ufffdc\x00d\ufffd")
 

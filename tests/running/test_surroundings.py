@@ -57,10 +57,15 @@ def test_inheriting_everything_needs_a_confirmation(project: ProjectBuilder, spe
 @pytest.mark.requirement("G-environment")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_tool_is_told_all_about_its_call(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    shared_project: ProjectBuilder, shared_speak: Callable[..., Client], revision: str
 ) -> None:
-    path = project.python_tool("env", SHOW_ENVIRONMENT, description="shows")
-    variables = variables_of(speak(revision), {"b": 1, "a": "\u20ac"}, meta={"progressToken": 5, "com.example/x": 1})
+    project = shared_project
+    path = project.root / "tools" / "env"
+    if not path.exists():
+        project.python_tool("env", SHOW_ENVIRONMENT, description="shows")
+    variables = variables_of(
+        shared_speak(revision), {"b": 1, "a": "\u20ac"}, meta={"progressToken": 5, "com.example/x": 1}
+    )
 
     assert json.loads(variables["MCP_TOOL_ARGS_JSON"]) == {"b": 1, "a": "\u20ac"}
     assert json.loads(variables["MCP_TOOL_META_JSON"])["com.example/x"] == 1
@@ -126,8 +131,9 @@ def test_a_tool_cannot_swallow_the_input_of_the_server(project: ProjectBuilder, 
 @pytest.mark.requirement("G-process")
 def test_a_tool_inherits_no_descriptor_but_its_own(project: ProjectBuilder, client: Wire) -> None:
     project.python_tool(
-        "list", "import json, os\nfound = {int(n): os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
-        " if os.path.exists(f'/proc/self/fd/{n}')}\nprint(json.dumps(found))"
+        "list",
+        "import json, os\nfound = {int(n): os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
+        " if os.path.exists(f'/proc/self/fd/{n}')}\nprint(json.dumps(found))",
     )
     for _ in range(2):
         descriptors = json.loads(text_of(client.call_tool("list")))

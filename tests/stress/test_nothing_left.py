@@ -44,6 +44,7 @@ from tests.support.wire import Wire, clean_environment, text_of
 NewStand = Callable[..., Stand]
 
 SERVERS_AT_ONCE = 4
+FEWER_ROUNDS = max(3, ROUNDS // 4)  # for variations of what has its full number of rounds elsewhere
 LONGEST_LOT_SECS = 0.15
 
 # A client of its own, to be killed: starts the server, sends what it is told and never reads.
@@ -58,10 +59,10 @@ signal.pause()
 """
 
 
-def batches() -> Iterator[tuple[int, int]]:
+def batches(rounds: int = ROUNDS) -> Iterator[tuple[int, int]]:
     """The number of each batch and how many servers it has; all together as many as there are rounds."""
-    for first in range(0, ROUNDS, SERVERS_AT_ONCE):
-        yield first // SERVERS_AT_ONCE, min(SERVERS_AT_ONCE, ROUNDS - first)
+    for first in range(0, rounds, SERVERS_AT_ONCE):
+        yield first // SERVERS_AT_ONCE, min(SERVERS_AT_ONCE, rounds - first)
 
 
 def wait_for_the_moment(number: int, stands: list[Stand], count: int) -> None:
@@ -221,7 +222,7 @@ def start_client(stand: Stand) -> subprocess.Popen[str]:
 
 def test_a_killed_server_that_was_stopping_leaves_nothing(new_stand: NewStand) -> None:
     """Clients ask politely and lose their patience: TERM, then KILL in the middle of the cleaning up."""
-    for number, count in batches():
+    for number, count in batches(FEWER_ROUNDS):
         stands = staying_stands(new_stand, count)
         wires = [start_with_calls(stand) for stand in stands]
         wait_until_up(stands, len(STAYING))
@@ -325,7 +326,7 @@ def test_a_hiding_process_of_an_earlier_call_does_not_outlive_the_server(new_sta
 
 @pytest.mark.parametrize("way", ["eof", "term", "kill"])
 def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, way: str) -> None:
-    for _, count in batches():
+    for _, count in batches(FEWER_ROUNDS):
         stands = [new_stand() for _ in range(count)]
         for stand in stands:
             stand.script("hiding", SCRUBBED_STAYING)
@@ -453,7 +454,7 @@ def test_an_id_used_again_right_after_a_cancel_gets_its_own_answer_only(new_stan
 
 
 def test_a_server_without_calls_leaves_nothing_when_it_is_killed(new_stand: NewStand) -> None:
-    for _, count in batches():
+    for _, count in batches(FEWER_ROUNDS):
         stands = [new_stand() for _ in range(count)]
         wires = [stand.start() for stand in stands]
         for wire in wires:

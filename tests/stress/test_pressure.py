@@ -205,7 +205,7 @@ def rubbish(lot: random.Random) -> bytes:
         return json.dumps({"jsonrpc": lot.choice(["2.0", "1.0", 2]), "id": lot.choice([None, {}, [], 1.5])}).encode()
     if kinds == 6:
         method = lot.choice(["notifications/cancelled", "no/such", "", "tools/call"])
-        params = lot.choice([None, 1, [], {"requestId": []}])
+        params: object = lot.choice([None, 1, [], {"requestId": []}])
         return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
     return b" \t\r" * lot.randrange(5)
 

@@ -83,9 +83,7 @@ def _shapes(revision: str) -> dict[str, Schema]:
         "notifications/progress": record(
             {"progressToken": TOKEN, "progress": NUMBER}, {"total": NUMBER, **since(R2, {"message": TEXT}), **meta}
         ),
-        "notifications/message": record(
-            {"level": {"enum": list(LEVELS)}, "data": ANYTHING}, {"logger": TEXT, **meta}
-        ),
+        "notifications/message": record({"level": {"enum": list(LEVELS)}, "data": ANYTHING}, {"logger": TEXT, **meta}),
         "notifications/tools/list_changed": record({}, meta),
         "notifications/prompts/list_changed": record({}, meta),
         "notifications/resources/list_changed": record({}, meta),
@@ -104,7 +102,7 @@ def _tool(since: Any) -> Schema:
             "required": array_of(TEXT),
         },
     }
-    hints = {name: FLAG for name in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")}
+    hints = dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), FLAG)
     return record(
         {"name": TEXT, "inputSchema": schema},
         {
@@ -153,7 +151,5 @@ def _content(since: Any) -> Schema:
         "type": "object",
         "required": ["type"],
         "properties": {"type": {"enum": sorted(blocks)}},
-        "allOf": [
-            {"if": {"properties": {"type": {"const": kind}}}, "then": schema} for kind, schema in blocks.items()
-        ],
+        "allOf": [{"if": {"properties": {"type": {"const": kind}}}, "then": schema} for kind, schema in blocks.items()],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -163,10 +164,8 @@ class Wire:
 
     def close_stdin(self) -> None:
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
 
     def wait(self, *, within_secs: float = PATIENCE_SECS) -> int:
         return self.process.wait(within_secs)
@@ -186,11 +185,9 @@ class Wire:
         for thread in self._threads:
             thread.join(PATIENCE_SECS)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 if stream is not None:
                     stream.close()
-            except BrokenPipeError:
-                pass
 
     @property
     def stderr(self) -> str:
