@@ -112,9 +112,9 @@ class Router:
 
     def _serve(self, call: Call, route: Route) -> None:
         try:
-            call.sink.wait_for_room()
-            # Its own turn first: who waits for that must not hold a slot.
+            # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
             with route.turn(call), self._slots:
+                call.sink.wait_for_room()
                 self._waiting.discard(call)
                 line = self._answer(call, route)
         except gevent.GreenletExit:

@@ -70,7 +70,6 @@ class Server:
             runner=Runner(
                 directory=project.root,
                 state_dir=state_dir.path,
-                mark=token,
                 limits=Limits(
                     stdout_bytes=settings.max_tool_output_size,
                     stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
@@ -103,8 +102,8 @@ class Server:
             self.disconnect(link)
         self._changes.stop()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
-        self.services.runner.close()
         self.services.state_dir.remove()
+        self.services.runner.close()
 
     def _on_change(self, kind: str, snapshot: Snapshot) -> None:
         journal.info("%s changed: %d listed", kind, snapshot.total)

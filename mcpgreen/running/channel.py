@@ -27,6 +27,7 @@ class Channel:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._rest = b""
+        self._has_warned = False
 
     def feed(self, chunk: bytes) -> None:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
@@ -34,14 +35,14 @@ class Channel:
             if line.strip():
                 self._hear(line)
         if len(self._rest) > MAX_LINE_BYTES:
-            journal.warning("a script wrote a control line of more than %d bytes; dropped", MAX_LINE_BYTES)
+            self._warn(f"of more than {MAX_LINE_BYTES} bytes")
             self._rest = b""
 
     def _hear(self, line: bytes) -> None:
         try:
             message = jsontext.loads(line)
         except ValueError:
-            journal.warning("a script wrote a control line that is not JSON; ignored")
+            self._warn("that is not JSON")
             return
         params = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):
@@ -50,6 +51,12 @@ class Channel:
             self._hear_progress(params)
         elif message.get("method") == "notifications/message":
             self._hear_log(params)
+
+    def _warn(self, what: str) -> None:
+        """Once a call: a script that writes rubbish writes a lot of it."""
+        if not self._has_warned:
+            self._has_warned = True
+            journal.warning("a script wrote a control line %s; such lines are ignored", what)
 
     def _hear_progress(self, params: dict[str, Any]) -> None:
         progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")

@@ -1,8 +1,8 @@
 """The process that cleans up when the server is killed and cannot.
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a pipe whose other end only the server holds. An
-orderly server says goodbye; end of file without it means that the server was killed: every process that carries the
-server's mark in its environment is killed with all its descendants, and the state directory removed.
+orderly server says goodbye; end of file without it means that the server was killed: every process that carries one
+of the server's marks is killed, and the state directory removed.
 
 Chosen over a parent-death signal in each child: that would need a wrapper or `fork` for every call (0.4 ms and more)
 and would reach the leader only. The guardian costs one spawn at the first call, and nothing per call.
@@ -14,30 +14,27 @@ import os
 import signal
 from contextlib import suppress
 
-from mcpgreen.running.descendants import CALL_MARK
+from mcpgreen.running.marks import CALL_DIGITS
 
 SCRIPT = r"""
 trap '' HUP INT TERM
 if read -r goodbye; then exit 0; fi
 marked() {
-  if [ -r /proc/self/environ ]; then
-    grep -lsF "$1" /proc/[0-9]*/environ | tr -dc '0-9\n'
+  if [ -r /proc/self/limits ]; then
+    {
+      grep -lsE "^Max realtime timeout +$1 " /proc/[0-9]*/limits
+      grep -lsE "MCPGREEN_CALL=$1" /proc/[0-9]*/environ
+    } | tr -dc '0-9\n' | sort -u
   else
-    ps axeww -o pid= -o command= | grep -F "$1" | grep -v 'grep -F' | awk '{print $1}'
+    ps axeww -o pid= -o command= | grep -E "MCPGREEN_CALL=$1" | grep -v 'grep -E' | awk '{print $1}'
   fi
-}
-below() {
-  for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
-    echo "$child"
-    below "$child"
-  done
 }
 quiet=0
 while [ "$quiet" -lt 2 ]; do
   quiet=$((quiet + 1))
-  for pid in $(for top in $(marked "$1"); do echo "$top"; below "$top"; done); do
+  for pid in $(marked "$1"); do
+    if grep -qs '^State:.Z' "/proc/$pid/status"; then continue; fi
     quiet=0
-    kill -KILL -- "-$pid" 2>/dev/null || :
     kill -KILL "$pid" 2>/dev/null || :
   done
   sleep 0.05 2>/dev/null || sleep 1
@@ -51,14 +48,14 @@ class Guardian:
 
     __slots__ = ("_pipe", "pid")
 
-    def __init__(self, mark: str, state_dir: str) -> None:
+    def __init__(self, mark_prefix: str, state_dir: str) -> None:
+        pattern = f"{mark_prefix}[0-9]{{{CALL_DIGITS}}}"
         read_end, self._pipe = os.pipe()
         try:
             self.pid = os.posix_spawn(
                 "/bin/sh",
-                ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", mark, state_dir],
-                # A mark of its own, so that it is never taken for a script that hides.
-                {"PATH": os.environ.get("PATH", os.defpath), CALL_MARK: "guardian"},
+                ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern, state_dir],
+                {"PATH": os.environ.get("PATH", os.defpath)},
                 # Not one descriptor of the server: a client that waits for the end of our output must see it.
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_end, 0),

@@ -21,14 +21,15 @@ MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
 class PipeReader:
     """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch."""
 
-    __slots__ = ("_chunk_bytes", "_on_chunk", "_watcher", "fd", "is_open")
+    __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_watcher", "fd", "is_open")
 
-    def __init__(self, fd: int, on_chunk: Callable[[bytes], None]) -> None:
+    def __init__(self, fd: int, on_chunk: Callable[[bytes], None], *, may_grow: bool = False) -> None:
         fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
         self._chunk_bytes = CHUNK_BYTES
+        self._may_grow = may_grow
         self._watcher = gevent.get_hub().loop.io(fd, READ_EVENT)
         self._watcher.start(self._read_once)
 
@@ -53,7 +54,7 @@ class PipeReader:
         if not chunk:
             self.close()
             return False
-        if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+        if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
             self._grow()
         self._on_chunk(chunk)
         return self.is_open
@@ -78,7 +79,7 @@ class Capture:
         self._on_overflow = on_overflow
         self.size = 0
         self.was_exceeded = False
-        self.reader = PipeReader(fd, self._take)
+        self.reader = PipeReader(fd, self._take, may_grow=True)
 
     def content(self) -> bytes:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)

@@ -108,7 +108,6 @@ class ScriptRun:
             for _, write in pipes:
                 os.close(write)
         (stdout, _), (stderr, _), (control, _) = pipes
-        self.pipes = frozenset(os.fstat(fd).st_ino for fd in (stdout, stderr, control))
         self._stdout = Capture(
             stdout, limit_bytes=limits.stdout_bytes, on_overflow=lambda: self._too_much(Ending.STDOUT_LIMIT)
         )

@@ -10,33 +10,39 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.running import descendants
 from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.descendants import Leader
 from mcpgreen.running.guardian import Guardian
+from mcpgreen.running.marks import VARIABLE, Marks, mark_of
 from mcpgreen.running.process import Child, Ending, Limits, Outcome, ScriptRun
 
 KILL_PATIENCE_SECS = 5.0
 
 
+class Leader(NamedTuple):
+    """A child that we started, and the mark of all that it starts."""
+
+    pid: int
+    mark: int
+
+
 class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
-    def __init__(self, *, directory: str, state_dir: str, mark: str, limits: Limits) -> None:
+    def __init__(self, *, directory: str, state_dir: str, limits: Limits) -> None:
         self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         self._state_dir = state_dir
-        self._mark = mark
         self._limits = limits
+        self._marks = Marks()
         self._guardian: Guardian | None = None
         self._adopts_orphans = False
         self._leaders: dict[int, Leader] = {}
         self._stoppers: set[Any] = set()
-        self._count = 0
 
     def run(
         self,
@@ -47,13 +53,12 @@ class Runner:
         on_control: Callable[[bytes], None],
     ) -> Outcome:
         """Run to the end. Raises OSError when the command cannot be started."""
-        self._prepare()
-        self._count += 1
-        mark = f"{self._mark}.{self._count}"
+        self.prepare()
         started_at = time.monotonic()
-        since_ticks = descendants.ticks_since_boot() if self._adopts_orphans else 0
-        run = ScriptRun(command, {**env, descendants.CALL_MARK: mark}, self._directory_fd, self._limits, on_control)
-        leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark, since_ticks, run.pipes)
+        mark = self._marks.next()
+        with self._marks.put_on(mark):
+            run = ScriptRun(command, {**env, VARIABLE: str(mark)}, self._directory_fd, self._limits, on_control)
+        leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark)
         try:
             ended_by = run.wait(deadline)
             if ended_by == Ending.EXIT:
@@ -79,6 +84,8 @@ class Runner:
         while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
             self._signal_all(signal.SIGKILL)
             gevent.sleep(0.005)
+        for pid in self._adopted(self._marks.is_ours):
+            _signal_process(pid, signal.SIGKILL)
 
     def after_stopping(self, action: Callable[[], None]) -> None:
         """Do this when the children that are being stopped now are gone."""
@@ -101,12 +108,13 @@ class Runner:
     def is_idle(self) -> bool:
         return not self._leaders and not self._stoppers
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """Before the first script, and before the first file of a call: see to it that both are cleaned up."""
         if self._guardian is None:
             gevent.get_hub().loop.install_sigchld()
             _keep_descriptors_from_scripts()
             self._adopts_orphans = descendants.adopt_orphans()
-            self._guardian = Guardian(f"{descendants.CALL_MARK}={self._mark}.", self._state_dir)
+            self._guardian = Guardian(self._marks.prefix, self._state_dir)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
         stopper = gevent.spawn(function, *values)
@@ -156,26 +164,26 @@ class Runner:
         outsiders: list[int] = []
         if self._adopts_orphans:
             # Looked up first: once the group is dead, the tree that leads to them is gone.
-            family = [*descendants.with_descendants([leader.pid])[1:], *self._strays(leader)]
+            family = descendants.with_descendants([leader.pid, *self._strays(leader)])[1:]
             outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
         _signal_group(leader.pid, number)
         for pid in outsiders:
             _signal_process(pid, number)
 
     def _strays(self, leader: Leader) -> list[int]:
-        """Adopted processes of this call, with everything below them."""
+        return self._adopted(lambda mark: mark == leader.mark)
+
+    def _adopted(self, is_wanted: Callable[[int | None], bool]) -> list[int]:
+        """Our children that we did not start ourselves and whose mark is wanted."""
+        found: list[int] = []
         if not self._adopts_orphans:
-            return []
-        guardian = self._guardian.pid if self._guardian else 0
-        mine = []
-        for pid in descendants.own_children():
-            if pid in self._leaders or pid == guardian:
-                continue
-            verdict = descendants.belongs_to(pid, leader)
-            # Who hides can only be this call's when no other call runs.
-            if verdict or (verdict is None and len(self._leaders) <= 1):
-                mine.append(pid)
-        return descendants.with_descendants(mine) if mine else mine
+            return found
+        looked_at = {*self._leaders, self._guardian.pid if self._guardian else 0}
+        # Again until nobody new has come: a process that ends while we look hands its children over to us.
+        while fresh := [pid for pid in descendants.own_children() if pid not in looked_at]:
+            looked_at.update(fresh)
+            found.extend(pid for pid in fresh if is_wanted(mark_of(pid)))
+        return found
 
 
 def _signal_group(leader: int, number: int) -> bool:
