@@ -21,7 +21,8 @@ def loads(raw: bytes | str) -> Any:
     """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth."""
     text = raw if isinstance(raw, str) else raw.decode("utf-8")
     value = ujson.loads(text)
-    if text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
+    # Two brackets a level: a short text cannot be too deep, a longer one only with enough of them.
+    if len(text) > 2 * MAX_DEPTH and text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if ("NaN" in text or "nfinity" in text) and not is_finite(value):
         raise ValueError("NaN and Infinity are not JSON")

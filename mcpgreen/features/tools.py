@@ -27,6 +27,7 @@ Json = dict[str, Any]
 
 TOTAL_KEY = "mcpbash/total"
 LIST_TTL_MS = 0  # a changed directory shows in the next list; a cached one would hide it
+NO_TURN: AbstractContextManager[None] = nullcontext()
 MAX_KEY_CHARS = 200
 URL_SAFE = str.maketrans("+/", "-_")
 BUSY_FILE_TRIES = 20
@@ -97,11 +98,11 @@ def call_tool(call: Call) -> Json:
 def turn(call: Call) -> AbstractContextManager[Any]:
     """What a call waits for when its tool says how many of it may run at a time."""
     try:
-        tool = _named_tool(call.services.snapshot("tools"), call.params.get("name"))
+        tool = _named_tool(call.services.catalog.snapshot("tools"), call.params.get("name"))
     except RpcError:
-        return nullcontext()  # the handler will say it
+        return NO_TURN  # the handler will say it
     if tool.max_concurrent is None:
-        return nullcontext()
+        return NO_TURN
     semaphore: AbstractContextManager[Any] = call.services.turns.setdefault(
         (tool.name, tool.max_concurrent), Semaphore(tool.max_concurrent)
     )

@@ -26,6 +26,8 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 CAPABILITY_OBJECTS = ("roots", "sampling", "elicitation", "experimental", "extensions")
 
+NO_META: dict[str, Any] = {}
+
 # Served before `notifications/initialized`, and still served after `shutdown`.
 LIFECYCLE_REQUESTS = frozenset({"ping", "shutdown", "exit"})
 
@@ -54,11 +56,11 @@ class Handshake:
 
 def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Set[str]) -> ClientView:
     """The view under which this request is served. Raises the `RpcError` that refuses it."""
-    meta = params.get("_meta")
-    if meta is None:
-        meta = {}
-    elif type(meta) is not dict:
-        raise InvalidParams("_meta must be an object.")
+    meta = params.get("_meta", NO_META)
+    if type(meta) is not dict:
+        if meta is not None:
+            raise InvalidParams("_meta must be an object.")
+        meta = NO_META
     if method == "initialize":
         return _admit_initialize(params, meta, handshake)
     if PROTOCOL_VERSION in meta:

@@ -9,8 +9,7 @@ number in the environment has to do.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import resource
 
 VARIABLE = "MCPGREEN_CALL"
 CALL_DIGITS = 8
@@ -24,6 +23,7 @@ class Marks:
     def __init__(self) -> None:
         self.prefix = f"8{int.from_bytes(os.urandom(8), 'big') % 10**10:010d}"
         self._count = 0
+        self._limits = _own_limits()
 
     def next(self) -> int:
         self._count = (self._count + 1) % CALLS
@@ -32,21 +32,22 @@ class Marks:
     def is_ours(self, mark: int | None) -> bool:
         return mark is not None and mark // CALLS == int(self.prefix)
 
-    @contextmanager
-    def put_on(self, mark: int) -> Iterator[None]:
-        """Who is started meanwhile carries the mark. Nothing in here may switch greenlets."""
-        try:
-            import resource
+    def put_on(self, mark: int) -> None:
+        """Who is started from now on carries the mark. Nothing may switch greenlets until it is taken off."""
+        if self._limits is not None:
+            resource.setrlimit(resource.RLIMIT_RTTIME, (mark, self._limits[1]))
 
-            before = resource.getrlimit(resource.RLIMIT_RTTIME)
-            resource.setrlimit(resource.RLIMIT_RTTIME, (mark, before[1]))
-        except (ImportError, AttributeError, ValueError, OSError):
-            yield  # not Linux, or somebody has limited us already
-            return
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_RTTIME, before)
+    def take_off(self) -> None:
+        if self._limits is not None:
+            resource.setrlimit(resource.RLIMIT_RTTIME, self._limits)
+
+
+def _own_limits() -> tuple[int, int] | None:
+    """The limits to go back to; None where the soft one cannot be set."""
+    if not hasattr(resource, "RLIMIT_RTTIME"):
+        return None
+    limits = resource.getrlimit(resource.RLIMIT_RTTIME)
+    return limits if limits[1] == resource.RLIM_INFINITY else None
 
 
 def mark_of(pid: int) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
+from typing import Any
 
 import gevent
 
@@ -19,7 +20,10 @@ MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
 
 
 class PipeReader:
-    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch."""
+    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch.
+
+    Reads by itself from `watch` on; before that, and after it too, whenever it is told to `drain`.
+    """
 
     __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_watcher", "fd", "is_open")
 
@@ -30,8 +34,12 @@ class PipeReader:
         self._on_chunk = on_chunk
         self._chunk_bytes = CHUNK_BYTES
         self._may_grow = may_grow
-        self._watcher = gevent.get_hub().loop.io(fd, READ_EVENT)
-        self._watcher.start(self._read_once)
+        self._watcher: Any = None
+
+    def watch(self) -> None:
+        if self.is_open and self._watcher is None:
+            self._watcher = gevent.get_hub().loop.io(self.fd, READ_EVENT)
+            self._watcher.start(self._read_once)
 
     def drain(self) -> None:
         """Take what is in the pipe now. Bounded: somebody may be writing faster than we read."""
@@ -42,8 +50,9 @@ class PipeReader:
     def close(self) -> None:
         if self.is_open:
             self.is_open = False
-            self._watcher.stop()
-            self._watcher.close()
+            if self._watcher is not None:
+                self._watcher.stop()
+                self._watcher.close()
             os.close(self.fd)
 
     def _read_once(self) -> bool:

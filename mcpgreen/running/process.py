@@ -23,6 +23,8 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.pipes import Capture, PipeReader
 
 CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take by themselves (10 and up, 63 and down)
+# Most scripts are over by then, and what they left in these two pipes is read at once; watching costs them more.
+UNWATCHED_SECS = 0.05
 RESET_SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
@@ -50,13 +52,35 @@ class Outcome(NamedTuple):
     ended_by: str
 
 
+class Directory:
+    """Where children are started: posix_spawn itself knows no working directory."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+
+    def spawn(self, args: Sequence[str], env: Mapping[str, str], file_actions: list[Any]) -> int:
+        """No greenlet can switch between the two changes of directory."""
+        os.fchdir(self._fd)
+        try:
+            return os.posix_spawnp(
+                args[0], list(args), env, file_actions=file_actions, setsid=True, setsigmask=[], setsigdef=RESET_SIGNALS
+            )
+        finally:
+            os.fchdir(self._home_fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+        os.close(self._home_fd)
+
+
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
     """A gevent Popen whose process is created by posix_spawn."""
 
     def __init__(
-        self, command: Sequence[str], *, env: Mapping[str, str], directory_fd: int, fds: Sequence[int]
+        self, command: Sequence[str], *, env: Mapping[str, str], directory: Directory, fds: Sequence[int]
     ) -> None:
-        self._directory_fd = directory_fd
+        self._directory = directory
         self._stdout_fd, self._stderr_fd, self._control_fd = fds
         self.over = Event()
         super().__init__(command, env=env)
@@ -64,8 +88,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
     def _execute_child(self, args: Sequence[str], executable: Any, *rest: Any) -> None:
         env = rest[4]
         self._loop.install_sigchld()
-        self.pid = _spawn_in(
-            self._directory_fd,
+        self.pid = self._directory.spawn(
             args,
             env,
             [
@@ -92,14 +115,14 @@ class ScriptRun:
         self,
         command: Sequence[str],
         env: Mapping[str, str],
-        directory_fd: int,
+        directory: Directory,
         limits: Limits,
         on_control: Callable[[bytes], None],
     ) -> None:
         self._overflow: str | None = None
         pipes = [os.pipe() for _ in range(3)]
         try:
-            self.child = Child(command, env=env, directory_fd=directory_fd, fds=[write for _, write in pipes])
+            self.child = Child(command, env=env, directory=directory, fds=[write for _, write in pipes])
         except BaseException:
             for read, _ in pipes:
                 os.close(read)
@@ -115,11 +138,16 @@ class ScriptRun:
             stderr, limit_bytes=limits.stderr_bytes, on_overflow=lambda: self._too_much(Ending.STDERR_LIMIT)
         )
         self._control = PipeReader(control, on_control)
+        self._stdout.reader.watch()
 
     def wait(self, deadline: Deadline) -> str:
         """Until the leader has exited, has said too much, or time is up. A grandchild with our pipes does not count."""
         over = self.child.over
+        with gevent.Timeout(min(UNWATCHED_SECS, deadline.remaining_secs()), False):
+            over.wait()
         while not over.is_set():
+            self._stderr.reader.watch()
+            self._control.watch()
             remaining_secs = deadline.remaining_secs()
             if remaining_secs <= 0:
                 return Ending.DEADLINE
@@ -139,8 +167,10 @@ class ScriptRun:
             pause_secs = min(pause_secs * 2, 0.02)
 
     def take_the_rest(self) -> None:
+        if self._overflow:
+            return
         for reader in (self._stdout.reader, self._stderr.reader, self._control):
-            if not self._overflow:
+            if reader.is_open:
                 reader.drain()
 
     def close(self) -> None:
@@ -161,16 +191,3 @@ class ScriptRun:
         if self._overflow is None:
             self._overflow = ending
             self.child.over.set()
-
-
-def _spawn_in(directory_fd: int, args: Sequence[str], env: Mapping[str, str], file_actions: list[Any]) -> int:
-    """posix_spawn in another directory. No greenlet can switch between the two changes of directory."""
-    back_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fchdir(directory_fd)
-        return os.posix_spawnp(
-            args[0], list(args), env, file_actions=file_actions, setsid=True, setsigmask=[], setsigdef=RESET_SIGNALS
-        )
-    finally:
-        os.fchdir(back_fd)
-        os.close(back_fd)

@@ -19,7 +19,7 @@ from mcpgreen.running import descendants
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.guardian import Guardian
 from mcpgreen.running.marks import VARIABLE, Marks, mark_of
-from mcpgreen.running.process import Child, Ending, Limits, Outcome, ScriptRun
+from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
 
 KILL_PATIENCE_SECS = 5.0
 
@@ -35,7 +35,7 @@ class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
     def __init__(self, *, directory: str, state_dir: str, limits: Limits) -> None:
-        self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        self._directory = Directory(directory)
         self._state_dir = state_dir
         self._limits = limits
         self._marks = Marks()
@@ -56,8 +56,11 @@ class Runner:
         self.prepare()
         started_at = time.monotonic()
         mark = self._marks.next()
-        with self._marks.put_on(mark):
-            run = ScriptRun(command, {**env, VARIABLE: str(mark)}, self._directory_fd, self._limits, on_control)
+        self._marks.put_on(mark)
+        try:
+            run = ScriptRun(command, {**env, VARIABLE: str(mark)}, self._directory, self._limits, on_control)
+        finally:
+            self._marks.take_off()
         leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark)
         try:
             ended_by = run.wait(deadline)
@@ -102,7 +105,7 @@ class Runner:
         if self._guardian is not None:
             self._guardian.dismiss()
             self._guardian = None
-        os.close(self._directory_fd)
+        self._directory.close()
 
     @property
     def is_idle(self) -> bool:

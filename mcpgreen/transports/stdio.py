@@ -8,6 +8,7 @@ then, responses are kept, no new script starts and reading pauses until there is
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import time
@@ -193,16 +194,12 @@ class LineReader:
         """Read to the end of the input. `first` is what was read before."""
         watcher = None if self._endpoint.is_regular_file() else gevent.get_hub().loop.io(self._endpoint.fd, READ_EVENT)
         try:
-            chunk = first
+            self._take(first)
             while not is_at_end:
-                if chunk:
-                    self._take(chunk)
-                    gevent.sleep(0)  # a client that never pauses must not starve the others
-                    self._sink.wait_for_room()
+                self._sink.wait_for_room()
                 chunk = self._next_chunk(watcher)
-                is_at_end = not chunk
-            if chunk:
                 self._take(chunk)
+                is_at_end = not chunk
             self._take_last()
         finally:
             if watcher is not None:
@@ -210,11 +207,16 @@ class LineReader:
             self._link.end("eof")
 
     def _next_chunk(self, watcher: Any) -> bytes:
+        """b"" at the end. Waits before each read, so that a client that never pauses cannot starve the others."""
         while True:
+            if watcher is None:
+                gevent.sleep(0)
+            else:
+                gevent.get_hub().wait(watcher)
             try:
                 return self._endpoint.read(READ_BYTES)
             except BlockingIOError:
-                gevent.get_hub().wait(watcher)
+                continue  # somebody else who holds this pipe was quicker
             except OSError as error:
                 journal.info("stdin is gone: %s", error.strerror)
                 return b""
@@ -243,23 +245,24 @@ class LineReader:
         if not self._is_skipping:
             self._parts.append(part)
 
+    def _joined(self, last: bytes) -> bytes:
+        self._keep(last)
+        line = b"".join(self._parts)
+        self._parts.clear()
+        self._parts_bytes = 0
+        return line
+
     def _end_line(self, line: bytes) -> None:
         if self._parts_bytes:
-            self._keep(line)
-            line = b"".join(self._parts)
-            was_skipping = self._is_skipping
-            self._parts.clear()
-            self._parts_bytes = 0
+            line = self._joined(line)
+        if self._is_skipping or len(line) > self._max_line_bytes:
             self._is_skipping = False
-        else:
-            was_skipping = len(line) > self._max_line_bytes
-        if was_skipping:
             self._link.receive_rubbish(f"a line of more than {self._max_line_bytes} bytes")
             return
         if self._is_first:
             self._is_first = False
             line = line.removeprefix(BOM)
-        line = line.strip(b" \t\r\n")
+        line = line.strip()
         if not line:
             return
         try:
@@ -288,6 +291,7 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
     server.watch()
+    gc.freeze()  # what stands now stays: walking it at each collection would cost a tenth of every call
     try:
         reason = str(link.ended.get())
         journal.debug("the link ends: %s", reason)
