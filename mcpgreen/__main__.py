@@ -115,6 +115,7 @@ def patch() -> None:
     import gevent.time
     from gevent import config, monkey
 
+    config.track_greenlet_tree = False  # notes the stack of whoever starts a greenlet, for debuggers
     config.format_context = "builtins.repr"  # the default, pprint, costs 10 ms and is used for crash reports only
     # Without the notices: nobody subscribes, and looking for subscribers costs 40 ms and 5 MB.
     monkey.patch_module(time, gevent.time, _notify_will_subscribers=False, _notify_did_subscribers=False)

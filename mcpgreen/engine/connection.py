@@ -65,6 +65,7 @@ class Connection:
     def forget(self, call: Call) -> None:
         if self._in_flight.get(call.id) is call:
             del self._in_flight[call.id]
+        self._router.waiting.discard(call)
         self._settle()
 
     def open_listen(self, call: Call) -> None:
@@ -96,6 +97,7 @@ class Connection:
         self.close_listens()
         for call in list(self._in_flight.values()):
             self._router.abandon(call)
+            self.forget(call)
         self._router.services.subscriptions.remove_link(self)
 
     def log(self, level: str, logger: str, text: str) -> None:

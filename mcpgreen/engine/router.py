@@ -64,7 +64,7 @@ class Router:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._slots = Semaphore(services.settings.max_concurrent_requests)
-        self._waiting: set[Call] = set()
+        self.waiting: set[Call] = set()  # for a slot; a link that forgets a call takes it out
 
     def dispatch(self, link: Connection, request_id: str | int, method: str, params: Json, sink: Sink) -> None:
         """Serve a request now, or start serving it. Never raises, never waits."""
@@ -81,7 +81,7 @@ class Router:
             sink.put(messages.error(request_id, shapes.error_object(InternalError())))
         elif not route.runs_script:
             sink.put(self._answer(call, route))
-        elif len(self._waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
+        elif len(self.waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
             busy = InternalError("Too many requests are waiting; try again later.")
             sink.put(messages.error(request_id, shapes.error_object(busy)))
         else:
@@ -97,10 +97,8 @@ class Router:
     def _start(self, call: Call, route: Route) -> None:
         call.link.take(call)
         call.sink.expect()
-        self._waiting.add(call)
+        self.waiting.add(call)
         call.greenlet = gevent.spawn(self._serve, call, route)
-        # Also when it is cancelled before its first turn.
-        call.greenlet.rawlink(lambda _: self._waiting.discard(call))
 
     def _listen(self, call: Call) -> None:
         try:
@@ -115,7 +113,7 @@ class Router:
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
             with route.turn(call), self._slots:
                 call.sink.wait_for_room()
-                self._waiting.discard(call)
+                self.waiting.discard(call)
                 line = self._answer(call, route)
         except gevent.GreenletExit:
             return  # cancelled: no answer

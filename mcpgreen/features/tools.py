@@ -63,8 +63,7 @@ def list_tools(call: Call) -> bytes:
 
 def call_tool(call: Call) -> Json:
     services = call.services
-    snapshot = services.snapshot("tools")
-    tool = _named_tool(snapshot, call.params.get("name"))
+    snapshot, tool = _named_tool(call)
     arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
@@ -98,7 +97,7 @@ def call_tool(call: Call) -> Json:
 def turn(call: Call) -> AbstractContextManager[Any]:
     """What a call waits for when its tool says how many of it may run at a time."""
     try:
-        tool = _named_tool(call.services.catalog.snapshot("tools"), call.params.get("name"))
+        _, tool = _named_tool(call)
     except RpcError:
         return NO_TURN  # the handler will say it
     if tool.max_concurrent is None:
@@ -124,13 +123,18 @@ def worker_key(request_id: str | int) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _named_tool(snapshot: Snapshot, name: Any) -> Tool:
+def _named_tool(call: Call) -> tuple[Snapshot, Tool]:
+    """The tool that a call names, with the snapshot that it is from."""
+    name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Tool name is required")
+    snapshot = call.services.catalog.snapshot("tools")
+    if name not in snapshot.by_name:
+        snapshot = call.services.snapshot("tools")  # it may have come this very moment
     tool = snapshot.by_name.get(name)
     if tool is None:
         raise InvalidParams(f"Tool '{name}' not found")
-    return tool
+    return snapshot, tool
 
 
 def argument_problems(snapshot: Snapshot, tool: Tool, arguments: Json) -> list[str]:
@@ -158,6 +162,8 @@ def _problems(snapshot: Snapshot, tool: Tool, which: str, value: Any) -> list[st
 
 
 def _encoded(value: Json, what: str) -> bytes:
+    if not value:
+        return b"{}"
     try:
         return jsontext.dumps(value)
     except ValueError as error:
@@ -233,14 +239,12 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
     assert call.files is not None
     env = services.environment.for_call(
         call.files,
-        name=tool.name,
-        path=tool.path,
+        about_the_tool=_variables(call, snapshot, tool),
         entry_json=_entry_json(snapshot, tool),
         arguments_json=_encoded(arguments, "arguments"),
         meta_json=_encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=worker_key(call.id),
         progress_token=call.token,
-        more={**services.roots.variables, **_timeout_variables(tool)},
     )
     channel = Channel(_Reports(call, deadline))
     started_at = time.monotonic()
@@ -274,14 +278,19 @@ def _why_not_started(tool: Tool, error: OSError) -> str:
     return f"Tool '{tool.name}' could not be started: {error.strerror}."
 
 
-def _timeout_variables(tool: Tool) -> dict[str, str]:
-    variables = {}
-    if tool.progress_extends_timeout is not None:
-        variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if tool.progress_extends_timeout else "false"
-    if tool.max_timeout_secs:
-        variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{tool.max_timeout_secs:g}"
-    if tool.timeout_hint:
-        variables["MCPBASH_TIMEOUT_HINT"] = tool.timeout_hint
+def _variables(call: Call, snapshot: Snapshot, tool: Tool) -> dict[str, str]:
+    """What every run of this tool sees, put together once per snapshot."""
+    key = ("variables", tool.name)
+    variables: dict[str, str] | None = snapshot.cache.get(key)
+    if variables is None:
+        variables = {**call.services.roots.variables, "MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
+        if tool.progress_extends_timeout is not None:
+            variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if tool.progress_extends_timeout else "false"
+        if tool.max_timeout_secs:
+            variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{tool.max_timeout_secs:g}"
+        if tool.timeout_hint:
+            variables["MCPBASH_TIMEOUT_HINT"] = tool.timeout_hint
+        snapshot.cache[key] = variables
     return variables
 
 

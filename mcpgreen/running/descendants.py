@@ -13,27 +13,34 @@ from collections.abc import Collection
 from mcpgreen.running.marks import content_of
 
 PR_SET_CHILD_SUBREAPER = 36
+READ_BYTES = 4096
 
 
-def adopt_orphans() -> bool:
-    """Make this process the parent of its orphaned descendants. False where the system cannot."""
-    if not sys.platform.startswith("linux"):
-        return False
-    import ctypes
+class OwnChildren:
+    """The children of this process, orphaned descendants included, from one file that stays open.
 
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        return False
-    try:
-        own_children()
-    except OSError:
-        return False  # no /proc here, or a kernel that does not tell
-    return True
+    All are the main thread's: it starts them, and the kernel gives it the orphans. Raises OSError at birth where there
+    is no such file or no such adoption.
+    """
 
+    def __init__(self) -> None:
+        if not sys.platform.startswith("linux"):
+            raise OSError("orphans are adopted on Linux only")
+        import ctypes
 
-def own_children() -> list[int]:
-    """Our children. All are the main thread's: it starts them, and the kernel gives it the orphans."""
-    return list(map(int, content_of(f"/proc/self/task/{os.getpid()}/children").split()))
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
+        self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+
+    def pids(self) -> list[int]:
+        content = os.pread(self._fd, READ_BYTES, 0)
+        while len(content) % READ_BYTES == 0 and (more := os.pread(self._fd, READ_BYTES, len(content))):
+            content += more
+        return list(map(int, content.split()))
+
+    def close(self) -> None:
+        os.close(self._fd)
 
 
 def children_of(pid: int) -> list[int]:

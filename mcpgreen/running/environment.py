@@ -48,22 +48,18 @@ class ToolEnvironment:
         self,
         files: CallFiles,
         *,
-        name: str,
-        path: str,
+        about_the_tool: Mapping[str, str],
         entry_json: bytes,
         arguments_json: bytes,
         meta_json: bytes,
         worker_key: str,
         progress_token: str | int | None,
-        more: Mapping[str, str],
     ) -> dict[str, str]:
         if self._refusal:
             raise Denied(self._refusal)
         env = {
             **self.base,
-            **more,
-            "MCP_TOOL_NAME": name,
-            "MCP_TOOL_PATH": path,
+            **about_the_tool,
             "MCP_TOOL_ERROR_FILE": files.file(scratch.ERROR_FILE),
             "MCP_TOOL_RESOURCES_FILE": files.file(scratch.RESOURCES_FILE),
             "MCP_CANCEL_FILE": files.file(scratch.CANCEL_FILE),

@@ -13,6 +13,7 @@ from mcpgreen.errors import Denied
 from mcpgreen.uris import is_within
 
 ALLOW_ALL = ("*", "all")
+TRUSTED_OWNERS = (os.geteuid(), 0)
 
 
 def require_allowed(name: str, *, allowlist: tuple[str, ...], allow_default: str) -> None:
@@ -39,7 +40,7 @@ def require_safe(name: str, real_path: str) -> None:
         status = os.stat(real_path)
     except OSError:
         raise Denied(f"Tool '{name}' executable missing") from None
-    if status.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in TRUSTED_OWNERS:
         raise Denied(f"Tool '{name}' path rejected by policy: it belongs to another user")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise Denied(f"Tool '{name}' path rejected by policy: others may write to it (chmod go-w)")

@@ -17,6 +17,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.running import descendants
 from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.descendants import OwnChildren
 from mcpgreen.running.guardian import Guardian
 from mcpgreen.running.marks import VARIABLE, Marks, mark_of
 from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
@@ -40,7 +41,7 @@ class Runner:
         self._limits = limits
         self._marks = Marks()
         self._guardian: Guardian | None = None
-        self._adopts_orphans = False
+        self._children: OwnChildren | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Leader] = {}
         self._stoppers: set[Any] = set()
 
@@ -105,6 +106,8 @@ class Runner:
         if self._guardian is not None:
             self._guardian.dismiss()
             self._guardian = None
+        if self._children is not None:
+            self._children.close()
         self._directory.close()
 
     @property
@@ -116,7 +119,7 @@ class Runner:
         if self._guardian is None:
             gevent.get_hub().loop.install_sigchld()
             _keep_descriptors_from_scripts()
-            self._adopts_orphans = descendants.adopt_orphans()
+            self._children = _adopted_children()
             self._guardian = Guardian(self._marks.prefix, self._state_dir)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
@@ -165,7 +168,7 @@ class Runner:
     def _signal(self, leader: Leader, number: int) -> None:
         """To the group at once, then to those who left it; each gets it once."""
         outsiders: list[int] = []
-        if self._adopts_orphans:
+        if self._children is not None:
             # Looked up first: once the group is dead, the tree that leads to them is gone.
             family = descendants.with_descendants([leader.pid, *self._strays(leader)])[1:]
             outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
@@ -179,14 +182,22 @@ class Runner:
     def _adopted(self, is_wanted: Callable[[int | None], bool]) -> list[int]:
         """Our children that we did not start ourselves and whose mark is wanted."""
         found: list[int] = []
-        if not self._adopts_orphans:
+        if self._children is None:
             return found
         looked_at = {*self._leaders, self._guardian.pid if self._guardian else 0}
         # Again until nobody new has come: a process that ends while we look hands its children over to us.
-        while fresh := [pid for pid in descendants.own_children() if pid not in looked_at]:
+        while fresh := [pid for pid in self._children.pids() if pid not in looked_at]:
             looked_at.update(fresh)
             found.extend(pid for pid in fresh if is_wanted(mark_of(pid)))
         return found
+
+
+def _adopted_children() -> OwnChildren | None:
+    try:
+        return OwnChildren()
+    except OSError as error:
+        journal.info("processes that leave their group are not found here: %s", error)
+        return None
 
 
 def _signal_group(leader: int, number: int) -> bool:

@@ -7,6 +7,7 @@ gets no directory of its own: making and removing one would cost a third of a qu
 from __future__ import annotations
 
 import os
+import time
 
 from mcpgreen import journal
 
@@ -15,6 +16,7 @@ RESOURCES_FILE = "resources"
 CANCEL_FILE = "cancelled"
 DEBUG_FILE = "debug.log"
 MAX_REPORT_BYTES = 16 << 20
+COARSE_NS = 50_000_000
 
 
 class StateDir:
@@ -49,11 +51,15 @@ class StateDir:
 class CallFiles:
     """The files of one call."""
 
-    __slots__ = ("_prefix", "_state")
+    __slots__ = ("_prefix", "_state", "_untouched_since_ns")
 
     def __init__(self, state: StateDir, prefix: str) -> None:
         self._state = state
         self._prefix = prefix
+        changed_at_ns = self._changed_at_ns()
+        # Timestamps are coarse: right after a change another one need not show, so it proves nothing.
+        is_telling = time.time_ns() - changed_at_ns > COARSE_NS
+        self._untouched_since_ns = changed_at_ns if is_telling else None
 
     def file(self, name: str) -> str:
         return f"{self._state.path}/{self._prefix}{name}"
@@ -73,6 +79,8 @@ class CallFiles:
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""
+        if self._is_untouched():
+            return b"", b""
         names = self._names()
         if not names:
             return b"", b""
@@ -83,6 +91,16 @@ class CallFiles:
     def remove(self) -> None:
         for name in self._names():
             _remove(f"{self._state.path}/{name}")
+
+    def _is_untouched(self) -> bool:
+        """Whether nobody has made a file in the directory since the call began. A cheap yes; a no may be wrong."""
+        return self._untouched_since_ns == self._changed_at_ns()
+
+    def _changed_at_ns(self) -> int:
+        try:
+            return os.stat(self._state.path).st_mtime_ns
+        except OSError:
+            return 0
 
     def _names(self) -> list[str]:
         try:
