@@ -8,13 +8,18 @@ ASCII that any JSON parser reads back: no NaN, and a lone surrogate becomes U+FF
 
 from __future__ import annotations
 
+import codecs
+import os
+
 import ujson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 MAX_DEPTH = 128
+STAND_IN = os.urandom(16).hex()  # for a LargeText, until its pieces are put in; nobody can guess it
 
 
 def loads(raw: bytes | str) -> Any:
@@ -29,15 +34,48 @@ def loads(raw: bytes | str) -> Any:
     return value
 
 
-def dumps(value: Any) -> bytes:
-    """One line of ASCII JSON. Raises ValueError for what JSON cannot express."""
+def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
+    """One line of ASCII JSON. Raises ValueError for what JSON cannot express and `default` does not replace."""
     try:
-        text: str = ujson.dumps(value, escape_forward_slashes=False, allow_nan=False)
+        text: str = ujson.dumps(value, escape_forward_slashes=False, allow_nan=False, default=default)
     except (OverflowError, TypeError) as error:
         raise ValueError(str(error)) from error
     if "\\ud" in text:
         text = _without_lone_surrogates(text)
     return text.encode("ascii")
+
+
+class LargeText:
+    """A long string that is encoded already, in pieces.
+
+    Ten megabytes in one buffer are touched by every step on the way out (join, decode, escape, encode, frame), and each
+    time the system has to find fresh pages for the copy, which takes longer than the step itself. Pieces stay in cache.
+    """
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        """From raw bytes; what is not UTF-8 becomes U+FFFD."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        texts = [*(decoder.decode(chunk) for chunk in chunks), decoder.decode(b"", final=True)]
+        self.pieces = [dumps(text)[1:-1] for text in texts]
+
+
+def dump_pieces(value: Any) -> list[bytes]:
+    """As `dumps`, but with at most one LargeText in it, whose pieces are not copied: the line is their sequence."""
+    large: list[LargeText] = []
+
+    def stand_in(other: Any) -> str:
+        if not isinstance(other, LargeText) or large:
+            raise TypeError(f"{type(other).__name__} is not JSON")
+        large.append(other)
+        return STAND_IN
+
+    encoded = dumps(value, stand_in)
+    if not large:
+        return [encoded]
+    head, tail = encoded.split(STAND_IN.encode("ascii"))
+    return [head, *large[0].pieces, tail]
 
 
 def digest(value: Any) -> str:

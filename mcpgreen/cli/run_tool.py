@@ -11,7 +11,7 @@ from mcpgreen.catalog.project import Project
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
 from mcpgreen.features import tools
-from mcpgreen.features.call import Call
+from mcpgreen.features.call import Call, Line
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings import Settings
 
@@ -24,8 +24,8 @@ class ListSink:
     def __init__(self) -> None:
         self.lines: list[bytes] = []
 
-    def put(self, line: bytes, call: Call | None = None, *, is_droppable: bool = False) -> None:
-        self.lines.append(line)
+    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
+        self.lines.append(line if isinstance(line, bytes) else b"".join(line))
 
     def wait_for_room(self) -> None:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpgreen.features.call import Call, Sink
+from mcpgreen.features.call import Call, Line, Sink
 
 
 class BatchSink:
@@ -26,13 +26,13 @@ class BatchSink:
         self._is_sealed = True
         self._send_if_complete()
 
-    def put(self, line: bytes, call: Call | None = None, *, is_droppable: bool = False) -> None:
+    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
         if is_droppable:
             self._sink.put(line, call, is_droppable=True)
             return
         if call is not None:
             self._expected -= 1
-        self._replies.append((line, call))
+        self._replies.append((line if isinstance(line, bytes) else b"".join(line), call))
         self._send_if_complete()
 
     def withdraw(self) -> None:

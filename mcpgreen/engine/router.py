@@ -17,10 +17,10 @@ from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
 from mcpgreen.errors import InternalError, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, tools
-from mcpgreen.features.call import Call, Sink
+from mcpgreen.features.call import Call, Line, Sink
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import messages, shapes
-from mcpgreen.protocol.admission import admit
+from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.running.results import failure_result
 
 Json = dict[str, Any]
@@ -95,6 +95,7 @@ class Router:
             call.cancel()
 
     def _start(self, call: Call, route: Route) -> None:
+        call.token = progress_token(call.params)
         call.link.take(call)
         call.sink.expect()
         self.waiting.add(call)
@@ -121,7 +122,7 @@ class Router:
         call.link.forget(call)
         call.sink.put(line, call)
 
-    def _answer(self, call: Call, route: Route) -> bytes:
+    def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""
         revision = call.view.revision
         try:
@@ -133,19 +134,21 @@ class Router:
         except Exception:
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             return messages.error(call.id, shapes.error_object(InternalError()))
+        if isinstance(result, bytes):
+            return messages.response(call.id, result)
         try:
-            body = result if isinstance(result, bytes) else self._encoded(call, route.fit(call, result))
+            body = self._encoded(call, route.fit(call, result))
         except RpcError as error:
             return messages.error(call.id, shapes.error_object(error, revision))
-        return messages.response(call.id, body)
+        return messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
 
-    def _encoded(self, call: Call, result: Json) -> bytes:
+    def _encoded(self, call: Call, result: Json) -> list[bytes]:
         finished = shapes.finish(result, call.view.revision, self.services.identity.info)
         try:
-            body = jsontext.dumps(finished)
+            body = jsontext.dump_pieces(finished)
         except ValueError as error:
             raise InternalError(f"The result cannot be written as JSON: {error}") from error
         limit_bytes = self.services.settings.max_response_bytes
-        if limit_bytes and len(body) > limit_bytes:
-            raise OutputTooLarge(f"Response exceeded response size limit ({len(body)} of {limit_bytes} bytes)")
+        if limit_bytes and sum(map(len, body)) > limit_bytes:
+            raise OutputTooLarge(f"Response exceeded response size limit ({limit_bytes} bytes)")
         return body

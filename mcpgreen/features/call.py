@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import messages, shapes
-from mcpgreen.protocol.admission import ClientView, progress_token
+from mcpgreen.protocol.admission import ClientView
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 THROTTLE_WINDOW_SECS = 60.0
 
+Line = bytes | list[bytes]  # a large one comes in pieces
+
 
 class Sink(Protocol):
     """Where replies go. `put` never blocks; a droppable line may be lost when the client does not read."""
 
-    def put(self, line: bytes, call: Call | None = None, *, is_droppable: bool = False) -> None: ...
+    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None: ...
 
     def wait_for_room(self) -> None: ...
 
@@ -95,7 +97,7 @@ class Call:
         self.link = link
         self.sink = sink
         self.services = services
-        self.token = progress_token(params)
+        self.token: str | int | None = None  # of progress, if the client gave one and the call takes time
         self.greenlet: Any = None
         self.files: CallFiles | None = None
         self.is_cancelled = False

@@ -28,8 +28,12 @@ def normal_id(value: Any) -> RequestId | None:
 
 
 def response(request_id: RequestId, body: bytes) -> bytes:
-    # Joined, not formatted: formatting ten megabytes takes ten times as long.
-    return b"".join((b'{"jsonrpc":"2.0","id":', _encoded_id(request_id), b',"result":', body, b"}"))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encoded_id(request_id), body)
+
+
+def response_in_pieces(request_id: RequestId, body: list[bytes]) -> list[bytes]:
+    """As `response`, without copying a large body together."""
+    return [b'{"jsonrpc":"2.0","id":%b,"result":' % _encoded_id(request_id), *body, b"}"]
 
 
 def error(request_id: RequestId | None, error_object: dict[str, Any]) -> bytes:

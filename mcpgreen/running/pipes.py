@@ -90,8 +90,8 @@ class Capture:
         self.was_exceeded = False
         self.reader = PipeReader(fd, self._take, may_grow=True)
 
-    def content(self) -> bytes:
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+    def chunks(self) -> list[bytes]:
+        return self._chunks
 
     def _take(self, chunk: bytes) -> None:
         self.size += len(chunk)

@@ -46,7 +46,7 @@ class Ending:
 
 class Outcome(NamedTuple):
     exit_code: int  # 128 + n after signal n, as a shell would say it
-    stdout: bytes
+    stdout: list[bytes]  # in chunks: see `jsontext.LargeText`
     stderr: bytes
     took_secs: float
     ended_by: str
@@ -181,8 +181,8 @@ class ScriptRun:
         status = self.child.returncode
         return Outcome(
             exit_code=128 - status if status is not None and status < 0 else (status or 0),
-            stdout=self._stdout.content(),
-            stderr=self._stderr.content(),
+            stdout=self._stdout.chunks(),
+            stderr=b"".join(self._stderr.chunks()),
             took_secs=took_secs,
             ended_by=self._overflow or ended_by,
         )

@@ -15,6 +15,8 @@ from mcpgreen.running.process import Ending, Outcome
 
 Json = dict[str, Any]
 
+LARGE_TEXT_CHUNKS = 4  # a chunk is 64 KiB or more, when output comes fast
+
 
 class Expectation(NamedTuple):
     """What the caller knows about the run: its limits, its deadline, what the output has to look like."""
@@ -41,7 +43,10 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
     meta = _diagnostics(outcome, expected)
     if outcome.ended_by == Ending.DEADLINE:
         raise _timeout(outcome, expected, meta)
-    text = outcome.stdout.decode("utf-8", "replace")
+    if _is_large_text(outcome, expected):
+        large = {"type": "text", "text": jsontext.LargeText(outcome.stdout)}
+        return {"content": [large, *resources], "isError": False, "_meta": meta}
+    text = b"".join(outcome.stdout).decode("utf-8", "replace")
     value, is_json = _json_value(text, wants_scalars=expected.output_problems is not None)
     result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
@@ -53,6 +58,13 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
     result["content"].extend(resources)
     result["_meta"] = {**result.get("_meta", {}), **meta}
     return result
+
+
+def _is_large_text(outcome: Outcome, expected: Expectation) -> bool:
+    """Whether the output is plain text, certainly, and so long that it should not be touched as a whole."""
+    if outcome.exit_code != 0 or expected.output_problems is not None or len(outcome.stdout) < LARGE_TEXT_CHUNKS:
+        return False
+    return outcome.stdout[0].lstrip()[:1] not in (b"", b"{", b"[")
 
 
 def failure_result(failure: ToolFailure) -> Json:

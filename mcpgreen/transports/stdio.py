@@ -22,7 +22,7 @@ from gevent.event import Event
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
 from mcpgreen.engine.server import Server
-from mcpgreen.features.call import Call
+from mcpgreen.features.call import Call, Line
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.transports.descriptors import Endpoint, is_hung_up
 
@@ -42,8 +42,8 @@ class StdioSink:
     def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
         self._endpoint = endpoint
         self._max_backlog_bytes = max_backlog_bytes
-        self._queue: deque[tuple[bytes, Call | None]] = deque()
-        self._rest: memoryview | None = None  # of a write that was cut short
+        self._queue: deque[tuple[Line, Call | None]] = deque()
+        self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
         self._backlog_bytes = 0
         self._is_holding = False
         self._watcher: Any = None
@@ -55,11 +55,11 @@ class StdioSink:
         self.on_broken: Callable[[], None] = lambda: None
         self._hangup = self._watch_for_hangup()
 
-    def put(self, line: bytes, call: Call | None = None, *, is_droppable: bool = False) -> None:
+    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
         if self.is_broken or (is_droppable and not self._room.is_set()):
             return
         self._queue.append((line, call))
-        self._backlog_bytes += len(line)
+        self._backlog_bytes += _size_of(line)
         if not self._is_holding and self._watcher is None:
             self.flush()
         if self._backlog_bytes > self._max_backlog_bytes:
@@ -87,15 +87,15 @@ class StdioSink:
     def flush(self) -> None:
         """Write what the pipe takes; let the hub go on when it takes no more."""
         try:
-            while self._rest is not None or self._queue:
-                data: bytes | memoryview = self._rest if self._rest is not None else self._gather()
-                if not data:
-                    break
+            while self._current or self._gather():
+                data = self._current[0]
                 written = self._endpoint.write(data)
                 self._backlog_bytes -= written
-                self._rest = memoryview(data)[written:] if written < len(data) else None
+                if written < len(data):
+                    self._current[0] = memoryview(data)[written:]
+                else:
+                    self._current.popleft()
         except BlockingIOError:
-            self._rest = data if isinstance(data, memoryview) else memoryview(data)
             self._wait_writable()
             return
         except OSError as error:
@@ -114,24 +114,33 @@ class StdioSink:
             self._hangup = None
         self._room.set()
 
-    def _gather(self) -> bytes:
-        """The next lines as one piece. A call may be cancelled until this moment; no switch comes before the write."""
+    def _gather(self) -> bool:
+        """Make the next lines current: many short ones as one piece, a large one in its pieces. False without any.
+
+        A call may be cancelled until this moment; no switch comes before the write.
+        """
         lines: list[bytes] = []
         size = 0
         while self._queue and size < WRITE_BYTES:
-            line, call = self._queue.popleft()
+            line, call = self._queue[0]
             if call is not None and call.is_cancelled:
-                self._backlog_bytes -= len(line)
-                continue
-            lines.append(line)
-            size += len(line) + 1
-        if not lines:
-            return b""
-        self._backlog_bytes += len(lines)  # the newlines
-        if size > WRITE_BYTES:
-            self._enlarge_pipe()
-        lines.append(b"")
-        return b"\n".join(lines)
+                self._backlog_bytes -= _size_of(line)
+            elif isinstance(line, bytes):
+                lines.append(line)
+                size += len(line) + 1
+            elif lines:
+                break
+            else:
+                self._queue.popleft()
+                self._enlarge_pipe()
+                self._current.extend(line)
+                self._current.append(b"\n")
+                return True
+            self._queue.popleft()
+        if lines:
+            lines.append(b"")
+            self._current.append(b"\n".join(lines))
+        return bool(lines)
 
     def _enlarge_pipe(self) -> None:
         try:
@@ -160,7 +169,7 @@ class StdioSink:
     def _lose_reader(self) -> None:
         self.is_broken = True
         self._queue.clear()
-        self._rest = None
+        self._current.clear()
         self.close()
         self.drained.set()
         self.on_broken()
@@ -175,6 +184,10 @@ class StdioSink:
         watcher = gevent.get_hub().loop.io(self._endpoint.fd, READ_EVENT)
         watcher.start(self._lose_reader)
         return watcher
+
+
+def _size_of(line: Line) -> int:
+    return len(line) + 1 if isinstance(line, bytes) else sum(map(len, line)) + 1
 
 
 class LineReader:
