@@ -44,7 +44,8 @@ class Connection:
 
     def receive(self, message: Any, sink: Sink | None = None) -> None:
         """Serve one decoded value. Replies go to `sink`, by default the link's own."""
-        sink = sink or self.sink
+        if sink is None:
+            sink = self.sink
         if type(message) is dict:
             self._receive_object(message, sink)
         elif type(message) is list:

@@ -74,12 +74,11 @@ class Router:
             sink.put(messages.error(request_id, shapes.error_object(error)))
             return
         call = Call(request_id, method, params, view=view, link=link, sink=sink, services=self.services)
-        route = ROUTES.get(method)
         if method in self.listen_methods:
             self._listen(call)
-        elif route is None:
-            sink.put(messages.error(request_id, shapes.error_object(InternalError())))
-        elif not route.runs_script:
+            return
+        route = ROUTES[method]
+        if not route.runs_script:
             sink.put(self._answer(call, route))
         elif len(self.waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
             busy = InternalError("Too many requests are waiting; try again later.")

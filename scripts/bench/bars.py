@@ -68,8 +68,6 @@ METRICS = {
     "rss_start": Metric("RSS at start", "MB"),
     "rss_1000": Metric("RSS after 1,000 calls", "MB"),
     "list_changed": Metric("change on disk to list_changed", "ms"),
-    "updated": Metric("change on disk to updated", "ms"),
-    "idle": Metric("1,000 idle subscriptions", "% CPU"),
 }
 
 BARS = {
@@ -85,8 +83,6 @@ BARS = {
     "rss_start": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
     "rss_1000": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
     "list_changed": Bar((Limit(20),), goal=Limit(5)),
-    "updated": Bar((Limit(20),), goal=Limit(5)),
-    "idle": Bar((Limit(1),), goal=Limit(0.2)),
 }
 
 

@@ -1,16 +1,14 @@
-"""Workloads for our server alone: how soon a change on disk is told, and what waiting for one costs.
+"""A workload for our server alone: how soon a change on disk is told.
 
-The floors and the SDK peers serve a fixed set of tools, so there is nobody to compare with; the bars are absolute.
+The floors and the SDK peers serve a fixed set of tools, so there is nobody to compare with; the bar is absolute.
 """
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from statistics import median
 
-import processes
-from client import Session, is_notice, result_of
+from client import is_notice
 from projects import write_script
 from stand import Stand, Values, greet, list_tools, since_ms
 
@@ -37,39 +35,3 @@ def tool_changes(stand: Stand) -> Values:
             session.next_line(is_notice("notifications/tools/list_changed"), timeout_secs=NOTICE_SECS)
             durations.append(since_ms(start) - DEBOUNCE_MS)
     return {"list_changed": median(durations)}
-
-
-def subscriptions(stand: Stand) -> Values:
-    counts = stand.counts
-    with stand.start("resources") as session:
-        greet(session)
-        uris = resource_uris(session)[: counts.subscriptions]
-        requests = [session.encode("resources/subscribe", {"uri": uri}) for uri in uris]
-        for answer in session.exchange(requests, in_flight=100):
-            result_of(answer)
-        time.sleep(SETTLE_SECS)
-        cpu_before = processes.cpu_secs(session.pid)
-        time.sleep(counts.idle_secs)
-        idle_cpu_secs = processes.cpu_secs(session.pid) - cpu_before
-        note = stand.folder("resources") / "resources" / "note0000.txt"
-        updated = [await_update(session, note) for _ in range(counts.changes)]
-    return {"idle": idle_cpu_secs / counts.idle_secs * 100, "updated": median(updated)}
-
-
-def resource_uris(session: Session) -> list[str]:
-    uris: list[str] = []
-    page = result_of(session.ask(session.encode("resources/list")))
-    while True:
-        uris += [resource["uri"] for resource in page["resources"]]
-        if "nextCursor" not in page:
-            return uris
-        page = result_of(session.ask(session.encode("resources/list", {"cursor": page["nextCursor"]})))
-
-
-def await_update(session: Session, note: Path) -> float:
-    start = time.perf_counter()
-    note.write_text(f"changed at {start}", encoding="utf-8")
-    session.next_line(is_notice("notifications/resources/updated"), timeout_secs=NOTICE_SECS)
-    took_ms = since_ms(start)
-    time.sleep(SETTLE_SECS)
-    return took_ms

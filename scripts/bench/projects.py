@@ -15,12 +15,11 @@ def write_script(path: Path, body: str) -> None:
     path.chmod(0o755)
 
 
-def write_projects(folder: Path, *, tool_counts: tuple[int, ...], resource_count: int) -> None:
+def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
     _calls_project(folder / "calls")
     for count in tool_counts:
         _tools_project(folder / f"tools-{count}", count)
     _tools_project(folder / "changing", 100)
-    _resources_project(folder / "resources", resource_count)
 
 
 def _calls_project(root: Path) -> None:
@@ -47,10 +46,3 @@ def _tools_project(root: Path, count: int) -> None:
         meta = {"name": name, "description": description, "inputSchema": schema}
         # One line without its newline: the C floor copies it into the answer as it stands.
         (tools / f"{name}.meta.json").write_bytes(encoded(meta).rstrip())
-
-
-def _resources_project(root: Path, count: int) -> None:
-    resources = root / "resources"
-    resources.mkdir(parents=True)
-    for number in range(count):
-        (resources / f"note{number:04}.txt").write_text(f"note {number}", encoding="utf-8")

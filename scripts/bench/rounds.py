@@ -37,7 +37,7 @@ def measure(
 ) -> Measurements:
     results = Measurements(round_count, load_before=os.getloadavg()[0])
     tell("preparing")
-    write_projects(scratch, tool_counts=TOOL_COUNTS, resource_count=counts.subscriptions)
+    write_projects(scratch, tool_counts=TOOL_COUNTS)
     subjects = []
     for name in names:
         try:

@@ -29,8 +29,6 @@ class Counts:
     outputs: int = 3
     cancels: int = 10
     changes: int = 3
-    subscriptions: int = 1000
-    idle_secs: float = 2.0
 
     def for_subject(self, subject: Subject) -> Counts:
         """The SDKs need a second to start and a millisecond for a ping: fewer of each give the same medians."""
@@ -60,8 +58,6 @@ QUICK = Counts(
     outputs=1,
     cancels=2,
     changes=1,
-    subscriptions=20,
-    idle_secs=0.3,
 )
 
 

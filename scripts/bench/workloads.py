@@ -12,7 +12,7 @@ from collections.abc import Callable
 from statistics import median
 
 import processes
-from changes import subscriptions, tool_changes
+from changes import tool_changes
 from client import Session, SubjectError, result_of, text_of
 from projects import MB
 from stand import Stand, Values, Workload, greet, list_tools, since_ms
@@ -199,5 +199,4 @@ WORKLOADS = (
     # After everything else on the shared server: a late answer to a cancelled call would be taken for another one.
     Workload("cancel", ("cancel",), cancels),
     Workload("change on disk", ("list_changed",), tool_changes, is_ours_only=True),
-    Workload("idle subscriptions", ("idle", "updated"), subscriptions, is_ours_only=True),
 )
