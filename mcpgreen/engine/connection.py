@@ -35,7 +35,7 @@ class Connection:
         self.idle.set()
         self._router = router
         self._in_flight: dict[str | int, Call] = {}
-        self._open_listens = 0
+        self._listens: dict[str | int, Call] = {}  # open as well, but nobody waits for their end
         self._shutdown_timer: Any = None
 
     def __repr__(self) -> str:
@@ -67,18 +67,16 @@ class Connection:
         if self._in_flight.get(call.id) is call:
             del self._in_flight[call.id]
         self._router.waiting.discard(call)
-        self._settle()
+        if not self._in_flight:
+            self.idle.set()
 
     def open_listen(self, call: Call) -> None:
-        self._open_listens += 1
-        self.take(call)
-        self._settle()
+        self._listens[call.id] = call
 
     def close_listens(self) -> None:
         """The orderly end of all listens: each gets its result."""
         self._router.services.subscriptions.end_all(self)
-        self._open_listens = 0
-        self._settle()
+        self._listens.clear()
 
     def begin_shutdown(self) -> None:
         """`shutdown`: the client has a few seconds to say `exit`."""
@@ -108,12 +106,6 @@ class Connection:
             line = messages.notification("notifications/message", log_params(level, logger, text))
             self.sink.put(line, is_droppable=True)
 
-    def _settle(self) -> None:
-        if len(self._in_flight) <= self._open_listens:
-            self.idle.set()
-        else:
-            self.idle.clear()
-
     def _receive_object(self, message: Json, sink: Sink) -> None:
         method = message.get("method")
         if type(method) is not str or message.get("jsonrpc") != "2.0":
@@ -141,7 +133,7 @@ class Connection:
             params = {}
         if type(params) is not dict:
             self._refuse(sink, request_id, InvalidParams("params must be an object."))
-        elif request_id in self._in_flight:
+        elif request_id in self._in_flight or request_id in self._listens:
             self._refuse(sink, request_id, InvalidRequest("This id belongs to a request that is still running."))
         else:
             self._router.dispatch(self, request_id, method, params, sink)
@@ -162,15 +154,15 @@ class Connection:
 
     def _cancel(self, request_id: Any) -> None:
         key = messages.normal_id(request_id)
-        call = self._in_flight.get(key) if key is not None else None
-        if call is None:
-            journal.debug("nothing to cancel under this id")
+        if key is None:
             return
-        if call.method in self._router.listen_methods:
-            self._router.services.subscriptions.close(call)
-            self._open_listens -= 1
-        call.cancel()
-        self.forget(call)
+        listen, call = self._listens.pop(key, None), self._in_flight.get(key)
+        if listen is not None:
+            self._router.services.subscriptions.close(listen)
+            listen.cancel()
+        elif call is not None:
+            call.cancel()
+            self.forget(call)
 
     def _receive_batch(self, batch: list[Any], sink: Sink) -> None:
         view = self.handshake.view

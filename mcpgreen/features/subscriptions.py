@@ -64,7 +64,6 @@ class Subscriptions:
                 {"_meta": {shapes.SUBSCRIPTION_ID: call.id}}, call.view.revision, call.services.identity.info
             )
             call.sink.put(messages.response(call.id, jsontext.dumps(result)), call)
-            call.link.forget(call)
 
     def list_changed(self, kind: str) -> None:
         """Tell everybody concerned, once each."""

@@ -120,7 +120,7 @@ class ScriptRun:
         on_control: Callable[[bytes], None],
     ) -> None:
         self._overflow: str | None = None
-        pipes = [os.pipe() for _ in range(3)]
+        pipes = _pipes(3)
         try:
             self.child = Child(command, env=env, directory=directory, fds=[write for _, write in pipes])
         except BaseException:
@@ -191,3 +191,16 @@ class ScriptRun:
         if self._overflow is None:
             self._overflow = ending
             self.child.over.set()
+
+
+def _pipes(count: int) -> list[tuple[int, int]]:
+    """All of them or none."""
+    pipes: list[tuple[int, int]] = []
+    try:
+        for _ in range(count):
+            pipes.append(os.pipe())
+    except OSError:
+        for fd in (fd for pipe in pipes for fd in pipe):
+            os.close(fd)
+        raise
+    return pipes

@@ -1,0 +1,47 @@
+"""A server that runs out of what the system gives it goes on with what it has."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+from tests.support.wire import Wire, text_of
+
+
+@pytest.mark.requirement("G-scarcity")
+def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectBuilder) -> None:
+    project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
+    limited = ["/bin/sh", "-c", f'ulimit -n 110; exec "{sys.executable}" -m mcpgreen serve "$@"', "server"]
+    with Wire(project.root, command=limited, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64"}) as wire:
+        wire.handshake()
+        ids = [wire.start_request("tools/call", {"name": "hold"}) for _ in range(60)]
+        refused = wire.receive(lambda message: "error" in message)
+        assert refused["error"]["code"] == -32603
+        assert "Too many open files" in refused["error"]["message"]
+        project.write("go", "")
+        answers = [wire.response(id) for id in ids if id != refused["id"]]
+
+        held = [answer for answer in answers if "result" in answer]
+        assert held, answers
+        assert {text_of(answer["result"]) for answer in held} == {"held\n"}
+        eventually(lambda: text_of(wire.call_tool("hold")) == "held\n")
+        assert wire.stop() == 0
+
+
+@pytest.mark.requirement("G-scarcity")
+def test_a_temporary_directory_that_is_cleaned_away_is_made_again(project: ProjectBuilder) -> None:
+    """Some systems empty /tmp while a server runs for weeks."""
+    scratch = project.root / "scratch"
+    scratch.mkdir()
+    project.tool("size", 'cat "$MCP_TOOL_ARGS_FILE" | wc -c')
+    with Wire(project.root, env={"TMPDIR": str(scratch), "MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as wire:
+        wire.handshake()
+        first = text_of(wire.call_tool("size", {"a": 1}))
+        for directory in scratch.iterdir():
+            directory.rmdir()
+        assert text_of(wire.call_tool("size", {"a": 1})) == first
+        assert wire.stop() == 0
+    assert list(scratch.iterdir()) == []
