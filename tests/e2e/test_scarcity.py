@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -11,12 +12,20 @@ from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
 
+def descriptors_of(wire: Wire) -> int:
+    return len(os.listdir(f"/proc/{wire.process.pid}/fd"))
+
+
 @pytest.mark.requirement("G-scarcity")
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted in /proc")
 def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectBuilder) -> None:
+    project.tool("quick", "true")
     project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
     limited = ["/bin/sh", "-c", f'ulimit -n 110; exec "{sys.executable}" -m mcpgreen serve "$@"', "server"]
     with Wire(project.root, command=limited, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64"}) as wire:
         wire.handshake()
+        wire.call_tool("quick")
+        open_before = descriptors_of(wire)
         ids = [wire.start_request("tools/call", {"name": "hold"}) for _ in range(60)]
         refused = wire.receive(lambda message: "error" in message)
         assert refused["error"]["code"] == -32603
@@ -27,7 +36,8 @@ def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectB
         held = [answer for answer in answers if "result" in answer]
         assert held, answers
         assert {text_of(answer["result"]) for answer in held} == {"held\n"}
-        eventually(lambda: text_of(wire.call_tool("hold")) == "held\n")
+        eventually(lambda: descriptors_of(wire) == open_before)
+        assert text_of(wire.call_tool("hold")) == "held\n"
         assert wire.stop() == 0
 
 
