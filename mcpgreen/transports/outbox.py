@@ -1,0 +1,177 @@
+"""The outgoing lines of a link.
+
+Writing never blocks the hub. Answers of one read batch go out in one write, inline; only when the pipe is full does a
+watcher on the hub take over. A client that does not read stalls its own replies: notifications are dropped then,
+responses are kept, and whoever asks for room has to wait.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+from gevent.event import Event
+
+from mcpgreen import journal
+from mcpgreen.features.call import Call, Line
+from mcpgreen.transports.descriptors import READ_EVENT, WRITE_EVENT, Endpoint
+
+WRITE_BYTES = 1 << 18
+LARGE_PIPE_BYTES = 1 << 20
+
+
+class Outbox:
+    """A sink in front of a descriptor."""
+
+    def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
+        self._endpoint = endpoint
+        self._max_backlog_bytes = max_backlog_bytes
+        self._queue: deque[tuple[Line, Call | None]] = deque()
+        self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
+        self._backlog_bytes = 0
+        self._is_holding = False
+        self._watcher: Any = None
+        self._room = Event()
+        self._room.set()
+        self.drained = Event()
+        self.drained.set()
+        self.is_broken = False
+        self.on_broken: Callable[[], None] = lambda: None
+        self._hangup = self._watch_for_hangup()
+
+    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
+        if self.is_broken or (is_droppable and not self._room.is_set()):
+            return
+        self._queue.append((line, call))
+        self._backlog_bytes += _size_of(line)
+        if not self._is_holding and self._watcher is None:
+            self.flush()
+        if self._backlog_bytes > self._max_backlog_bytes:
+            self._room.clear()
+
+    def expect(self) -> None:
+        """Nobody waits here for answers to be complete."""
+
+    def withdraw(self) -> None:
+        """A cancelled request needs nothing here: its lines are skipped when their turn comes."""
+
+    def wait_for_room(self) -> None:
+        if not self._room.is_set():
+            self._room.wait()
+
+    def hold(self) -> None:
+        """Collect lines until `release`: the answers of a batch go out together."""
+        self._is_holding = True
+
+    def release(self) -> None:
+        self._is_holding = False
+        if self._queue and self._watcher is None:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what the pipe takes; let the hub go on when it takes no more."""
+        try:
+            while self._current or self._gather():
+                data = self._current[0]
+                written = self._endpoint.write(data)
+                self._backlog_bytes -= written
+                if written < len(data):
+                    self._current[0] = memoryview(data)[written:]
+                else:
+                    self._current.popleft()
+        except BlockingIOError:
+            self._wait_writable()
+            return
+        except OSError as error:
+            self._break(error)
+            return
+        self._stop_watcher()
+        self._backlog_bytes = 0
+        self._room.set()
+        self.drained.set()
+
+    def close(self) -> None:
+        self._stop_watcher()
+        if self._hangup is not None:
+            self._hangup.stop()
+            self._hangup.close()
+            self._hangup = None
+        self._room.set()
+
+    def _gather(self) -> bool:
+        """Make the next lines current: many short ones as one piece, a large one in its pieces. False without any.
+
+        A call may be cancelled until this moment; no switch comes before the write.
+        """
+        lines: list[bytes] = []
+        size = 0
+        while self._queue and size < WRITE_BYTES:
+            line, call = self._queue[0]
+            if call is not None and call.is_cancelled:
+                self._backlog_bytes -= _size_of(line)
+            elif isinstance(line, bytes):
+                lines.append(line)
+                size += len(line) + 1
+            elif lines:
+                break
+            else:
+                self._queue.popleft()
+                self._enlarge_pipe()
+                self._current.extend(line)
+                self._current.append(b"\n")
+                return True
+            self._queue.popleft()
+        if lines:
+            lines.append(b"")
+            self._current.append(b"\n".join(lines))
+        return bool(lines)
+
+    def _enlarge_pipe(self) -> None:
+        try:
+            fcntl.fcntl(self._endpoint.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
+        except (OSError, AttributeError):
+            return  # no pipe, not Linux, or over a quota
+
+    def _wait_writable(self) -> None:
+        self.drained.clear()
+        if self._backlog_bytes <= self._max_backlog_bytes // 2:
+            self._room.set()
+        if self._watcher is None:
+            self._watcher = gevent.get_hub().loop.io(self._endpoint.fd, WRITE_EVENT)
+            self._watcher.start(self.flush)
+
+    def _stop_watcher(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher.close()
+            self._watcher = None
+
+    def _break(self, error: OSError) -> None:
+        journal.info("nobody reads our output any more: %s", error.strerror)
+        self._lose_reader()
+
+    def _lose_reader(self) -> None:
+        self.is_broken = True
+        self._queue.clear()
+        self._current.clear()
+        self.close()
+        self.drained.set()
+        self.on_broken()
+
+    def _watch_for_hangup(self) -> Any:
+        """Notice that the reader is gone also when there is nothing to write.
+
+        Waiting to *read* from the writing end of a pipe never ends, except when the other end is closed.
+        """
+        if not self._endpoint.is_pipe():
+            return None
+        watcher = gevent.get_hub().loop.io(self._endpoint.fd, READ_EVENT)
+        watcher.start(self._lose_reader)
+        return watcher
+
+
+def _size_of(line: Line) -> int:
+    return len(line) + 1 if isinstance(line, bytes) else sum(map(len, line)) + 1
