@@ -74,6 +74,10 @@ class NotInitialized(RpcError):
 
     code = -32000
     summary = "Server not initialized"
+    remedy = (
+        "Send initialize and then notifications/initialized; or, as a stateless client, "
+        "io.modelcontextprotocol/protocolVersion and clientCapabilities in params._meta."
+    )
 
 
 class ShuttingDown(RpcError):

@@ -25,7 +25,10 @@ STAND_IN = os.urandom(16).hex()  # for a LargeText, until its pieces are put in;
 def loads(raw: bytes | str) -> Any:
     """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth."""
     text = raw if isinstance(raw, str) else raw.decode("utf-8")
-    value = ujson.loads(text)
+    try:
+        value = ujson.loads(text)
+    except ValueError as error:
+        raise ValueError(_what_is_wrong(text) or str(error)) from None
     # Two brackets a level: a short text cannot be too deep, a longer one only with enough of them.
     if len(text) > 2 * MAX_DEPTH and text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
@@ -119,6 +122,19 @@ def is_finite(value: Any) -> bool:
         elif isinstance(current, list):
             pending.extend(current)
     return True
+
+
+def _what_is_wrong(text: str) -> str | None:
+    """The place and the fault in words that help; ujson has neither. None if only ujson finds a fault."""
+    import json
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg}, line {error.lineno} column {error.colno}"
+    except RecursionError:
+        return "nested too deeply"
+    return None
 
 
 def _without_lone_surrogates(text: str) -> str:

@@ -170,6 +170,11 @@ def names(raw: str) -> tuple[str, ...]:
     return tuple(raw.replace(",", " ").split())
 
 
+def permission(raw: str) -> str:
+    """allow or deny. A typo must not open a door."""
+    return "allow" if raw.strip().lower() in ("allow", "all") else "deny"
+
+
 def flag(raw: str) -> bool:
     word = raw.lower()
     if word in _YES:

@@ -9,7 +9,19 @@ Over 350 lines because a setting is looked for in one table, and the formatter g
 from __future__ import annotations
 
 from mcpgreen import journal
-from mcpgreen.settings import Setting, Settings, choice, directory, flag, integer, names, resolve, seconds, text
+from mcpgreen.settings import (
+    Setting,
+    Settings,
+    choice,
+    directory,
+    flag,
+    integer,
+    names,
+    permission,
+    resolve,
+    seconds,
+    text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +33,10 @@ MIB = 1024 * KIB
 GIB = 1024 * MIB
 DAY_SECS = 86_400
 
-level = choice(*journal.LEVELS, synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info"})
+level = choice(
+    *journal.LEVELS,
+    synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info", "warn": "warning"},
+)
 
 PROJECT = (
     Setting(
@@ -287,14 +302,15 @@ POLICY = (
         names,
         (),
         group="policy",
-        doc="Tools that may run; * stands for all. Empty: tool_allow_default decides.",
+        doc="Names of tools that may run, parted by commas or spaces; * stands for all, and there are no other "
+        "patterns. Other tools are listed, but calls are refused. Empty: tool_allow_default decides.",
     ),
     Setting(
         "tool_allow_default",
-        choice("allow", "deny"),
+        permission,
         "allow",
         group="policy",
-        doc="What happens to tools when there is no allow-list.",
+        doc="What happens to tools when there is no allow-list: allow or deny. Any other word denies.",
     ),
 )
 

@@ -106,6 +106,8 @@ def revisions_page() -> str:
         "",
         "# Protocol revisions",
         "",
+        "What each revision defines. What this server offers of it is on [What clients get](what-clients-get.md).",
+        "",
         *table(("", *names), [("How a client introduces itself", *(text_of(each.era) for each in REVISIONS))]),
         "",
         "## Requests",

@@ -317,3 +317,13 @@ class TestCatalog:
 
         slow = {"typing", "dataclasses", "re", "pathlib", "enum", "logging", "difflib", "collections"}
         assert not slow & set(loaded.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("word", "permission"),
+    [("allow", "allow"), ("ALL", "allow"), ("deny", "deny"), ("denied", "deny"), ("alow", "deny")],
+)
+def test_a_typo_in_a_permission_denies(word: str, permission: str) -> None:
+    from mcpgreen.settings_catalog import load
+
+    assert load({}, {"MCPGREEN_TOOL_ALLOW_DEFAULT": word}, {}).tool_allow_default == permission

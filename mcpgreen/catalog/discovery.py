@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog import metadata
@@ -23,6 +24,8 @@ from mcpgreen.errors import ProjectError
 
 SHELL_SUFFIXES = (".sh", ".bash")
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 # Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
 SETTLING_NS = 50_000_000
@@ -61,6 +64,7 @@ class Tree(NamedTuple):
 class Discovery(NamedTuple):
     items: list[Tool]
     warnings: list[str]
+    hints: list[str]  # of what may be meant as it is: for who asks why something is missing
     fingerprint: tuple[Any, ...]
 
 
@@ -74,20 +78,22 @@ def discover_tools(project: Project, *, only_below: str | None = None, tree: Tre
     if tree is None:
         tree = survey(project, only_below=only_below)
     warnings = list(tree.warnings)
+    hints: list[str] = []
     found: list[Tool] = []
     for directory in tree.directories:
         for file_name, status in directory.files.items():
-            if file_name == "smoke.sh" or file_name.endswith(metadata.META_SUFFIXES):
+            if file_name == "smoke.sh" or _is_description(file_name):
                 continue
             try:
-                tool = _tool_of(project, directory, file_name, status=status, warnings=warnings)
+                tool = _tool_of(project, directory, file_name, status=status, warnings=warnings, hints=hints)
             except ProjectError as error:
-                warnings.append(f"{project.shown(error.path)}: {error.reason}")
+                warnings.append(f"{project.shown(error.path)}: {error.reason}; the tool is left out")
                 continue
             if tool is not None:
                 found.append(tool)
+        warnings.extend(_lonely_descriptions(project, directory))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
-    return Discovery(_without_duplicates(project, found, warnings), warnings, tree.fingerprint)
+    return Discovery(_without_duplicates(project, found, warnings), warnings, hints, tree.fingerprint)
 
 
 def survey(project: Project, *, only_below: str | None = None) -> Tree:
@@ -183,7 +189,13 @@ def _linked_status(project: Project, entry: os.DirEntry[str], warnings: list[str
 
 
 def _tool_of(
-    project: Project, directory: Directory, file_name: str, *, status: os.stat_result, warnings: list[str]
+    project: Project,
+    directory: Directory,
+    file_name: str,
+    *,
+    status: os.stat_result,
+    warnings: list[str],
+    hints: list[str],
 ) -> Tool | None:
     path = f"{directory.path}/{file_name}"
     is_executable = bool(status.st_mode & EXECUTABLE_BITS)
@@ -191,6 +203,8 @@ def _tool_of(
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
     head = b"" if is_executable and meta_file else _head_of(path)
     if not is_executable and not file_name.endswith(SHELL_SUFFIXES) and not head.startswith(b"#!"):
+        if meta_file:
+            warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
         return None
     if meta_file:
         source = f"{directory.path}/{meta_file}"
@@ -199,9 +213,13 @@ def _tool_of(
         source = path
         fields = metadata.read_inline(path, head)
     if fields is None and not is_executable:
-        return None  # a library that tools source, not a tool
+        # A library that tools source, or a tool that was forgotten.
+        hints.append(f"{project.shown(path)}: not a tool: not executable (chmod +x) and without a description")
+        return None
     description = metadata.describe_tool(source, fields or {}, file_name=file_name)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
+    if status.st_mode & WRITABLE_BY_OTHERS:
+        warnings.append(f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)")
     relative_path = path[len(project.tools_dir.rstrip("/")) + 1 :]
     return Tool(
         name=description.definition["name"],
@@ -216,6 +234,18 @@ def _tool_of(
         max_concurrent=description.max_concurrent,
         registry_entry=_registry_entry(description, relative_path),
     )
+
+
+def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str]:
+    """Descriptions beside which there is no script that they could describe."""
+    described = {metadata.meta_file_for(name, directory.files) for name in directory.files if not _is_description(name)}
+    for name in directory.files:
+        if _is_description(name) and name not in described and name != UI_DESCRIPTION:
+            yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
+
+
+def _is_description(file_name: str) -> bool:
+    return file_name.endswith(metadata.META_SUFFIXES)
 
 
 def _head_of(path: str) -> bytes:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
@@ -193,6 +193,7 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Descr
         _add_icons(definition, fields["icons"], os.path.dirname(path), complaints)
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
+    complaints.extend(_likely_typos(fields, KNOWN_FIELDS, ""))
     return Description(
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),
@@ -234,7 +235,19 @@ def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {**given, "type": "object", "properties": properties}
 
 
+def _likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
+    """Fields that nobody knows but that look like one that somebody does. Others may be the author's own."""
+    unknown = [field for field in fields if field not in known]
+    if not unknown:
+        return []
+    from difflib import get_close_matches
+
+    guesses = {field: get_close_matches(field, list(known), n=1, cutoff=0.8) for field in unknown}
+    return [f"{prefix}{field} is unknown; did you mean {guess[0]}?" for field, guess in guesses.items() if guess]
+
+
 def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
+    complaints.extend(_likely_typos(given, ANNOTATION_RULES, "annotations."))
     sound = dict(given)
     for key, value in given.items():
         rule = ANNOTATION_RULES.get(key)

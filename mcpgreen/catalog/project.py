@@ -160,7 +160,9 @@ def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
-    project = project or Project(bundled_project_root(), directories)
+    if project is None:
+        project = Project(bundled_project_root(), directories)
+        journal.warning("no project around %s (%s is missing); using the bundled example", os.getcwd(), MARKER)
     own_variables = project.variables()
     if own_variables:
         settings = load(flags, environ, own_variables)

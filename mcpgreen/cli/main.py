@@ -52,9 +52,13 @@ Options:
   --minimal           Run as a server in forced minimal mode would: without tools.
   --dry-run           Check name, arguments and roots; run nothing.
   --print-env         Print the variables that the tool would see; run nothing.
-  --verbose           Show the tool's stderr as it comes out in the result, on stderr.
+  --verbose           Show progress, log messages and the end of the tool's stderr, on stderr.
   -h --help           This text.
   --version           The version.
+
+Exit status: 0 when all went well, which for run-tool includes a result with isError; 1 when
+something failed; 2 when the command line is wrong. An error of the protocol is printed by
+run-tool as {"_mcpToolError": true, "code": ..., "message": ...}, with status 1.
 
 Without arguments, at a terminal, mcpgreen prints this text.
 """
@@ -100,11 +104,13 @@ def _what_is_wrong(arguments: Sequence[str]) -> str:
 
 
 def _scan(options: dict[str, Any]) -> int:
+    from mcpgreen.catalog.discovery import discover_tools
     from mcpgreen.catalog.project import open_project
     from mcpgreen.catalog.registry import SOURCES, Catalog
 
     project, settings, _ = open_project(_flags(options), os.environ)
     _tell_notes(settings)
+    project.server_info()  # complains about what it cannot use
     catalog = Catalog(
         project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=options["--filter"] or None
     )
@@ -114,6 +120,8 @@ def _scan(options: dict[str, Any]) -> int:
         journal.debug("the status below says what went wrong")
     statuses = {kind: catalog.status(kind) if kind in SOURCES else SKIPPED for kind in REPORTED_KINDS}
     mode = "minimal" if settings.force_minimal else "full"
+    for hint in discover_tools(project, only_below=options["--filter"] or None).hints:
+        journal.info("%s", hint)
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
         sys.stdout.buffer.write(jsontext.dumps({**statuses, "notificationsSent": False, "mode": mode}) + b"\n")

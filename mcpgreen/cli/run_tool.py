@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import gevent
+
 from mcpgreen import jsontext
 from mcpgreen.catalog.project import Project
 from mcpgreen.engine.server import Server
@@ -19,13 +21,17 @@ Json = dict[str, Any]
 
 
 class ListSink:
-    """Keeps the lines; nobody has to wait."""
+    """Keeps the lines, and shows notifications if wanted; nobody has to wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shows_notifications: bool = False) -> None:
         self.lines: list[bytes] = []
+        self._shows_notifications = shows_notifications
 
     def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
-        self.lines.append(line if isinstance(line, bytes) else b"".join(line))
+        whole = line if isinstance(line, bytes) else b"".join(line)
+        self.lines.append(whole)
+        if is_droppable and self._shows_notifications:
+            sys.stderr.write(whole.decode("ascii") + "\n")
 
     def wait_for_room(self) -> None:
         return
@@ -41,6 +47,8 @@ def run_tool(options: Json, project: Project, settings: Settings, environ: Mappi
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
     arguments = _arguments(options["--args"])
     server = Server(_with_options(settings, options), project, environ=environ)
+    hub = gevent.get_hub()
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # who presses Ctrl-C needs no report of it
     try:
         if options["--print-env"]:
             return _print_env(server)
@@ -49,7 +57,7 @@ def run_tool(options: Json, project: Project, settings: Settings, environ: Mappi
         params: Json = {"name": options["NAME"], "arguments": arguments}
         if options["--timeout"] is not None:
             params["timeoutSecs"] = _seconds(options["--timeout"])
-        answer = _answer(server, params)
+        answer = _answer(server, params, is_verbose=options["--verbose"])
     finally:
         server.stop()
     if "error" in answer:
@@ -61,9 +69,11 @@ def run_tool(options: Json, project: Project, settings: Settings, environ: Mappi
     return 0
 
 
-def _answer(server: Server, params: Json) -> Json:
+def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
     """One handshake and one call."""
-    sink = ListSink()
+    sink = ListSink(shows_notifications=is_verbose)
+    if is_verbose:
+        params = {**params, "_meta": {"progressToken": "run-tool"}}
     link = server.connect(sink)
     hello = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": {}, "clientInfo": {"name": "run-tool"}}
     link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})

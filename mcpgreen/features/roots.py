@@ -49,7 +49,10 @@ def _from_file(file: str, project_root: str) -> Iterable[Root]:
         journal.warning("%s is not usable: %s", file, error)
         return
     entries: Any = content.get("roots") if isinstance(content, dict) else None
-    for entry in entries if isinstance(entries, list) else []:
+    if not isinstance(entries, list):
+        journal.warning('%s is ignored: it must look like {"roots": [{"path": "./data", "name": "Data"}]}', file)
+        return
+    for entry in entries:
         path = entry.get("path") if isinstance(entry, dict) else None
         if not isinstance(path, str) or not os.access(_resolved(path, project_root), os.R_OK):
             journal.warning("%s: root %r does not exist or cannot be read; skipped", file, path)

@@ -102,7 +102,7 @@ def _admit_handshake(method: str, meta: dict[str, Any], handshake: Handshake, of
         if handshake.is_shutting_down:
             raise ShuttingDown()
         if not handshake.is_ready:
-            raise NotInitialized()
+            raise NotInitialized(data=NotInitialized.remedy)
         _require_offered(method, offered)
     return view or ClientView(revision, {}, None)
 

@@ -136,8 +136,14 @@ def _failed(outcome: Outcome, result: Json | None, value: Any, text: str, meta: 
     if error is not None:
         raise error
     said = outcome.stderr.decode("utf-8", "replace").strip()
-    reason = said.splitlines()[0] if said else _status_in_words(outcome.exit_code)
+    reason = _telling_line(said) if said else _status_in_words(outcome.exit_code)
     raise ToolFailure(f"Tool failed: {reason}", meta=meta, more_text=(text,) if text.strip() else ())
+
+
+def _telling_line(said: str) -> str:
+    """The first line of stderr; of a Python traceback the last, which names the error."""
+    lines = said.splitlines()
+    return lines[-1] if lines[0].startswith("Traceback (most recent call last)") else lines[0]
 
 
 def _status_in_words(exit_code: int) -> str:

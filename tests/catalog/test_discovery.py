@@ -83,8 +83,14 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     tree.write("tools/x/.hidden.sh", "#!/bin/sh\n", mode=0o755)
     tree.write("tools/.git/hooks/pre-push", "#!/bin/sh\n", mode=0o755)
     tree.write("tools/x/ui/index.html", "<html>")
+    tree.write("tools/x/ui/ui.meta.json", "{}")
 
-    assert discovered(tree)[:2] == ([], [])
+    discovery = discovered(tree)
+    assert discovery.items == []
+    assert sorted(discovery.warnings) == [
+        "tools/x/data.txt: described, but neither executable nor a script (chmod +x)",
+        "tools/x/y.meta.json: describes no script: none of that name is beside it",
+    ]
 
 
 def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
@@ -118,7 +124,9 @@ def test_a_bad_description_costs_one_tool_and_a_warning(tree: TreeBuilder) -> No
     discovery = discovered(tree)
 
     assert [tool.name for tool in discovery.items] == ["good"]
-    assert sorted(discovery.warnings)[0] == ("tools/bad/bad.meta.json: inputSchema must be an object, found an array")
+    assert sorted(discovery.warnings)[0] == (
+        "tools/bad/bad.meta.json: inputSchema must be an object, found an array; the tool is left out"
+    )
     assert sorted(discovery.warnings)[1].startswith("tools/worse.sh: not valid JSON")
 
 
@@ -212,6 +220,38 @@ def test_a_pipe_among_the_tools_does_not_stop_the_scan(tree: TreeBuilder) -> Non
     os.mkfifo(tree.root / "tools" / "greet.meta.json")
     tree.write("tools/greet.sh", "#!/bin/sh\n", mode=0o755)
     assert names(tree) == ["greet"]
+
+
+def test_a_script_without_bit_and_description_gets_a_hint_and_no_warning(tree: TreeBuilder) -> None:
+    tree.write("tools/forgotten.py", "#!/usr/bin/env python3\n", mode=0o644)
+    discovery = discovered(tree)
+    assert (discovery.items, discovery.warnings) == ([], [])
+    assert discovery.hints == ["tools/forgotten.py: not a tool: not executable (chmod +x) and without a description"]
+
+
+def test_a_script_that_others_may_write_to_is_listed_with_a_warning(tree: TreeBuilder) -> None:
+    tree.write("tools/open.sh", "#!/bin/sh\n", mode=0o775)
+    discovery = discovered(tree)
+    assert [tool.name for tool in discovery.items] == ["open"]
+    assert discovery.warnings == ["tools/open.sh: others may write to it, so calls will be refused (chmod go-w)"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "warning"),
+    [
+        ({"inputSchemas": {}}, "inputSchemas is unknown; did you mean inputSchema?"),
+        ({"timeoutSec": 5}, "timeoutSec is unknown; did you mean timeoutSecs?"),
+        ({"annotations": {"readonlyHint": True}}, "annotations.readonlyHint is unknown; did you mean readOnlyHint?"),
+    ],
+)
+def test_a_field_that_looks_like_a_typo_is_named(tree: TreeBuilder, fields: dict[str, object], warning: str) -> None:
+    tree.tool("greet", **fields)
+    assert discovered(tree).warnings == [f"tools/greet/greet.meta.json: {warning}"]
+
+
+def test_a_field_of_the_author_is_nobody_elses_business(tree: TreeBuilder) -> None:
+    tree.tool("greet", owner="me", colour="green")
+    assert discovered(tree).warnings == []
 
 
 @contextmanager

@@ -93,6 +93,32 @@ def test_scan_writes_the_registry_and_prints_the_status(project: ProjectBuilder)
     assert (registry["version"], registry["total"]) == (1, 1)
 
 
+def test_scan_says_why_something_is_no_tool(project: ProjectBuilder) -> None:
+    project.write("tools/forgotten.py", "#!/usr/bin/env python3\n")
+    project.write("tools/alone.meta.json", "{}")
+    project.write("tools/broken.meta.json", '{"description": "x", }')
+    project.write("tools/broken", "#!/bin/sh\n").chmod(0o755)
+    project.write("server.d/server.meta.json", '{"name": 3}')
+    said = mcpgreen("scan", "--project-root", str(project.root)).stderr
+    assert "tools/forgotten.py: not a tool: not executable (chmod +x)" in said
+    assert "tools/alone.meta.json: describes no script" in said
+    assert "line 1 column" in said
+    assert "the tool is left out" in said
+    assert "name must be a string" in said
+
+
+def test_without_a_project_the_bundled_example_is_named(tmp_path: Path) -> None:
+    done = mcpgreen("run-tool", "hello", cwd=tmp_path)
+    assert "using the bundled example" in done.stderr
+    assert done.returncode == 0
+
+
+def test_verbose_shows_what_a_client_would_be_told_meanwhile(project: ProjectBuilder) -> None:
+    report = '{"method":"notifications/progress","params":{"progress":5,"message":"half"}}'
+    project.tool("slow", f"""printf '%s\\n' '{report}' >> "$MCP_PROGRESS_STREAM"; echo done""")
+    assert '"message":"half"' in run_tool(project, "slow", "--verbose").stderr
+
+
 def test_scan_can_be_narrowed_and_quiet(project: ProjectBuilder) -> None:
     project.tool("one", "echo 1")
     project.write("tools/sub/two", "#!/bin/sh\n").chmod(0o755)
