@@ -1,7 +1,7 @@
 """The outgoing lines of a link.
 
-Writing never blocks the hub. Answers of one read batch go out in one write, inline; only when the pipe is full does a
-watcher on the hub take over. A client that does not read stalls its own replies: notifications are dropped then,
+Writing never blocks the hub. Answers of one read batch go out in one write, inline, those of scripts at the end of the
+hub's turn; only when the pipe is full does a watcher take over. A client that does not read stalls its own replies: notifications are dropped then,
 responses are kept, and whoever asks for room has to wait.
 """
 
@@ -33,6 +33,7 @@ class Outbox:
         self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
         self._backlog_bytes = 0
         self._is_holding = False
+        self._is_due = False
         self._watcher: Any = None
         self._room = Event()
         self._room.set()
@@ -47,8 +48,11 @@ class Outbox:
             return
         self._queue.append((line, call))
         self._backlog_bytes += _size_of(line)
-        if not self._is_holding and self._watcher is None:
-            self.flush()
+        if not self._is_holding and self._watcher is None and not self._is_due:
+            # At the end of this turn of the hub: scripts that end together are answered in one write.
+            self._is_due = True
+            self.drained.clear()
+            gevent.get_hub().loop.run_callback(self.flush)
         if self._backlog_bytes > self._max_backlog_bytes:
             self._room.clear()
 
@@ -73,6 +77,7 @@ class Outbox:
 
     def flush(self) -> None:
         """Write what the pipe takes; let the hub go on when it takes no more."""
+        self._is_due = False
         try:
             while self._current or self._gather():
                 data = self._current[0]
