@@ -18,6 +18,7 @@ from mcpgreen.errors import InternalError
 from mcpgreen.settings import Settings
 
 READ_EVENT = 1
+START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
 
@@ -30,12 +31,13 @@ class ChangeWatch:
         self._settings = settings
         self._news = Event()
         self._greenlet: Any = None
+        self._has_begun = False
         self._inotify: Any = None
         self._io_watcher: Any = None
 
     def start(self) -> None:
         if self._greenlet is None:
-            self._greenlet = gevent.spawn(self._run)
+            self._greenlet = gevent.spawn_later(START_AFTER_SECS, self._run)
 
     def stop(self) -> None:
         if self._greenlet is not None:
@@ -45,10 +47,13 @@ class ChangeWatch:
 
     def catch_up(self) -> None:
         """Take note of what the disk has reported up to this moment, so that an answer given now is not stale."""
-        if self._inotify is not None and self._inotify.has_news():
+        if not self._has_begun:
+            self._catalog.mark_stale("tools")  # nobody watches yet: every answer looks for itself
+        elif self._inotify is not None and self._inotify.has_news():
             self._on_news()
 
     def _run(self) -> None:
+        self._has_begun = True
         if self._settings.watch_files != "poll":
             self._start_inotify()
         while True:

@@ -14,7 +14,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from subprocess import CompletedProcess, Popen
     from typing import Any, NoReturn
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -49,8 +50,7 @@ def require(name: str, message: str | None = None) -> Any:
 
 def arg_bool(name: str, default: bool = _ABSENT) -> bool:
     """True for true, 1, "true" and "1"; False for every other value."""
-    value = _value_or_default(name, default)
-    return value in (True, "true", "1")
+    return _value_or_default(name, default) in (True, "true", "1")
 
 
 def arg_int(name: str, default: int = _ABSENT, *, min: int | None = None, max: int | None = None) -> int:
@@ -82,11 +82,7 @@ def emit_json(value: Any) -> None:
 
 
 def result_success(value: Any, max_text_bytes: int | None = None) -> None:
-    """Print the result of a call that worked. Does not end the script.
-
-    The text part carries the whole envelope, or a summary when that is longer than `max_text_bytes`
-    (MCPBASH_MAX_TEXT_BYTES, 102400). Raises TypeError or ValueError for what JSON cannot express.
-    """
+    """Print the result of a call that worked, and go on. Beyond `max_text_bytes` its text is a summary."""
     envelope = {"success": True, "result": value}
     text = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if max_text_bytes is None:
@@ -98,10 +94,7 @@ def result_success(value: Any, max_text_bytes: int | None = None) -> None:
 
 
 def result_error(error: Mapping[str, Any] | BaseException | str) -> None:
-    """Print the result of a call that failed, for the model to read. Does not end the script.
-
-    Of a mapping, `type` and `message` are filled in when absent; of anything else, its text becomes the message.
-    """
+    """Print the result of a call that failed, and go on. What is not a mapping becomes the message."""
     if isinstance(error, (str, BaseException)):
         error = {"message": str(error) or type(error).__name__}
     fields = dict(error)
@@ -123,10 +116,7 @@ def error(type: str, message: str, *, hint: str | None = None, data: Any = None)
 
 
 def result_text_with_resource(value: Any, *resources: str | os.PathLike[str] | Mapping[str, str]) -> None:
-    """Print a success with embedded files. A resource is a path or {"path", "mimeType"?, "uri"?}.
-
-    Files that cannot be read are left out with a warning in the log.
-    """
+    """Print a success with embedded files: paths or {"path", "mimeType"?, "uri"?}. Unreadable ones are left out."""
     entries = [entry for entry in map(_resource_entry, resources) if entry is not None]
     if target := os.environ.get("MCP_TOOL_RESOURCES_FILE"):
         with open(target, "w", encoding="utf-8") as file:
@@ -193,6 +183,34 @@ def log_error(logger: str, data: Any) -> None:
 def is_cancelled() -> bool:
     """Whether the client has given up on this call."""
     return os.path.exists(os.environ.get("MCP_CANCEL_FILE", ""))
+
+
+def run_with_progress(
+    command: list[str], pattern: str, *, extract: str = "match1", total: float | None = None, progress_file: str = ""
+) -> CompletedProcess[str]:
+    """Run a command; what matches in its stderr, or in a file, is progress. Returns 130 when the call is cancelled."""
+    from re import compile
+    from subprocess import CompletedProcess, Popen
+    from tempfile import TemporaryFile
+    from time import sleep
+
+    if not pattern or extract not in ("json", "match1", "ratio") or (total is not None and total <= 0):
+        raise ValueError("run_with_progress: a pattern, json, match1 or ratio, and a positive total are needed")
+    search, reading, others = compile(pattern).search, (0.0, ""), ""
+    # Files instead of pipes: the command never waits for a reader. They have no names, so that none remains.
+    with TemporaryFile() as out, TemporaryFile() as err, open(progress_file or os.devnull, "w+b") as followed:
+        fds = out.fileno(), err.fileno()
+        process = Popen(command, stdout=out, stderr=err, start_new_session=True)
+        try:
+            for line in _lines(process, followed.fileno() if progress_file else fds[1], sleep):
+                if match := search(line):
+                    progress(*(reading := _reading(match, extract, total, reading[0])))
+                elif not progress_file:
+                    others += f"{line}\n"
+        finally:
+            status = _stop(process, sleep)
+        stdout, stderr = (os.pread(fd, os.fstat(fd).st_size, 0).decode("utf-8", "replace") for fd in fds)
+    return CompletedProcess(command, status, stdout, stderr if progress_file else others)
 
 
 def roots() -> list[str]:
@@ -269,8 +287,41 @@ def _summary(value: Any) -> str:
         return f"Success: array with {len(value)} items"
     if isinstance(value, dict):
         return f"Success: object with {len(value)} keys"
-    text = value if isinstance(value, str) else json.dumps(value)
-    return f"Success: {text[:100]}"
+    return f"Success: {(value if isinstance(value, str) else json.dumps(value))[:100]}"
+
+
+def _lines(process: Popen[bytes], source: int, sleep: Callable[[float], None]) -> Iterator[str]:
+    offset, rest, is_over = 0, b"", False
+    while not is_over:
+        sleep(0.05)
+        is_over = process.poll() is not None or is_cancelled()  # asked before reading: no last word is missed
+        data = os.pread(source, max(0, os.fstat(source).st_size - offset), offset)  # the command has its own position
+        offset += len(data)
+        *lines, rest = (rest + data + b"\n" * is_over).replace(b"\r", b"\n").split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines if line)
+
+
+def _reading(match: Any, extract: str, total: float | None, last: float) -> tuple[float, str]:
+    try:
+        if extract == "json":
+            event = json.loads(match.string)
+            return float(event["progress"]), str(event.get("message") or "Working...")
+        whole = float(match[2] if extract == "ratio" else total or 100)
+        return round(100 * float(match[1]) / whole, 6), "Working..."
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return last, "Working..."  # the server takes it for a sign of life
+
+
+def _stop(process: Popen[bytes], sleep: Callable[[float], None]) -> int:
+    try:
+        for number in [15, *[0] * 20, 9] if is_cancelled() or process.poll() is None else []:  # TERM, a second, KILL
+            os.killpg(process.pid, number)
+            sleep(0.05)
+            process.poll()
+    except OSError:
+        pass  # everybody has left
+    status = process.wait()
+    return 130 if is_cancelled() else status
 
 
 def _resource_entry(resource: Any) -> dict[str, str] | None:

@@ -7,9 +7,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from tests.support.waiting import eventually, is_alive
 
 from .conftest import SDK, Bench
 
@@ -353,6 +356,88 @@ def test_cancelled_is_when_the_file_exists(bench: Bench) -> None:
     assert bench.python("print(mcp_tool.is_cancelled())").stdout == "False\n"
     bench.cancel_file.touch()
     assert bench.python("print(mcp_tool.is_cancelled())").stdout == "True\n"
+
+
+def run_call(script: str, options: str) -> str:
+    """A tool that runs a bash script with progress and prints the result as JSON."""
+    return (
+        f"result = mcp_tool.run_with_progress(['bash', '-c', {script!r}], {options})\n"
+        "mcp_tool.emit_json([result.returncode, result.stdout, result.stderr])"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "values"),
+    [
+        ("'([0-9.]+)%'", "10% 45.9% 250% .%", [10, 45, 100, 100]),
+        ("'at_(.*)', total=50", "at_10 at_12.5 at_50", [20, 25, 100]),
+        ("'(.*)/(.*)', extract='ratio'", "1/3 2/3 3/3 1/0 x/y", [33, 66, 100, 100, 100]),
+        ("'%'", "10%", [0]),
+    ],
+)
+def test_a_matching_line_becomes_progress(bench: Bench, options: str, lines: str, values: list[int]) -> None:
+    run = bench.python(run_call(f"printf '%s\\n' {lines} >&2", options))
+    assert ([params["progress"] for params in run.params], run.result) == (values, [0, "", ""])
+
+
+def test_a_json_line_carries_progress_and_message(bench: Bench) -> None:
+    script = """echo '{"progress":5.9,"message":"a"}' >&2; echo '{"progress":"20"}' >&2; echo '{}' >&2; echo '{' >&2"""
+    run = bench.python(run_call(script, "'^{', extract='json'"))
+    assert [(params["progress"], params["message"]) for params in run.params] == [
+        (5, "a"),
+        (20, "Working..."),
+        (20, "Working..."),
+        (20, "Working..."),
+    ]
+
+
+@pytest.mark.parametrize("options", ["''", "'x', extract='loud'", "'x', total=0", "'x', total=-1"])
+def test_a_misused_run_starts_nothing(bench: Bench, options: str) -> None:
+    run = bench.python(run_call("touch started", options))
+    assert (run.exit_code, (bench.directory / "started").exists()) == (1, False)
+    assert "ValueError: run_with_progress" in run.stderr
+
+
+def test_the_result_of_a_run_is_what_the_command_said(bench: Bench) -> None:
+    run = bench.python(run_call("echo ü; echo one >&2; printf '5%%\\r6%%\\n' >&2; printf two >&2; exit 7", "'(.)%'"))
+    assert run.result == [7, "ü\n", "one\ntwo\n"]
+    assert [params["progress"] for params in run.params] == [5, 6]
+
+
+def test_progress_comes_from_a_file_that_is_followed(bench: Bench) -> None:
+    """The command goes on when its first report has been heard: it was heard while the command ran."""
+    (bench.directory / "p").write_text("99%\n", encoding="utf-8")
+    stream = bench.directory / "stream"
+    script = "echo 10% >p; until grep -qs 10 stream; do sleep 0.01; done; printf 95%% >>p; echo 3% >&2"
+    run = bench.python(run_call(script, "'([0-9]+)%', progress_file='p'"), MCP_PROGRESS_STREAM=str(stream))
+    lines = [json.loads(line)["params"]["progress"] for line in stream.read_text(encoding="utf-8").splitlines()]
+    assert (lines, run.result) == ([10, 95], [0, "", "3%\n"])
+
+
+def test_large_output_on_both_streams_does_not_block(bench: Bench) -> None:
+    half = "head -c 1000000 /dev/zero | tr '\\0' x | fold -w 99"
+    status, stdout, stderr = bench.python(run_call(f"{half}; {half} >&2", "'y'")).result
+    assert (status, len(stdout) // 1000, len(stderr) // 1000) == (0, 1010, 1010)
+
+
+def test_a_job_left_behind_does_not_hold_the_run(bench: Bench) -> None:
+    status, stdout, _ = bench.python(run_call("sleep 600 & echo $!", "'y'")).result
+    os.kill(int(stdout), 9)
+    assert status == 0
+
+
+@pytest.mark.parametrize("trap", ["", "trap : TERM;"])
+def test_a_cancelled_run_is_stopped_with_its_children(bench: Bench, trap: str) -> None:
+    pids, scratch = bench.directory / "pids", bench.directory / "scratch"
+    scratch.mkdir()
+    canceller = threading.Thread(target=lambda: eventually(pids.exists) and bench.cancel_file.touch())
+    canceller.start()
+    script = f"{trap} sleep 600 & echo $$ $! >p; mv p pids; while :; do sleep 0.1; done"
+    run = bench.python(run_call(script, "'y'"), TMPDIR=str(scratch))
+    canceller.join()
+    assert run.result == [130, "", ""]
+    assert not any(map(is_alive, pids.read_text(encoding="utf-8").split()))
+    assert list(scratch.iterdir()) == []
 
 
 @pytest.fixture

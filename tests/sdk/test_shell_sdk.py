@@ -7,11 +7,17 @@ import os
 import re
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import JSON_TOOL, SDK, Bench
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import Wire, text_of
+
+from .conftest import JSON_TOOL, SDK, Bench, Run
 
 SOURCE = SDK / "tool-sdk.sh"
 UGLY = 'quote " backslash \\ tab \t newline \n bell \a escape \x1b one \x01 unit \x1f delete \x7f amp & ü 日 🎈'
@@ -603,6 +609,184 @@ def test_cancelled_is_when_the_file_exists(either: Bench) -> None:
     assert either.shell(ask).stdout == "no\n"
     either.cancel_file.touch()
     assert either.shell(ask).stdout == "yes\n"
+
+
+RUN = "mcp_run_with_progress --pattern"
+PERCENT = f"{RUN} '([0-9.]+)%' --extract match1"
+
+
+def reports(run: Run) -> list[object]:
+    return [params["progress"] for params in run.params]
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "values"),
+    [
+        ("'([0-9.]+)%' --extract match1", "10% 45.9% 250% .%", [10, 45, 100, 100]),
+        ("'([0-9]*)%' --extract match1", "08% %", [8, 8]),
+        ("'at_([0-9.]+)' --extract match1 --total 50", "at_10 at_12.5 at_50", [20, 25, 100]),
+        ("'us=([0-9]+)' --extract match1 --total 7200000000", "us=3600000000", [50]),
+        ("'([0-9]+)/([0-9]+)' --extract ratio", "1/3 2/3 3/3 1/0", [33, 66, 100, 100]),
+        ("'[0-9]+%' --extract match1", "10%", [0]),
+    ],
+)
+def test_a_matching_line_becomes_progress(minimal: Bench, options: str, lines: str, values: list[int]) -> None:
+    run = minimal.shell(f"{RUN} {options} -- bash -c 'printf \"%s\\n\" {lines} >&2'")
+    assert run.exit_code == 0
+    assert reports(run) == values
+
+
+def test_a_json_line_carries_progress_and_message(full: Bench) -> None:
+    events = [{"progress": 5.9, "message": "a\nb"}, {"progress": "20"}, {"step": 3, "message": "on"}, {"progress": 700}]
+    text = "".join(json.dumps(event) + "\n" for event in events) + '{"progress": 1'
+    run = full.shell(f"{RUN} '^\\{{' -- bash -c 'printenv TEXT >&2'", TEXT=text)
+    assert [(params["progress"], params["message"]) for params in run.params] == [
+        (5, "a b"),
+        (20, "Working..."),
+        (20, "on"),
+        (100, "Working..."),
+        (100, "Working..."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("-- true", "--pattern is required"),
+        ("--pattern", "--pattern needs a value"),
+        ("--pattern '(' --extract match1 -- true", "--pattern is not a regular expression: ("),
+        ("--pattern x --extract loud -- true", "unknown extract mode loud"),
+        ("--pattern x -- true", "--extract json needs a JSON tool"),
+        ("--pattern x --extract match1 --total 0 -- true", "--total must be positive integer"),
+        ("--pattern x --extract match1 --total 1.5 -- true", "--total must be positive integer"),
+        ("--pattern x --extract match1 --interval 0.0 -- true", "--interval must be a positive number"),
+        ("--pattern x --extract match1 --interval soon -- true", "--interval must be a positive number"),
+        ("--pattern x --extract match1 --stdout /nonexistent/f -- true", "cannot write /nonexistent/f"),
+        ("--pattern x --extract match1 --progress-file /nonexistent/f -- true", "cannot write /nonexistent/f"),
+        ("--pattern x --extract match1 --loud -- true", "unknown option --loud"),
+        ("--pattern x --extract match1 --", "a command is required"),
+    ],
+)
+def test_a_misused_run_starts_nothing(minimal: Bench, arguments: str, message: str) -> None:
+    run = minimal.shell(f"mcp_run_with_progress {arguments} || echo status $?")
+    assert (run.stdout, run.stderr) == ("status 1\n", f"mcp_run_with_progress: {message}\n")
+
+
+def test_the_status_of_a_run_is_that_of_the_command(minimal: Bench) -> None:
+    body = "for command in true 'exit 7' 'kill -9 $$' nonexistent; do"
+    run = minimal.shell(f'{body} {PERCENT} -- bash -c "$command" && echo 0 || echo $?; done; {PERCENT} false; echo on')
+    assert (run.exit_code, run.stdout, run.stderr) == (1, "0\n7\n137\n127\n", "")
+
+
+def test_a_command_may_be_a_function_with_its_own_variables(minimal: Bench) -> None:
+    body = 'pattern=mine; work() { echo "50%" >&2; echo "$pattern $*"; false; echo went on; }'
+    run = minimal.shell(f"{body}; {PERCENT} -- work a 'b c'; echo went on")
+    assert (run.exit_code, run.stdout, reports(run)) == (1, "mine a b c\n", [50])
+
+
+def test_a_command_reads_the_stdin_of_the_run(minimal: Bench) -> None:
+    assert minimal.shell(f"echo hello | {PERCENT} cat").stdout == "hello\n"
+
+
+def test_the_stdout_of_a_command_goes_to_a_file_on_demand(minimal: Bench) -> None:
+    run = minimal.shell(f"{PERCENT} --stdout 'o ut' -- echo hello")
+    assert (run.stdout, (minimal.directory / "o ut").read_text(encoding="utf-8")) == ("", "hello\n")
+
+
+CHATTER = "bash -c 'echo one >&2; echo 5% >&2; printf two >&2'"
+
+
+def test_other_lines_go_to_the_stderr_file_and_the_debug_log(minimal: Bench) -> None:
+    run = minimal.shell(f"{PERCENT} --stderr-file err -- {CHATTER}")
+    assert (run.stderr, reports(run)) == ("", [5])
+    assert (minimal.directory / "err").read_text(encoding="utf-8") == "one\ntwo\n"
+    assert re.sub(r"\[.*?\]", "", minimal.debug_log.read_text(encoding="utf-8")) == " one\n two\n"
+
+
+def test_a_quiet_run_leaves_the_debug_log_alone(minimal: Bench) -> None:
+    minimal.shell(f"{PERCENT} --quiet --stderr-file err -- {CHATTER}")
+    assert not minimal.debug_log.exists()
+    assert (minimal.directory / "err").read_text(encoding="utf-8") == "one\ntwo\n"
+
+
+def test_a_stderr_file_that_cannot_be_written_is_no_reason_to_stop(minimal: Bench) -> None:
+    run = minimal.shell(f"{PERCENT} --stderr-file /nonexistent/f -- echo done")
+    assert (run.exit_code, run.stdout) == (0, "done\n")
+    assert "cannot write /nonexistent/f" in run.stderr
+
+
+def test_a_dry_run_prints_what_it_would_report(minimal: Bench) -> None:
+    run = minimal.shell(f"{PERCENT} --dry-run -- bash -c 'echo 5% >&2; echo .% >&2; echo 7% >&2'")
+    assert run.lines == []
+    assert run.stderr == '{"progress":5,"message":"Working..."}\n{"progress":7,"message":"Working..."}\n'
+
+
+def test_progress_comes_from_a_file_that_is_followed(minimal: Bench) -> None:
+    """The command goes on when its first report has been heard: it was heard while the command ran."""
+    (minimal.directory / "p").write_text("99%\n", encoding="utf-8")
+    stream = minimal.directory / "stream"
+    script = "echo 10% >p; until grep -q 10 stream; do sleep 0.01; done; echo 90% >>p; printf 95%% >>p; echo 3% >&2"
+    minimal.shell(
+        f"{PERCENT} --progress-file p --interval 0.01 --stderr-file err -- bash -c '{script} 2>/dev/null' && "
+        f"{PERCENT} --progress-file q --stderr-file err -- {CHATTER}",
+        MCP_PROGRESS_STREAM=str(stream),
+    )
+    lines = [json.loads(line)["params"]["progress"] for line in stream.read_text(encoding="utf-8").splitlines()]
+    assert lines == [10, 90, 95]
+    assert (minimal.directory / "err").read_text(encoding="utf-8") == "one\n5%\ntwo\n"
+
+
+def test_large_output_on_both_streams_does_not_block(minimal: Bench) -> None:
+    half = "head -c 1000000 /dev/zero | tr '\\0' x | fold -w 99"
+    minimal.shell(f"big() {{ {half}; {half} >&2; }}; {PERCENT} --quiet --stdout out --stderr-file err -- big")
+    assert [(minimal.directory / name).stat().st_size // 1000 for name in ("out", "err")] == [1010, 1010]
+
+
+def test_a_job_left_behind_does_not_hold_the_run(minimal: Bench) -> None:
+    run = minimal.shell(f"{PERCENT} -- bash -c 'sleep 600 >/dev/null 97>&- & echo $!'; echo on")
+    os.kill(int(run.stdout.split()[0]), 9)
+    assert run.stdout.endswith("\non\n")
+
+
+def test_a_server_that_has_gone_does_not_stop_a_run(either: Bench) -> None:
+    run = either.shell(f"{PERCENT} -- bash -c 'echo 5% >&2; exit 3' || echo $?", is_heard=False)
+    assert (run.stdout, run.stderr) == ("3\n", "")
+
+
+@pytest.mark.parametrize("trap", ["", "trap : TERM;"])
+def test_a_cancelled_run_is_stopped_with_its_children(minimal: Bench, trap: str) -> None:
+    pids, scratch = minimal.directory / "pids", minimal.directory / "scratch"
+    scratch.mkdir()
+    canceller = threading.Thread(target=lambda: eventually(pids.exists) and minimal.cancel_file.touch())
+    canceller.start()
+    script = f"{trap} sleep 600 & echo $$ $! >p; mv p pids; while :; do sleep 0.1; done"
+    run = minimal.shell(f"{PERCENT} -- bash -c '{script}' || echo status $?", TMPDIR=str(scratch))
+    canceller.join()
+    assert (run.stdout, run.stderr) == ("status 130\n", "")
+    assert not any(map(is_alive, pids.read_text(encoding="utf-8").split()))
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_call_that_is_cancelled_already_starts_nothing(minimal: Bench) -> None:
+    minimal.cancel_file.touch()
+    assert minimal.shell(f"{PERCENT} -- echo started || echo status $?").stdout == "status 130\n"
+
+
+def test_a_run_with_progress_outlives_the_timeout_of_its_tool(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    script = """source "${MCP_SDK:?}/tool-sdk.sh"
+      work() { for n in 1 2 3 4 5 6 7; do echo "progress=$((n * 10))" >&2; sleep 0.3; done; echo done; }
+      mcp_run_with_progress --pattern 'progress=([0-9]+)' --extract match1 -- work"""
+    project.tool("steady", script, timeoutSecs=1, progressExtendsTimeout=True)
+    client = start()
+    client.handshake()
+
+    result = client.call_tool("steady", _meta={"progressToken": "t"})
+
+    assert text_of(result) == "done\n"
+    values = [notice["params"]["progress"] for notice in client.notices("notifications/progress")]
+    assert values == [10, 20, 30, 40, 50, 60, 70]
 
 
 def test_roots_are_listed_and_counted(either: Bench) -> None:
