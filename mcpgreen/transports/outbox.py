@@ -1,8 +1,8 @@
 """The outgoing lines of a link.
 
 Writing never blocks the hub. Answers of one read batch go out in one write, inline, those of scripts at the end of the
-hub's turn; only when the pipe is full does a watcher take over. A client that does not read stalls its own replies: notifications are dropped then,
-responses are kept, and whoever asks for room has to wait.
+hub's turn; only when the pipe is full does a watcher take over. A client that does not read stalls its own replies:
+notifications are dropped then, responses are kept, and whoever asks for room has to wait.
 """
 
 from __future__ import annotations
