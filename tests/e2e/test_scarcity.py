@@ -36,7 +36,8 @@ def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectB
         held = [answer for answer in answers if "result" in answer]
         assert held, answers
         assert {text_of(answer["result"]) for answer in held} == {"held\n"}
-        eventually(lambda: descriptors_of(wire) == open_before)
+        # One more if the file watch began meanwhile; a leak would be of several for each call that was refused.
+        eventually(lambda: descriptors_of(wire) <= open_before + 1)
         assert text_of(wire.call_tool("hold")) == "held\n"
         assert wire.stop() == 0
 
