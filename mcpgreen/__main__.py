@@ -69,6 +69,7 @@ def serve(root: str) -> int:
     from mcpgreen.engine.server import Server
     from mcpgreen.transports import stdio
 
+    os.chdir(project.root)  # where scripts run; a change of directory for each would cost two calls
     server = Server(settings, project, environ=environ, identity=identity)
     return stdio.serve(
         server,

@@ -58,14 +58,14 @@ class Directory:
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+        self._is_home = os.path.samestat(os.fstat(self._fd), os.fstat(self._home_fd))
 
     def spawn(self, args: Sequence[str], env: Mapping[str, str], file_actions: list[Any]) -> int:
-        """No greenlet can switch between the two changes of directory."""
-        os.fchdir(self._fd)
+        if self._is_home:
+            return _spawn(args, env, file_actions)
+        os.fchdir(self._fd)  # no greenlet can switch until we are back
         try:
-            return os.posix_spawnp(
-                args[0], list(args), env, file_actions=file_actions, setsid=True, setsigmask=[], setsigdef=RESET_SIGNALS
-            )
+            return _spawn(args, env, file_actions)
         finally:
             os.fchdir(self._home_fd)
 
@@ -204,3 +204,9 @@ def _pipes(count: int) -> list[tuple[int, int]]:
             os.close(fd)
         raise
     return pipes
+
+
+def _spawn(args: Sequence[str], env: Mapping[str, str], file_actions: list[Any]) -> int:
+    return os.posix_spawnp(
+        args[0], list(args), env, file_actions=file_actions, setsid=True, setsigmask=[], setsigdef=RESET_SIGNALS
+    )

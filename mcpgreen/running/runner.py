@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gevent
@@ -49,17 +49,18 @@ class Runner:
         self,
         command: Sequence[str],
         *,
-        env: Mapping[str, str],
+        env: dict[str, str],
         deadline: Deadline,
         on_control: Callable[[bytes], None],
     ) -> Outcome:
-        """Run to the end. Raises OSError when the command cannot be started."""
+        """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started."""
         self.prepare()
         started_at = time.monotonic()
         mark = self._marks.next()
+        env[VARIABLE] = str(mark)
         self._marks.put_on(mark)
         try:
-            run = ScriptRun(command, {**env, VARIABLE: str(mark)}, self._directory, self._limits, on_control)
+            run = ScriptRun(command, env, self._directory, self._limits, on_control)
         finally:
             self._marks.take_off()
         leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark)

@@ -27,12 +27,29 @@ class StateDir:
         self._is_kept = is_kept
         self._exists = False
         self._count = 0
+        self._changed_at_ns = 0
 
     def new_call(self) -> CallFiles:
         if not self._exists:
             self.restore()
         self._count += 1
         return CallFiles(self, f"call.{self._count}.")
+
+    def is_changed_since(self, known_ns: int | None) -> bool:
+        """Whether anybody has made or removed a file here since; if so, what is known now is newer."""
+        try:
+            self._changed_at_ns = os.stat(self.path).st_mtime_ns
+        except OSError:
+            self._changed_at_ns = 0
+        return self._changed_at_ns != known_ns
+
+    def last_change_ns(self) -> int | None:
+        """When a file was made or removed here last, as far as is known; None while that is too fresh to tell.
+
+        Timestamps are coarse: right after a change another one need not show.
+        """
+        is_telling = time.time_ns() - self._changed_at_ns > COARSE_NS
+        return self._changed_at_ns if is_telling else None
 
     def restore(self) -> None:
         """Make the directory, also when somebody has cleaned the temporary directory while we were running."""
@@ -51,15 +68,12 @@ class StateDir:
 class CallFiles:
     """The files of one call."""
 
-    __slots__ = ("_prefix", "_state", "_untouched_since_ns")
+    __slots__ = ("_known_change_ns", "_prefix", "_state")
 
     def __init__(self, state: StateDir, prefix: str) -> None:
         self._state = state
         self._prefix = prefix
-        changed_at_ns = self._changed_at_ns()
-        # Timestamps are coarse: right after a change another one need not show, so it proves nothing.
-        is_telling = time.time_ns() - changed_at_ns > COARSE_NS
-        self._untouched_since_ns = changed_at_ns if is_telling else None
+        self._known_change_ns = state.last_change_ns()
 
     def file(self, name: str) -> str:
         return f"{self._state.path}/{self._prefix}{name}"
@@ -79,7 +93,7 @@ class CallFiles:
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""
-        if self._is_untouched():
+        if not self._state.is_changed_since(self._known_change_ns):
             return b"", b""
         names = self._names()
         if not names:
@@ -91,16 +105,6 @@ class CallFiles:
     def remove(self) -> None:
         for name in self._names():
             _remove(f"{self._state.path}/{name}")
-
-    def _is_untouched(self) -> bool:
-        """Whether nobody has made a file in the directory since the call began. A cheap yes; a no may be wrong."""
-        return self._untouched_since_ns == self._changed_at_ns()
-
-    def _changed_at_ns(self) -> int:
-        try:
-            return os.stat(self._state.path).st_mtime_ns
-        except OSError:
-            return 0
 
     def _names(self) -> list[str]:
         try:
