@@ -33,6 +33,7 @@ class Outbox:
         self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
         self._backlog_bytes = 0
         self._is_holding = False
+        self._held: list[bytes] = []  # answers of the batch that is being read
         self._is_due = False
         self._watcher: Any = None
         self._room = Event()
@@ -45,6 +46,9 @@ class Outbox:
 
     def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
         if self.is_broken or (is_droppable and not self._room.is_set()):
+            return
+        if self._is_holding and call is None and isinstance(line, bytes):
+            self._held.append(line)
             return
         self._queue.append((line, call))
         self._backlog_bytes += _size_of(line)
@@ -72,8 +76,15 @@ class Outbox:
 
     def release(self) -> None:
         self._is_holding = False
+        if self._held:
+            together = b"\n".join(self._held)
+            self._held.clear()
+            self._queue.append((together, None))
+            self._backlog_bytes += len(together) + 1
         if self._queue and self._watcher is None:
             self.flush()
+        if self._backlog_bytes > self._max_backlog_bytes:
+            self._room.clear()
 
     def flush(self) -> None:
         """Write what the pipe takes; let the hub go on when it takes no more."""
