@@ -197,7 +197,6 @@ def _terms(call: Call, snapshot: Snapshot, tool: Tool) -> tuple[Deadline, result
         extends = settings.progress_extends_timeout
     cap_secs = tool.max_timeout_secs or settings.max_timeout_secs
     expected = results.Expectation(
-        name=tool.name,
         stdout_limit_bytes=settings.max_tool_output_size,
         stderr_limit_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
         stderr_tail_bytes=settings.tool_stderr_tail_limit if settings.tool_stderr_capture else 0,

@@ -151,7 +151,6 @@ BY_NAME = {revision.name: revision for revision in REVISIONS}
 NEWEST_FIRST = [revision.name for revision in reversed(REVISIONS)]
 STATELESS_NAMES = [revision.name for revision in REVISIONS if revision.era == Era.STATELESS]
 LATEST_HANDSHAKE = max((revision for revision in REVISIONS if revision.era == Era.HANDSHAKE), key=REVISIONS.index)
-KNOWN_REQUESTS = frozenset().union(*(revision.requests for revision in REVISIONS))
 STATELESS_ONLY_REQUESTS = FIFTH.requests - FOURTH.requests
 
 # Which capability has to be offered for a method to exist. Methods that are not named here need none.

@@ -48,7 +48,6 @@ class Outcome(NamedTuple):
     exit_code: int  # 128 + n after signal n, as a shell would say it
     stdout: list[bytes]  # in chunks: see `jsontext.LargeText`
     stderr: bytes
-    took_secs: float
     ended_by: str
 
 
@@ -177,13 +176,12 @@ class ScriptRun:
         for reader in (self._stdout.reader, self._stderr.reader, self._control):
             reader.close()
 
-    def outcome(self, ended_by: str, took_secs: float) -> Outcome:
+    def outcome(self, ended_by: str) -> Outcome:
         status = self.child.returncode
         return Outcome(
             exit_code=128 - status if status is not None and status < 0 else (status or 0),
             stdout=self._stdout.chunks(),
             stderr=b"".join(self._stderr.chunks()),
-            took_secs=took_secs,
             ended_by=self._overflow or ended_by,
         )
 

@@ -21,7 +21,6 @@ LARGE_TEXT_CHUNKS = 4  # a chunk is 64 KiB or more, when output comes fast
 class Expectation(NamedTuple):
     """What the caller knows about the run: its limits, its deadline, what the output has to look like."""
 
-    name: str
     stdout_limit_bytes: int
     stderr_limit_bytes: int
     stderr_tail_bytes: int

@@ -55,7 +55,6 @@ class Runner:
     ) -> Outcome:
         """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started."""
         self.prepare()
-        started_at = time.monotonic()
         mark = self._marks.next()
         env[VARIABLE] = str(mark)
         self._marks.put_on(mark)
@@ -78,7 +77,7 @@ class Runner:
             self._in_background(self._end, run, leader)
             raise
         self._close(run, leader)
-        return run.outcome(ended_by, time.monotonic() - started_at)
+        return run.outcome(ended_by)
 
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
