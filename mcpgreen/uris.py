@@ -1,13 +1,23 @@
-"""`file://` URIs. Pure functions; nothing here looks at the disk."""
+"""URIs as clients send them, and `file://` URIs as paths. Pure functions; nothing here looks at the disk.
+
+Rule: imported before the first answer, so it does without `re` and `urllib.parse` (3 ms).
+"""
 
 from __future__ import annotations
 
-SAFE_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+import os
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+UNRESERVED = frozenset(LETTERS + "0123456789-._~")
+RESERVED = frozenset(":/?#[]@!$&'()*+,;=")
+SCHEME_CHARACTERS = frozenset(LETTERS + "0123456789+-.")
+HEX_DIGITS = frozenset("0123456789ABCDEFabcdef")
+SAFE_BYTES = frozenset(map(ord, UNRESERVED | {"/"}))
+MAX_URI_CHARS = 8192
 
 
 def file_uri(path: str) -> str:
     """The URI of an absolute path, percent-encoded."""
-    # Not urllib.parse: it costs 3 ms at start, and this is all that we need of it.
     encoded = path.encode("utf-8", "surrogateescape")
     return "file://" + "".join(chr(byte) if byte in SAFE_BYTES else f"%{byte:02X}" for byte in encoded)
 
@@ -15,3 +25,107 @@ def file_uri(path: str) -> str:
 def is_within(path: str, directory: str) -> bool:
     """Whether a path is a directory or lies below it. Both absolute and free of symbolic links."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def scheme_of(uri: str) -> str:
+    """The scheme in lower case, empty if there is none."""
+    scheme, colon, _ = uri.partition(":")
+    if not colon or scheme[:1] not in LETTERS or not SCHEME_CHARACTERS.issuperset(scheme):
+        return ""
+    return scheme.lower()
+
+
+def problem_with(uri: str) -> str | None:
+    """Why this is no absolute URI (RFC 3986) that we accept, as the end of a sentence; None if it is one.
+
+    Square brackets are let through everywhere: only a host may hold them, but many clients write them in queries.
+    """
+    if not uri:
+        return "it is empty"
+    if len(uri) > MAX_URI_CHARS:
+        return f"it is longer than {MAX_URI_CHARS} characters"
+    if not scheme_of(uri):
+        return "it must begin with a scheme, such as file: or https:"
+    for character in uri:
+        if character not in UNRESERVED and character not in RESERVED and character != "%":
+            return f"the character {_shown(character)} must be percent-encoded"
+    if uri.count("#") > 1:
+        return "it has more than one #; percent-encode the others as %23"
+    try:
+        decoded = percent_decoded(uri)
+    except ValueError as error:
+        return str(error)
+    # RFC 3986, 7.3: who does not expect raw data refuses it. No path, variable or argument of a script can hold it.
+    return "it contains %00" if b"\0" in decoded else None
+
+
+def percent_decoded(text: str) -> bytes:
+    """The bytes behind an ASCII text. Raises ValueError for a % that no two hexadecimal digits follow."""
+    first, *escaped = text.split("%")
+    decoded = [first.encode("ascii")]
+    for piece in escaped:
+        if len(piece) < 2 or not HEX_DIGITS.issuperset(piece[:2]):
+            raise ValueError("each % must be followed by two hexadecimal digits; write %25 for % itself")
+        decoded.append(bytes.fromhex(piece[:2]) + piece[2:].encode("ascii"))
+    return b"".join(decoded)
+
+
+def path_of(uri: str, *, base: str) -> str:
+    """The absolute path that a `file:` URI names, the inverse of `file_uri`. Symbolic links are not resolved.
+
+    `file://./x` is x in `base`: older projects name their own files so. Raises ValueError with the reason, as the end
+    of a sentence, for all that could be understood in two ways: other hosts, `..`, encoded separators, drive letters.
+    """
+    if scheme_of(uri) != "file":
+        raise ValueError("it is not a file: URI")
+    rest = uri.partition(":")[2]
+    if _begins_with_drive(rest):
+        raise ValueError("it begins with a Windows drive, which this system does not have")
+    if "\\" in rest:
+        raise ValueError("the parts of a path are separated by /, never by a backslash")
+    if "?" in rest or "#" in rest:
+        raise ValueError("a file has neither query nor fragment; write %3F for ? and %23 for # in a name")
+    problem = problem_with(uri)
+    if problem is not None:
+        raise ValueError(problem)
+    directory, path = _start(rest, base)
+    segments = map(_segment, path.split("/"))
+    return os.path.join(directory, *(each for each in segments if each not in ("", ".")))
+
+
+def _start(rest: str, base: str) -> tuple[str, str]:
+    """The directory to start from, and the path from there, still encoded."""
+    if not rest.startswith("//"):
+        if not rest.startswith("/"):
+            raise ValueError("a relative path needs the form file://./path")
+        return "/", rest
+    host, slash, path = rest[2:].partition("/")
+    if not slash:
+        raise ValueError("it names no path")
+    if host == ".":
+        return base, path
+    if host.lower() not in ("", "localhost"):
+        raise ValueError("it names another host; write file:///path for a file of this one")
+    return "/", path
+
+
+def _segment(encoded: str) -> str:
+    # What is not UTF-8 is kept as the file system keeps it, so that each URI of `file_uri` leads back to its file.
+    segment = percent_decoded(encoded).decode("utf-8", "surrogateescape")
+    if segment == "..":
+        raise ValueError("a path must not contain ..")
+    if "/" in segment or "\\" in segment:
+        raise ValueError("a name must not contain %2F or %5C, a separator in disguise")
+    if any(character < " " or character == "\x7f" for character in segment):
+        raise ValueError("a path must not contain control characters")
+    return segment
+
+
+def _begins_with_drive(rest: str) -> bool:
+    """Whether `C:` or `c|` stands where the path begins, with any number of slashes before it."""
+    start = rest.lstrip("/")[:5].replace("%3A", ":").replace("%3a", ":").replace("%7C", "|").replace("%7c", "|")
+    return len(start) > 1 and start[0] in LETTERS and start[1] in ":|" and start[2:3] in ("", "/", "\\")
+
+
+def _shown(character: str) -> str:
+    return repr(character) if character.isascii() and character.isprintable() else f"U+{ord(character):04X}"
