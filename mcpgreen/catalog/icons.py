@@ -12,6 +12,8 @@ import binascii
 import os
 import stat
 
+from mcpgreen.media import BINARY, type_by_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +21,6 @@ if TYPE_CHECKING:
 
 # Every list repeats the icon of every tool, so a photograph would cost each client megabytes.
 MAX_ICON_BYTES = 65_536
-
-MIME_TYPES = {
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".ico": "image/x-icon",
-}
 
 
 def wire_icons(value: Any, *, directories: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -53,7 +45,7 @@ def _wire_icon(icon: Any, directories: Sequence[str]) -> dict[str, Any]:
     if isinstance(icon.get("mimeType"), str):
         fitted["mimeType"] = icon["mimeType"]
     if not src.lower().startswith(("data:", "https:", "http:")):
-        mime_type = fitted.setdefault("mimeType", _mime_type_of(src))
+        mime_type = fitted.setdefault("mimeType", type_by_name(src) or BINARY)
         encoded = binascii.b2a_base64(_content_of(src, directories), newline=False).decode("ascii")
         fitted["src"] = f"data:{mime_type};base64,{encoded}"
     sizes = icon.get("sizes")
@@ -64,10 +56,6 @@ def _wire_icon(icon: Any, directories: Sequence[str]) -> dict[str, Any]:
     if icon.get("theme") in ("light", "dark"):
         fitted["theme"] = icon["theme"]
     return fitted
-
-
-def _mime_type_of(src: str) -> str:
-    return MIME_TYPES.get(os.path.splitext(src)[1].lower(), "application/octet-stream")
 
 
 def _content_of(src: str, directories: Sequence[str]) -> bytes:

@@ -9,11 +9,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mcpgreen import jsontext
+from mcpgreen import jsontext, media
 from mcpgreen.uris import file_uri, is_within
 
 Json = dict[str, Any]
-SNIFFED_BYTES = 1024
 
 
 class Wanted(NamedTuple):
@@ -66,26 +65,13 @@ def _wanted(text: str) -> Iterator[Wanted]:
 
 
 def _contents(path: str, content: bytes, wanted: Wanted) -> Json:
-    import mimetypes
-
-    uri = wanted.uri or file_uri(path)
-    guessed = wanted.mime_type or mimetypes.guess_type(path)[0]
-    text = _as_text(content)
-    if text is not None:
-        return {"uri": uri, "mimeType": guessed or "text/plain", "text": text}
+    mime_type = media.mime_type(path, content[: media.HEAD_BYTES], wanted.mime_type)
+    described = {"uri": wanted.uri or file_uri(path), "mimeType": mime_type}
+    if media.is_utf8_text((content,)):
+        return {**described, "text": content.decode("utf-8")}
     import base64
 
-    blob = base64.b64encode(content).decode("ascii")
-    return {"uri": uri, "mimeType": guessed or "application/octet-stream", "blob": blob}
-
-
-def _as_text(content: bytes) -> str | None:
-    if b"\0" in content[:SNIFFED_BYTES]:
-        return None
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+    return {**described, "blob": base64.b64encode(content).decode("ascii")}
 
 
 def _string(value: Any) -> str | None:
