@@ -8,6 +8,7 @@ ASCII that any JSON parser reads back: no NaN, and a lone surrogate becomes U+FF
 
 from __future__ import annotations
 
+import binascii
 import codecs
 import os
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_DEPTH = 128
-STAND_IN = os.urandom(16).hex()  # for a LargeText, until its pieces are put in; nobody can guess it
+STAND_IN = os.urandom(16).hex()  # for a large value, until its pieces are put in; nobody can guess it
 
 
 def loads(raw: bytes | str) -> Any:
@@ -64,21 +65,39 @@ class LargeText:
         self.pieces = [dumps(text)[1:-1] for text in texts]
 
 
+class LargeBlob:
+    """Binary content as base64, in pieces; see `LargeText` for the reason."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.pieces: list[bytes] = []
+        rest = b""
+        for chunk in chunks:
+            # Three bytes are four characters: only what follows the last three may wait for the next chunk.
+            joined = rest + chunk
+            whole_bytes = len(joined) - len(joined) % 3
+            rest = joined[whole_bytes:]
+            self.pieces.append(binascii.b2a_base64(memoryview(joined)[:whole_bytes], newline=False))
+        self.pieces.append(binascii.b2a_base64(rest, newline=False))
+
+
 def dump_pieces(value: Any) -> list[bytes]:
-    """As `dumps`, but with at most one LargeText in it, whose pieces are not copied: the line is their sequence."""
-    large: list[LargeText] = []
+    """As `dumps`, but with LargeText and LargeBlob in it, whose pieces are not copied: the line is the sequence."""
+    large: list[LargeText | LargeBlob] = []
 
     def stand_in(other: Any) -> str:
-        if not isinstance(other, LargeText) or large:
+        if not isinstance(other, (LargeText, LargeBlob)):
             raise TypeError(f"{type(other).__name__} is not JSON")
         large.append(other)
         return STAND_IN
 
-    encoded = dumps(value, stand_in)
-    if not large:
-        return [encoded]
-    head, tail = encoded.split(STAND_IN.encode("ascii"))
-    return [head, *large[0].pieces, tail]
+    head, *between = dumps(value, stand_in).split(STAND_IN.encode("ascii"))
+    pieces = [head]
+    for each, following in zip(large, between, strict=True):
+        pieces.extend(each.pieces)
+        pieces.append(following)
+    return pieces
 
 
 def digest(value: Any) -> str:

@@ -1,0 +1,57 @@
+"""Large values on their way into a line of JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from typing import Any
+
+import pytest
+
+from mcpgreen import jsontext
+
+
+def line(value: Any) -> Any:
+    return json.loads(b"".join(jsontext.dump_pieces(value)))
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [1], [2], [3], [1, 1, 1, 1], [2, 0, 5], [65_536, 65_536, 7], [4, 3, 2, 1]])
+def test_a_blob_is_the_base64_of_all_its_chunks(sizes: list[int]) -> None:
+    chance = random.Random(0)
+    chunks = [chance.randbytes(size) for size in sizes]
+
+    assert line({"blob": jsontext.LargeBlob(chunks)}) == {"blob": base64.b64encode(b"".join(chunks)).decode()}
+
+
+def test_no_piece_of_a_blob_is_much_larger_than_its_chunk() -> None:
+    pieces = jsontext.LargeBlob(bytes(65_536) for _ in range(10)).pieces
+
+    assert max(map(len, pieces)) <= 65_536 * 4 // 3 + 4
+
+
+def test_a_line_holds_several_large_values_each_in_its_place() -> None:
+    value = {
+        "contents": [
+            {"uri": "a:1", "text": jsontext.LargeText([b"one \xe2\x82", b"\xac\n"])},
+            {"uri": "a:2", "blob": jsontext.LargeBlob([b"t", b"wo"])},
+            {"uri": "a:3", "text": jsontext.LargeText([])},
+            {"uri": "a:4", "text": "short"},
+        ],
+        "last": True,
+    }
+
+    assert line(value) == {
+        "contents": [
+            {"uri": "a:1", "text": "one €\n"},
+            {"uri": "a:2", "blob": "dHdv"},
+            {"uri": "a:3", "text": ""},
+            {"uri": "a:4", "text": "short"},
+        ],
+        "last": True,
+    }
+
+
+def test_what_is_not_json_is_refused_beside_a_large_value() -> None:
+    with pytest.raises(ValueError, match="object is not JSON"):
+        jsontext.dump_pieces([jsontext.LargeText([b"x"]), object()])
