@@ -29,6 +29,8 @@ setup(
         "jsonschema>=4.20",
         "pyyaml>=6",
         "docopt-ng>=0.9",
+        # URI templates (RFC 6570): expands those of resources; it has no dependencies and is kept up.
+        "uritemplate>=4.1",
     ],
     extras_require={
         # mcp and mcp-types judge what we put on the wire; fastmcp is a peer in the benchmark only.

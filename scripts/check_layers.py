@@ -50,6 +50,7 @@ OWNERS = {
     "referencing": ("protocol.schemas",),
     "yaml": ("catalog.metadata",),
     "docopt": ("cli.main",),
+    "uritemplate": ("uri_templates",),
     "gevent.subprocess": ("running.process",),
     "gevent.monkey": ("__main__", "tests/conftest.py"),
     "logging": (),
