@@ -1,0 +1,1 @@
+"""Where the content of resources comes from."""
