@@ -21,6 +21,7 @@ class RpcError(McpgreenError):
     """A request that cannot be served; becomes a JSON-RPC error object."""
 
     code = -32603
+    stateless_code: int | None = None  # where the stateless era has another one for it
     summary = "Internal error"
 
     def __init__(self, message: str | None = None, *, data: Any = None) -> None:
@@ -55,6 +56,17 @@ class InvalidParams(RpcError):
 
     code = -32602
     summary = "Invalid params"
+
+
+class ResourceNotFound(RpcError):
+    """No resource has this address."""
+
+    code = -32002
+    stateless_code = -32602
+    summary = "Resource not found"
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(data={"uri": uri})
 
 
 class Denied(InvalidParams):

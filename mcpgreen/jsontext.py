@@ -107,6 +107,15 @@ def digest(value: Any) -> str:
     return digest_hex
 
 
+def digest_of_chunks(chunks: Iterable[bytes]) -> str:
+    """SHA-256 of a content, one chunk in memory at a time."""
+    state = _sha256()()
+    for chunk in chunks:
+        state.update(chunk)
+    digest_hex: str = state.hexdigest()
+    return digest_hex
+
+
 def _sha256() -> Any:
     """SHA-256 without hashlib where Python has it built in: hashlib loads OpenSSL, 8 ms and 4 MB."""
     import importlib

@@ -386,6 +386,74 @@ DIAGNOSTICS = (
     ),
 )
 
+RESOURCES = (
+    Setting(
+        "resources_roots",
+        text,
+        "",
+        group="resources",
+        aliases=("MCP_RESOURCES_ROOTS",),
+        doc="Colon-separated directories below which files may be read as resources, besides resources/ and the roots.",
+    ),
+    Setting(
+        "max_resource_bytes",
+        integer,
+        10 * MIB,
+        low=1,
+        high=GIB,
+        group="resources",
+        doc="How large a resource may be. A larger one is refused.",
+    ),
+    Setting(
+        "resource_timeout_secs",
+        seconds,
+        30.0,
+        low=0.1,
+        high=DAY_SECS,
+        group="resources",
+        doc="How long a provider or completion script may take.",
+    ),
+    Setting(
+        "resources_poll_interval_secs",
+        seconds,
+        2.0,
+        low=0,
+        high=DAY_SECS,
+        group="resources",
+        doc="How often subscribed resources are looked at; those on the network 15 times less often. 0: never.",
+    ),
+    Setting(
+        "max_subscriptions",
+        integer,
+        4096,
+        low=0,
+        high=1_000_000,
+        group="resources",
+        doc="How many resources may be subscribed to at the same time.",
+    ),
+    Setting(
+        "provider_env_mode",
+        choice("isolate", "allowlist", "inherit"),
+        "isolate",
+        group="resources",
+        doc="Which of the server's variables a provider sees: a few basic ones, these and the allow-list, or all.",
+    ),
+    Setting(
+        "provider_env_allowlist",
+        names,
+        (),
+        group="resources",
+        doc="Variables that providers see in addition when provider_env_mode is allowlist.",
+    ),
+    Setting(
+        "provider_env_inherit_allow",
+        flag,
+        False,
+        group="resources",
+        doc="Whether provider_env_mode may be inherit. It hands every secret of the environment to every provider.",
+    ),
+)
+
 COMPATIBILITY = (
     Setting(
         "compat_batches",
@@ -403,7 +471,7 @@ COMPATIBILITY = (
     ),
 )
 
-ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
+ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + RESOURCES + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
 
 # Ours, but no settings: one is read by the launcher, one is set for scripts, which may start another server.
 OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")

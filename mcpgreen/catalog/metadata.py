@@ -1,13 +1,11 @@
-"""Read how an author describes one tool, and say precisely what is wrong with it.
+"""Read how an author describes one item, and say precisely what is wrong with it.
 
 A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
-first ten lines of the script; the first that exists counts, whole. What is read ends as `Description`: the canonical
-definition for the wire, and our own fields beside it.
+first ten lines of the file; the first that exists counts, whole. Which fields an item has is said by its own module
+(`tools`, `resources`, `prompts`); what all of them share is here.
 
-Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
-
-Rule: what would make a client reject the whole list (name, types, root of the schema) raises ProjectError and costs the
-author this one tool; what is decoration (icons, hints) is dropped with a warning.
+Rule: what would make a client reject the whole list (name, types) raises ProjectError and costs the author this one
+item; what is decoration (icons, annotations) is dropped with a warning.
 """
 
 from __future__ import annotations
@@ -15,21 +13,23 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Container, Iterable
+import stat
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
 from mcpgreen.errors import ProjectError
-from mcpgreen.protocol import schema_lint
 
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
+COMPLETION_SUFFIXES = (".completion.sh", ".completion")
+EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 MAX_META_BYTES = 1_048_576
 HEAD_BYTES = 32_768
 READ_BYTES = 16_384
 INLINE_LINES = 10
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
@@ -37,19 +37,6 @@ _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mc
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
 _MANY_DIGITS = re.compile(rb"\d{300}")
 _INSTANT = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-][0-2]\d:[0-5]\d)")
-
-
-class Description(NamedTuple):
-    """What is known of a tool apart from its script. `others` are fields that nobody here knows."""
-
-    definition: dict[str, Any]
-    timeout_secs: float | None
-    timeout_hint: str | None
-    progress_extends_timeout: bool | None
-    max_timeout_secs: float | None
-    max_concurrent: int | None
-    others: dict[str, Any]
-    complaints: list[str]
 
 
 def is_string(value: Any) -> bool:
@@ -73,26 +60,12 @@ class Rule(NamedTuple):
     wanted: str
 
 
+A_NAME = Rule(lambda value: is_string(value) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
 A_STRING = Rule(is_string, "a string")
 AN_OBJECT = Rule(is_object, "an object")
+AN_OBJECT_OR_BOOLEAN = Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean")
 A_BOOLEAN = Rule(is_boolean, "true or false")
 A_DURATION = Rule(lambda value: is_number(value) and value > 0, "a positive number")
-
-FIELD_RULES = {
-    "name": Rule(lambda value: is_string(value) and bool(_NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -"),
-    "title": A_STRING,
-    "description": A_STRING,
-    "inputSchema": AN_OBJECT,
-    "arguments": AN_OBJECT,
-    "outputSchema": Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean"),
-    "annotations": AN_OBJECT,
-    "_meta": AN_OBJECT,
-    "timeoutSecs": A_DURATION,
-    "maxTimeoutSecs": A_DURATION,
-    "timeoutHint": A_STRING,
-    "progressExtendsTimeout": A_BOOLEAN,
-    "maxConcurrent": Rule(lambda value: isinstance(value, int) and value > 0, "a positive integer"),
-}
 
 ANNOTATION_RULES = {
     "title": A_STRING,
@@ -110,8 +83,6 @@ ANNOTATION_RULES = {
     ),
 }
 
-KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
-
 
 def stem_of(file_name: str) -> str:
     return file_name.rpartition(".")[0] or file_name
@@ -128,6 +99,31 @@ def meta_file_for(file_name: str, names: Container[str]) -> str | None:
     return None
 
 
+def is_description(file_name: str) -> bool:
+    return file_name.endswith(META_SUFFIXES)
+
+
+def lonely_descriptions(names: Iterable[str]) -> list[str]:
+    """Descriptions beside which there is nothing that they could describe."""
+    known = set(names)
+    described = {meta_file_for(name, known) for name in known if not is_description(name)}
+    return sorted(name for name in known if is_description(name) and name not in described)
+
+
+def described_stem(file_name: str) -> str:
+    """The name of what a description describes."""
+    return next((file_name[: -len(suffix)] for suffix in META_SUFFIXES if file_name.endswith(suffix)), file_name)
+
+
+def is_beside_the_point(file_name: str, names: Iterable[str]) -> bool:
+    """Whether a file only accompanies another one: a README beside something described, or its completion script."""
+    if file_name.endswith(COMPLETION_SUFFIXES):
+        return True
+    return stem_of(file_name).lower() == "readme" and any(
+        is_description(name) and described_stem(name) not in (file_name, stem_of(file_name)) for name in names
+    )
+
+
 def read_meta_file(path: str) -> dict[str, Any]:
     try:
         raw = read_start(path, MAX_META_BYTES + 1)
@@ -137,6 +133,14 @@ def read_meta_file(path: str) -> dict[str, Any]:
         raise ProjectError(path, f"larger than {MAX_META_BYTES} bytes")
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     return _parsed_json(path, raw) if path.endswith(".json") else _parsed_yaml(path, raw)
+
+
+def read_inline_of(path: str) -> dict[str, Any] | None:
+    """The annotation in a file of which nothing has been read yet; None if there is none."""
+    try:
+        return read_inline(path, read_start(path, HEAD_BYTES))
+    except (PermissionError, FileNotFoundError):
+        return None
 
 
 def read_inline(path: str, head: bytes) -> dict[str, Any] | None:
@@ -168,74 +172,32 @@ def read_start(path: str, size: int) -> bytes:
         os.close(descriptor)
 
 
-def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Description:
-    """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served."""
-    fields = {key: value for key, value in fields.items() if value is not None}
-    for key, value in fields.items():
-        rule = FIELD_RULES.get(key)
+def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """The fields that say something. Raises ProjectError for one of the wrong type."""
+    given = {key: value for key, value in fields.items() if value is not None}
+    for key, value in given.items():
+        rule = rules.get(key)
         if rule is not None and not rule.accepts(value):
-            raise ProjectError(path, f"{key} must be {rule.wanted}, found {_shown(value)}")
-    complaints: list[str] = []
-    definition: dict[str, Any] = {"name": fields.get("name") or default_name(file_name)}
-    for key in ("title", "description"):
-        if key in fields:
-            definition[key] = fields[key]
-    definition["inputSchema"] = _input_schema(path, fields)
-    if "outputSchema" in fields:
-        definition["outputSchema"] = _as_object(fields["outputSchema"])
-    for key in ("inputSchema", "outputSchema"):
-        fault = schema_lint.fault_of(definition.get(key))
-        if fault:
-            raise ProjectError(path, f"{key} {fault}")
+            raise ProjectError(path, f"{key} must be {rule.wanted}, found {shown(value)}")
+    return given
+
+
+def decorate(definition: dict[str, Any], fields: dict[str, Any], directory: str, complaints: list[str]) -> None:
+    """Add what every kind may have: annotations, icons, _meta."""
     if "annotations" in fields:
         definition["annotations"] = _sound_annotations(fields["annotations"], complaints)
     if "icons" in fields:
-        _add_icons(definition, fields["icons"], os.path.dirname(path), complaints)
+        _add_icons(definition, fields["icons"], directory, complaints)
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
-    complaints.extend(_likely_typos(fields, KNOWN_FIELDS, ""))
-    return Description(
-        definition=definition,
-        timeout_secs=fields.get("timeoutSecs"),
-        timeout_hint=fields.get("timeoutHint"),
-        progress_extends_timeout=fields.get("progressExtendsTimeout"),
-        max_timeout_secs=fields.get("maxTimeoutSecs"),
-        max_concurrent=fields.get("maxConcurrent"),
-        others={key: value for key, value in fields.items() if key not in KNOWN_FIELDS},
-        complaints=complaints,
-    )
 
 
 def default_name(file_name: str) -> str:
-    """A legal tool name made from the name of the file, which may hold anything."""
+    """A legal name made from the name of the file, which may hold anything."""
     return _NOT_IN_NAMES.sub("-", stem_of(file_name))[:128]
 
 
-def _as_object(schema: Any) -> Any:
-    """A boolean schema as the object that says the same: on the wire a schema is an object."""
-    if is_boolean(schema):
-        return {} if schema else {"not": {}}
-    return schema
-
-
-def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
-    key = "inputSchema" if "inputSchema" in fields else "arguments"
-    given: dict[str, Any] = fields.get(key, {})
-    root_type = given.get("type") or "object"
-    if root_type != "object":
-        raise ProjectError(path, f'{key} must have the type "object", found {_shown(root_type)}')
-    properties = given.get("properties") or {}
-    if not isinstance(properties, dict):
-        raise ProjectError(path, f"{key}.properties must be an object, found {_shown(properties)}")
-    required = given.get("required", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise ProjectError(path, f"{key}.required must be an array of strings, found {_shown(required)}")
-    if "type" in given and properties is given.get("properties"):
-        return given
-    return {**given, "type": "object", "properties": properties}
-
-
-def _likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
+def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
     """Fields that nobody knows but that look like one that somebody does. Others may be the author's own."""
     unknown = [field for field in fields if field not in known]
     if not unknown:
@@ -247,13 +209,13 @@ def _likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> l
 
 
 def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
-    complaints.extend(_likely_typos(given, ANNOTATION_RULES, "annotations."))
+    complaints.extend(likely_typos(given, ANNOTATION_RULES, "annotations."))
     sound = dict(given)
     for key, value in given.items():
         rule = ANNOTATION_RULES.get(key)
         if rule is not None and not rule.accepts(value):
             del sound[key]
-            complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {_shown(value)}")
+            complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {shown(value)}")
     return sound
 
 
@@ -302,11 +264,11 @@ def _yaml_loader() -> Any:
 
 def _object(path: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ProjectError(path, f"must be an object, found {_shown(value)}")
+        raise ProjectError(path, f"must be an object, found {shown(value)}")
     return value
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

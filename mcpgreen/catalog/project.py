@@ -1,7 +1,7 @@
 """The project on disk: where its root and directories are, and how the server introduces itself.
 
-Not a scanner: what lies in tools/, resources/ and prompts/ is read by `discovery`. Nothing is created here either, so
-that a project on a read-only disk works.
+Not a scanner: what lies in tools/, resources/ and prompts/ is read by the modules of these names. Nothing is created
+here either, so that a project on a read-only disk works.
 
 Rule: this module is imported before the first answer leaves. It may import `os` and the leaf modules, nothing else;
 each of typing, re, dataclasses and pathlib would cost that answer ten milliseconds.

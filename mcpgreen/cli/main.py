@@ -14,8 +14,7 @@ from mcpgreen import __version__, journal, jsontext
 from mcpgreen.errors import InternalError, ProjectError, UsageError
 from mcpgreen.settings import Settings
 
-REPORTED_KINDS = ("tools", "resources", "prompts", "ui")
-SKIPPED = {"status": "skipped", "count": 0, "error": None}
+REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts")
 
 COMMANDS = ("serve", "scan", "run-tool")
 
@@ -104,24 +103,23 @@ def _what_is_wrong(arguments: Sequence[str]) -> str:
 
 
 def _scan(options: dict[str, Any]) -> int:
-    from mcpgreen.catalog.discovery import discover_tools
     from mcpgreen.catalog.project import open_project
     from mcpgreen.catalog.registry import SOURCES, Catalog
 
     project, settings, _ = open_project(_flags(options), os.environ)
     _tell_notes(settings)
     project.server_info()  # complains about what it cannot use
+    only_below = options["--filter"] or None
     catalog = Catalog(
-        project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=options["--filter"] or None
+        project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=only_below, on_hint=journal.info
     )
-    try:
-        catalog.refresh("tools", force=True)
-    except InternalError:
-        journal.debug("the status below says what went wrong")
-    statuses = {kind: catalog.status(kind) if kind in SOURCES else SKIPPED for kind in REPORTED_KINDS}
+    for source in catalog.sources_of(only_below) if only_below else SOURCES:
+        try:
+            catalog.refresh(source, force=True)
+        except InternalError:
+            journal.debug("the status below says what went wrong")
+    statuses = {kind: catalog.status(kind) for kind in REPORTED_KINDS}
     mode = "minimal" if settings.force_minimal else "full"
-    for hint in discover_tools(project, only_below=options["--filter"] or None).hints:
-        journal.info("%s", hint)
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
         sys.stdout.buffer.write(jsontext.dumps({**statuses, "notificationsSent": False, "mode": mode}) + b"\n")

@@ -13,7 +13,7 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.registry import SOURCES, Catalog
 from mcpgreen.errors import InternalError
 from mcpgreen.settings import Settings
 
@@ -48,7 +48,7 @@ class ChangeWatch:
     def catch_up(self) -> None:
         """Take note of what the disk has reported up to this moment, so that an answer given now is not stale."""
         if not self._has_begun:
-            self._catalog.mark_stale("tools")  # nobody watches yet: every answer looks for itself
+            self._catalog.mark_stale()  # nobody watches yet: every answer looks for itself
         elif self._inotify is not None and self._inotify.has_news():
             self._on_news()
 
@@ -62,18 +62,19 @@ class ChangeWatch:
                 self._wait_for_quiet()
 
     def _look(self) -> None:
-        try:
-            if self._inotify is not None:
-                # First the watches, then the look: what happens in between is seen by one or the other.
-                self._watch_directories()
-            self._catalog.refresh("tools")
-            if self._inotify is not None:
-                self._watch_directories()
-        except InternalError as error:
-            journal.error("%s", error.message)
+        if self._inotify is not None:
+            # First the watches, then the look: what happens in between is seen by one or the other.
+            self._watch_directories()
+        for source in SOURCES:
+            try:
+                self._catalog.refresh(source)
+            except InternalError as error:
+                journal.error("%s", error.message)
+        if self._inotify is not None:
+            self._watch_directories()
 
     def _pause_secs(self) -> float:
-        retry_at = self._catalog.retry_at("tools")
+        retry_at = self._catalog.retry_at()
         if retry_at is not None:
             return max(0.05, retry_at - time.monotonic())
         poll_secs: float = self._settings.registry_poll_secs
@@ -86,11 +87,11 @@ class ChangeWatch:
             gevent.sleep(self._settings.list_change_debounce_secs)
 
     def _on_news(self) -> None:
-        self._catalog.mark_stale("tools")
+        self._catalog.mark_stale()
         self._news.set()
 
     def _start_inotify(self) -> None:
-        from mcpgreen.engine.inotify import Inotify
+        from mcpgreen.inotify import Inotify
 
         try:
             self._inotify = Inotify()
@@ -99,15 +100,15 @@ class ChangeWatch:
             return
         self._io_watcher = gevent.get_hub().loop.io(self._inotify.fd, READ_EVENT)
         self._io_watcher.start(self.catch_up)
-        self._catalog.trust_until_stale("tools", True)
+        self._catalog.trust_until_stale(True)
 
     def _watch_directories(self) -> None:
-        if not self._inotify.watch_exactly(self._catalog.watched_directories("tools")):
+        if not self._inotify.watch_exactly(self._catalog.watched_directories()):
             self._stop_inotify()
 
     def _stop_inotify(self) -> None:
         if self._inotify is not None:
-            self._catalog.trust_until_stale("tools", False)
+            self._catalog.trust_until_stale(False)
             self._io_watcher.stop()
             self._io_watcher.close()
             self._inotify.close()

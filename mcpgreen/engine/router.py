@@ -1,7 +1,7 @@
 """From an admitted request to its handler, and from what the handler gives or raises to one line.
 
 Lists, ping and greetings are answered at once, in the reader. What runs a script gets a greenlet and waits for a slot
-there; the reader never waits. The one broad `except Exception` of the server is here.
+there; the reader never waits. Whatever a feature raises ends here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gevent.lock import Semaphore
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
 from mcpgreen.errors import InternalError, OutputTooLarge, RpcError, ToolFailure
-from mcpgreen.features import lifecycle, tools
+from mcpgreen.features import lifecycle, listing, tools
 from mcpgreen.features.call import Call, Line, Sink
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import messages, shapes
@@ -34,12 +34,27 @@ def _at_once(call: Call) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
+def _never(call: Call) -> bool:
+    return False
+
+
+def _later(module: str, function: str) -> Callable[..., Any]:
+    """A function of a feature that is imported when it is first used: start-up does not need it."""
+
+    def load_and_run(*values: Any) -> Any:
+        from importlib import import_module
+
+        return getattr(import_module(f"mcpgreen.features.{module}"), function)(*values)
+
+    return load_and_run
+
+
 class Route(NamedTuple):
-    """How a method is served: its handler, whether it runs a script and what it waits for then besides a slot, and how
-    its result is fitted to the revision."""
+    """How a method is served: its handler; whether this request runs a script, for which its target is found first, and
+    what it waits for then besides a slot; and how its result is fitted to the revision."""
 
     handler: Callable[[Call], Json | bytes]
-    runs_script: bool = False
+    runs_script: Callable[[Call], bool] = _never
     turn: Callable[[Call], AbstractContextManager[Any]] = _at_once
     fit: Callable[[Call, Json], Json] = _unfitted
 
@@ -51,8 +66,22 @@ ROUTES = {
     "logging/setLevel": Route(lifecycle.set_level),
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
-    "tools/list": Route(tools.list_tools),
-    "tools/call": Route(tools.call_tool, runs_script=True, turn=tools.turn, fit=tools.fit_result),
+    "tools/list": Route(listing.list_tools),
+    "tools/call": Route(tools.call_tool, tools.runs_script, turn=tools.turn, fit=tools.fit_result),
+    "resources/list": Route(listing.list_resources),
+    "resources/templates/list": Route(listing.list_resource_templates),
+    "resources/read": Route(
+        _later("resources", "read_resource"),
+        _later("resources", "runs_script"),
+        fit=_later("resources", "fit_result"),
+    ),
+    "resources/subscribe": Route(_later("subscriptions", "subscribe"), _later("resources", "runs_script")),
+    "resources/unsubscribe": Route(_later("subscriptions", "unsubscribe")),
+    "prompts/list": Route(listing.list_prompts),
+    "prompts/get": Route(
+        _later("prompts", "get_prompt"), _later("prompts", "runs_script"), fit=_later("prompts", "fit_result")
+    ),
+    "completion/complete": Route(_later("completion", "complete"), _later("completion", "runs_script")),
 }
 
 
@@ -78,7 +107,12 @@ class Router:
             self._listen(call)
             return
         route = ROUTES[method]
-        if not route.runs_script:
+        try:
+            runs_script = route.runs_script(call)
+        except Exception as error:
+            sink.put(self._refusal(call, error))
+            return
+        if not runs_script:
             sink.put(self._answer(call, route))
         elif len(self.waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
             busy = InternalError("Too many requests are waiting; try again later.")
@@ -123,23 +157,26 @@ class Router:
 
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""
-        revision = call.view.revision
         try:
             result = route.handler(call)
         except ToolFailure as failure:
             result = failure_result(failure)
-        except RpcError as error:
-            return messages.error(call.id, shapes.error_object(error, revision))
-        except Exception:
-            journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
-            return messages.error(call.id, shapes.error_object(InternalError()))
+        except Exception as error:
+            return self._refusal(call, error)
         if isinstance(result, bytes):
             return messages.response(call.id, result)
         try:
             body = self._encoded(call, route.fit(call, result))
         except RpcError as error:
-            return messages.error(call.id, shapes.error_object(error, revision))
+            return self._refusal(call, error)
         return messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
+
+    def _refusal(self, call: Call, error: Exception) -> bytes:
+        """What a client hears of an error: of one that nobody foresaw, only that there was one."""
+        if not isinstance(error, RpcError):
+            journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
+            error = InternalError()
+        return messages.error(call.id, shapes.error_object(error, call.view.revision))
 
     def _encoded(self, call: Call, result: Json) -> list[bytes]:
         finished = shapes.finish(result, call.view.revision, self.services.identity.info)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from mcpgreen import journal
 from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.registry import Catalog, Snapshot
+from mcpgreen.catalog.registry import Catalog
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.connection import Connection
 from mcpgreen.engine.router import Router
@@ -28,6 +29,11 @@ from mcpgreen.running.process import Limits
 from mcpgreen.running.runner import Runner
 from mcpgreen.settings import Settings
 
+if TYPE_CHECKING:
+    from mcpgreen.features.watching import Watcher
+    from mcpgreen.providers.reading import Providers
+    from mcpgreen.running.provider_environment import ProviderEnvironment
+
 STOP_GRACE_SECS = 0.3
 
 
@@ -42,6 +48,11 @@ class Server:
         parent = settings.tmp_root or environ.get("TMPDIR") or "/tmp"
         state_dir = scratch.StateDir(os.path.abspath(parent), token=token, is_kept=settings.preserve_state)
         self._links: list[Connection] = []
+        self._environ = environ
+        # What start-up does not need is made when it is first asked for.
+        self._made_environment: ProviderEnvironment | None = None
+        self._made_providers: Providers | None = None
+        self._made_watcher: Watcher | None = None
         catalog = Catalog(
             project,
             ttl_secs=settings.tools_ttl,
@@ -57,7 +68,7 @@ class Server:
             offered=offered_capabilities(is_minimal=settings.force_minimal),
             catalog=catalog,
             catch_up=self._changes.catch_up,
-            subscriptions=Subscriptions(),
+            subscriptions=Subscriptions(self._watcher, limit=settings.max_subscriptions),
             roots=configured_roots(project.root, settings.roots),
             state_dir=state_dir,
             environment=ToolEnvironment(
@@ -77,6 +88,9 @@ class Server:
                     drain_secs=settings.drain_secs,
                 ),
             ),
+            provider_environment=self._provider_environment,
+            providers=self._providers,
+            resource_directories=_resource_directories(project, settings),
             turns={},
         )
         self._router = Router(self.services)
@@ -105,10 +119,48 @@ class Server:
         self.services.state_dir.remove()
         self.services.runner.close()
 
-    def _on_change(self, kind: str, snapshot: Snapshot) -> None:
-        journal.info("%s changed: %d listed", kind, snapshot.total)
-        self.services.subscriptions.list_changed(kind)
+    def _provider_environment(self) -> ProviderEnvironment:
+        if self._made_environment is None:
+            from mcpgreen.running.provider_environment import ProviderEnvironment
+
+            base = self.services.environment.about_the_server
+            self._made_environment = ProviderEnvironment(
+                self._environ, settings=self.services.settings, about_the_server=base
+            )
+        return self._made_environment
+
+    def _providers(self) -> Providers:
+        if self._made_providers is None:
+            from mcpgreen.providers.reading import Providers
+
+            services = self.services
+            self._made_providers = Providers(
+                services.project,
+                services.settings,
+                runner=services.runner,
+                environment=self._provider_environment(),
+            )
+        return self._made_providers
+
+    def _watcher(self) -> Watcher:
+        if self._made_watcher is None:
+            from mcpgreen.features.watching import Watcher
+
+            self._made_watcher = Watcher(self._providers, self.services.settings)
+        return self._made_watcher
+
+    def _on_change(self, source: str, total: int) -> None:
+        journal.info("%s changed: %d listed", source, total)
+        self.services.subscriptions.list_changed(source)
 
     def _on_warning(self, text: str) -> None:
         for link in self._links:
             link.log("warning", "mcp.registry", text)
+
+
+def _resource_directories(project: Project, settings: Settings) -> list[str]:
+    """Below which files may be read as resources: resources/, and what the operator names."""
+    named = [
+        os.path.join(project.root, os.path.expanduser(path)) for path in settings.resources_roots.split(":") if path
+    ]
+    return [project.resources_dir, *map(os.path.realpath, named)]

@@ -7,18 +7,23 @@ it; nothing of a cancelled call goes out at all (the sink checks `is_cancelled` 
 from __future__ import annotations
 
 import time
+from binascii import b2a_base64
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mcpgreen import jsontext
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import ClientView
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
+    from mcpgreen.running.deadline import Deadline
     from mcpgreen.running.scratch import CallFiles
 
 THROTTLE_WINDOW_SECS = 60.0
+MAX_KEY_CHARS = 200
+URL_SAFE = str.maketrans("+/", "-_")
 
 Line = bytes | list[bytes]  # a large one comes in pieces
 
@@ -75,6 +80,7 @@ class Call:
         "params",
         "services",
         "sink",
+        "target",
         "token",
         "view",
     )
@@ -98,6 +104,7 @@ class Call:
         self.sink = sink
         self.services = services
         self.token: str | int | None = None  # of progress, if the client gave one and the call takes time
+        self.target: Any = None  # what the request is about, once its feature has found it
         self.greenlet: Any = None
         self.files: CallFiles | None = None
         self.is_cancelled = False
@@ -108,6 +115,13 @@ class Call:
 
     def __repr__(self) -> str:
         return f"<Call {self.id!r} {self.method}>"
+
+    @property
+    def worker_key(self) -> str:
+        """A file name for the request: base64url of its JSON id, or a digest when that is too long."""
+        text = jsontext.dumps(self.id)
+        key = b2a_base64(text, newline=False).decode("ascii").rstrip("=").translate(URL_SAFE)
+        return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text])
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell the client, if it asked: strictly increasing, not too often."""
@@ -147,6 +161,19 @@ class Call:
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
         self.sink.put(messages.notification(method, params), self, is_droppable=True)
+
+
+class Reports:
+    """What a script reports goes to the call, and keeps its deadline away."""
+
+    def __init__(self, call: Call, deadline: Deadline) -> None:
+        self._call = call
+        self._deadline = deadline
+        self.log = call.log
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self._deadline.progressed()
+        self._call.progress(progress, total, message)
 
 
 def wants_level(view: ClientView, level: str) -> bool:

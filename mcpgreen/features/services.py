@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.registry import Catalog, Snapshot
+from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.roots import Roots
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.welcome import Identity
@@ -14,6 +15,10 @@ from mcpgreen.running.environment import ToolEnvironment
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.settings import Settings
+
+if TYPE_CHECKING:
+    from mcpgreen.providers.reading import Providers
+    from mcpgreen.running.provider_environment import ProviderEnvironment
 
 
 class Services(NamedTuple):
@@ -28,6 +33,9 @@ class Services(NamedTuple):
     state_dir: StateDir
     environment: ToolEnvironment
     runner: Runner
+    provider_environment: Callable[[], ProviderEnvironment]  # made when first needed, as the next one
+    providers: Callable[[], Providers]
+    resource_directories: list[str]  # below which files may be read as resources, besides the roots
     turns: dict[Any, Any]  # semaphores of tools that may not run as often as they are called
 
     def snapshot(self, kind: str) -> Snapshot:

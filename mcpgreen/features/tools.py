@@ -1,10 +1,7 @@
-"""`tools/list` and `tools/call`."""
+"""`tools/call`."""
 
 from __future__ import annotations
 
-import errno
-import time
-from binascii import b2a_base64
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -13,57 +10,25 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
-from mcpgreen.catalog.discovery import Tool
-from mcpgreen.catalog.registry import Snapshot
-from mcpgreen.errors import InternalError, InvalidParams, RpcError, ToolFailure
-from mcpgreen.features.call import Call
-from mcpgreen.protocol import pagination, schemas, shapes
+from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.catalog.tools import Tool
+from mcpgreen.errors import InternalError, InvalidParams, ToolFailure
+from mcpgreen.features.call import Call, Reports
+from mcpgreen.protocol import schemas, shapes
 from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.process import Outcome
+from mcpgreen.running.starting import Script, run_script
 
 Json = dict[str, Any]
 
-TOTAL_KEY = "mcpbash/total"
-LIST_TTL_MS = 0  # a changed directory shows in the next list; a cached one would hide it
 NO_TURN: AbstractContextManager[None] = nullcontext()
-MAX_KEY_CHARS = 200
-URL_SAFE = str.maketrans("+/", "-_")
-BUSY_FILE_TRIES = 20
-BUSY_FILE_PAUSE_SECS = 0.01
-
-
-def list_tools(call: Call) -> bytes:
-    """One page, encoded. A page is built once per snapshot and revision."""
-    settings = call.services.settings
-    snapshot = call.services.snapshot("tools")
-    cursor = call.params.get("cursor", call.params.get("nextCursor"))
-    start, stop, next_cursor = pagination.page(
-        snapshot.total,
-        cursor,
-        limit=call.params.get("limit"),
-        collection="tools",
-        hash=snapshot.hash,
-        timestamp=snapshot.generated_at,
-        page_size=settings.page_size,
-    )
-    revision = call.view.revision
-    key = (revision.name, start, stop)
-    body: bytes | None = snapshot.cache.get(key)
-    if body is None:
-        tools = [shapes.fit_tool(tool.definition, revision) for tool in snapshot.items[start:stop]]
-        page: Json = {"tools": tools, "ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
-        if next_cursor is not None:
-            page["nextCursor"] = next_cursor
-        body = jsontext.dumps(shapes.finish(page, revision, call.services.identity.info))
-        snapshot.cache[key] = body
-    return body
 
 
 def call_tool(call: Call) -> Json:
     services = call.services
-    snapshot, tool = _named_tool(call)
+    snapshot, tool = call.target
     arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
@@ -94,12 +59,15 @@ def call_tool(call: Call) -> Json:
     return result
 
 
+def runs_script(call: Call) -> bool:
+    """Find the tool. It always takes a process."""
+    call.target = _named_tool(call)
+    return True
+
+
 def turn(call: Call) -> AbstractContextManager[Any]:
     """What a call waits for when its tool says how many of it may run at a time."""
-    try:
-        _, tool = _named_tool(call)
-    except RpcError:
-        return NO_TURN  # the handler will say it
+    _, tool = call.target
     if tool.max_concurrent is None:
         return NO_TURN
     semaphore: AbstractContextManager[Any] = call.services.turns.setdefault(
@@ -110,17 +78,6 @@ def turn(call: Call) -> AbstractContextManager[Any]:
 
 def fit_result(call: Call, result: Json) -> Json:
     return shapes.fit_call_result(result, call.view.revision)
-
-
-def worker_key(request_id: str | int) -> str:
-    """A file name for a request: base64url of its JSON id, or a digest when that is too long."""
-    text = jsontext.dumps(request_id)
-    key = b2a_base64(text, newline=False).decode("ascii").rstrip("=").translate(URL_SAFE)
-    if len(key) <= MAX_KEY_CHARS:
-        return key
-    import hashlib
-
-    return hashlib.sha256(text).hexdigest()
 
 
 def _named_tool(call: Call) -> tuple[Snapshot, Tool]:
@@ -220,19 +177,6 @@ def _requested_secs(call: Call) -> float | None:
     return float(secs)
 
 
-class _Reports:
-    """What the script reports goes to the call, and keeps its deadline away."""
-
-    def __init__(self, call: Call, deadline: Deadline) -> None:
-        self._call = call
-        self._deadline = deadline
-        self.log = call.log
-
-    def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self._deadline.progressed()
-        self._call.progress(progress, total, message)
-
-
 def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: Deadline) -> Outcome:
     services = call.services
     assert call.files is not None
@@ -242,39 +186,12 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
         entry_json=_entry_json(snapshot, tool),
         arguments_json=_encoded(arguments, "arguments"),
         meta_json=_encoded(call.params.get("_meta") or {}, "_meta"),
-        worker_key=worker_key(call.id),
+        worker_key=call.worker_key,
         progress_token=call.token,
     )
-    channel = Channel(_Reports(call, deadline))
-    started_at = time.monotonic()
-    for command in (tool.command, ["/bin/sh", tool.path]):
-        try:
-            return _start(call, command, env, deadline, channel)
-        except OSError as error:
-            if error.errno == errno.ENOEXEC and command is tool.command:
-                continue  # an executable text without a shebang: what a shell would do
-            journal.error("tool %s cannot be started after %.3f s: %s", tool.name, time.monotonic() - started_at, error)
-            raise InternalError(_why_not_started(tool, error)) from error
-    raise InternalError(f"Tool '{tool.name}' could not be started.")
-
-
-def _start(call: Call, command: list[str], env: dict[str, str], deadline: Deadline, channel: Channel) -> Outcome:
-    for _ in range(BUSY_FILE_TRIES):
-        try:
-            return call.services.runner.run(command, env=env, deadline=deadline, on_control=channel.feed)
-        except OSError as error:
-            if error.errno != errno.ETXTBSY:
-                raise
-            gevent.sleep(BUSY_FILE_PAUSE_SECS)  # an editor or compiler is still writing the file
-    return call.services.runner.run(command, env=env, deadline=deadline, on_control=channel.feed)
-
-
-def _why_not_started(tool: Tool, error: OSError) -> str:
-    if error.errno == errno.ENOENT:
-        return f"Tool '{tool.name}' could not be started: the file or its interpreter does not exist."
-    if error.errno == errno.E2BIG:
-        return f"Tool '{tool.name}' could not be started: its environment is too large."
-    return f"Tool '{tool.name}' could not be started: {error.strerror}."
+    script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
+    channel = Channel(Reports(call, deadline))
+    return run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
 
 
 def _variables(call: Call, snapshot: Snapshot, tool: Tool) -> dict[str, str]:

@@ -38,13 +38,13 @@ def page(
     `cursor` and `limit` are what the client sent, of any type; None stands for absent. `timestamp` is the present
     time as text. Raises InvalidParams for a cursor that this listing did not issue.
     """
-    start = 0 if cursor is None else _offset_in(cursor, collection, hash)
+    start = 0 if cursor is None else offset_in(cursor, collection, hash)
     if cursor is not None and not 0 <= start < items_total:
         raise InvalidParams("This cursor points outside the list; start again without a cursor.")
     stop = min(start + _items_per_page(limit, page_size), items_total)
     if stop >= items_total:
         return start, stop, None
-    return start, stop, _encode(collection, stop, hash, timestamp)
+    return start, stop, encode(collection, stop, hash, timestamp)
 
 
 def _items_per_page(limit: Any, page_size: int) -> int:
@@ -53,7 +53,8 @@ def _items_per_page(limit: Any, page_size: int) -> int:
     return page_size
 
 
-def _offset_in(cursor: Any, collection: str, hash: str) -> int:
+def offset_in(cursor: Any, collection: str, hash: str) -> int:
+    """Where a cursor of this collection and hash points to. Raises InvalidParams for any other."""
     content = _decode(cursor)
     if content.get("collection") != collection:
         raise InvalidParams("This cursor belongs to another list; start again without a cursor.")
@@ -65,7 +66,7 @@ def _offset_in(cursor: Any, collection: str, hash: str) -> int:
     return offset
 
 
-def _encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
+def encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
     from binascii import b2a_base64
 
     content = {"ver": VERSION, "collection": collection, "offset": offset, "hash": hash, "timestamp": timestamp}

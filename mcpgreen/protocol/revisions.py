@@ -172,7 +172,11 @@ CAPABILITY_OF = {
 CAPABILITY_DETAILS: dict[str, dict[str, Any]] = {
     "logging": {},
     "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
 }
+CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY}
 
 
 def negotiated(requested: str) -> Revision:
@@ -188,6 +192,10 @@ def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
     return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS)
 
 
-def capabilities(offered: Set[str]) -> dict[str, Any]:
-    """The `capabilities` object for what this server offers."""
-    return {name: dict(details) for name, details in CAPABILITY_DETAILS.items() if name in offered}
+def capabilities(offered: Set[str], revision: Revision) -> dict[str, Any]:
+    """The `capabilities` object for what this server offers, as far as the revision has a word for it."""
+    return {
+        name: dict(details)
+        for name, details in CAPABILITY_DETAILS.items()
+        if name in offered and (name not in CAPABILITY_NEEDS or revision.has(CAPABILITY_NEEDS[name]))
+    }

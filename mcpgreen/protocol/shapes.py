@@ -37,6 +37,9 @@ FIELD_NEEDS: dict[str, dict[str, str]] = {
         "icons": Feature.ICONS,
         "_meta": Feature.DEFINITION_META,
     },
+    "resource": {"title": Feature.TITLES, "icons": Feature.ICONS, "_meta": Feature.DEFINITION_META},
+    "prompt": {"title": Feature.TITLES, "icons": Feature.ICONS, "_meta": Feature.DEFINITION_META},
+    "prompt argument": {"title": Feature.TITLES},
     "content": {"_meta": Feature.DEFINITION_META, "icons": Feature.ICONS, "title": Feature.TITLES},
     "contents": {"_meta": Feature.DEFINITION_META},
     "annotations": {"lastModified": Feature.LAST_MODIFIED},
@@ -64,6 +67,31 @@ def fit_tool(definition: Json, revision: Revision) -> Json:
     if not revision.has(Feature.BOOLEAN_PROPERTY_SCHEMAS):
         tool["inputSchema"] = _without_boolean_properties(tool["inputSchema"])
     return tool
+
+
+def fit_resource(definition: Json, revision: Revision) -> Json:
+    """A resource or a resource template."""
+    resource = fit_fields("resource", definition, revision)
+    if "annotations" in resource:
+        resource["annotations"] = fit_fields("annotations", resource["annotations"], revision)
+    return resource
+
+
+def fit_prompt(definition: Json, revision: Revision) -> Json:
+    prompt = fit_fields("prompt", definition, revision)
+    if "arguments" in prompt:
+        prompt["arguments"] = [fit_fields("prompt argument", each, revision) for each in prompt["arguments"]]
+    return prompt
+
+
+def fit_contents(result: Json, revision: Revision) -> Json:
+    """The result of reading a resource."""
+    return {**result, "contents": [fit_fields("contents", each, revision) for each in result["contents"]]}
+
+
+def fit_prompt_result(result: Json, revision: Revision) -> Json:
+    messages = [{**each, "content": fit_block(each["content"], revision)} for each in result["messages"]]
+    return {**result, "messages": messages}
 
 
 def fit_call_result(result: Json, revision: Revision) -> Json:
@@ -116,8 +144,11 @@ def finish(result: Json, revision: Revision, server_info: Json) -> Json:
 def error_object(error: RpcError, revision: Revision | None = None) -> Json:
     """The `error` member for an exception. A script may have chosen a code that the revision reserves."""
     code = error.code
-    if revision is not None and revision.has(Feature.RESERVED_ERROR_CODES) and _is_reserved(code, error):
-        code = RpcError.code
+    if revision is not None and revision.has(Feature.RESERVED_ERROR_CODES):
+        if error.stateless_code is not None:
+            code = error.stateless_code
+        elif _is_reserved(code, error):
+            code = RpcError.code
     body: Json = {"code": code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data

@@ -43,7 +43,7 @@ def initialize(
     handshake.view = ClientView(revision, capabilities, log_level)
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
-        "capabilities": revisions.capabilities(offered),
+        "capabilities": revisions.capabilities(offered, revision),
         "serverInfo": shapes.fit_fields("implementation", identity.info, revision),
     }
     if identity.instructions:
@@ -54,7 +54,7 @@ def initialize(
 def discover(identity: Identity, *, offered: Set[str]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "supportedVersions": list(revisions.NEWEST_FIRST),
-        "capabilities": revisions.capabilities(offered),
+        "capabilities": revisions.capabilities(offered, revisions.FIFTH),
         "ttlMs": DISCOVER_TTL_MS,
     }
     if identity.instructions:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext, media
-from mcpgreen.uris import file_uri, is_within
+from mcpgreen.confined import FileFailure, OutsideRoots, TooLarge, open_file
+from mcpgreen.uris import file_uri
 
 Json = dict[str, Any]
 
@@ -27,21 +28,19 @@ def embedded_resources(
     """Content blocks for the files that the report names, JSON or `path<TAB>mime<TAB>uri` lines."""
     blocks: list[Json] = []
     for wanted in _wanted(report.decode("utf-8", "replace")):
-        path = os.path.realpath(os.path.join(base, wanted.path))
-        if not any(is_within(path, root) for root in roots):
-            warn(f"embedded resource {wanted.path} is outside the roots; left out")
-            continue
         try:
-            with open(path, "rb") as file:
-                content = file.read(limit_bytes + 1)
-        except OSError as error:
-            warn(f"embedded resource {wanted.path} cannot be read ({error.strerror}); left out")
-            continue
-        limit_bytes -= len(content)
-        if limit_bytes < 0:
+            with open_file(os.path.join(base, wanted.path), allowed=roots) as file:
+                content = b"".join(file.chunks(limit_bytes))
+        except OutsideRoots:
+            warn(f"embedded resource {wanted.path} is outside the roots; left out")
+        except TooLarge:
             warn(f"embedded resource {wanted.path} is too large; left out")
             break
-        blocks.append({"type": "resource", "resource": _contents(path, content, wanted)})
+        except FileFailure as failure:
+            warn(f"embedded resource {wanted.path} cannot be read ({failure.text}); left out")
+        else:
+            limit_bytes -= len(content)
+            blocks.append({"type": "resource", "resource": _contents(file.path, content, wanted)})
     return blocks
 
 

@@ -41,8 +41,8 @@ class ToolEnvironment:
         self._refusal = ""
         if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
-        self.base = _inherited(environ, settings, project_root)
-        self.base.update(_about_the_server(settings, project_root, server_info, state_dir))
+        self.about_the_server = _about_the_server(settings, project_root, server_info, state_dir)
+        self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
 
     def for_call(
         self,

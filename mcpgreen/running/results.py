@@ -6,11 +6,12 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
 from mcpgreen.errors import OutputTooLarge, ScriptError, ToolFailure
+from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
 
 Json = dict[str, Any]
@@ -34,7 +35,7 @@ class Expectation(NamedTuple):
 def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json]) -> Json:
     """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
     if error_report.strip():
-        raise _chosen_error(error_report)
+        raise chosen_error(error_report)
     if outcome.ended_by == Ending.STDOUT_LIMIT:
         raise OutputTooLarge(f"Tool output exceeded {expected.stdout_limit_bytes} bytes")
     if outcome.ended_by == Ending.STDERR_LIMIT:
@@ -77,7 +78,7 @@ def failure_result(failure: ToolFailure) -> Json:
     return result
 
 
-def _chosen_error(report: bytes) -> ScriptError:
+def chosen_error(report: bytes) -> ScriptError:
     """`mcp_fail`: the script wrote code, message and data itself."""
     text = report.decode("utf-8", "replace")
     try:
@@ -134,9 +135,13 @@ def _failed(outcome: Outcome, result: Json | None, value: Any, text: str, meta: 
     error = _as_chosen_error(value)
     if error is not None:
         raise error
+    raise ToolFailure(f"Tool failed: {reason_of(outcome)}", meta=meta, more_text=(text,) if text.strip() else ())
+
+
+def reason_of(outcome: Outcome) -> str:
+    """Why a script failed: what it said on stderr, or its exit status."""
     said = outcome.stderr.decode("utf-8", "replace").strip()
-    reason = _telling_line(said) if said else _status_in_words(outcome.exit_code)
-    raise ToolFailure(f"Tool failed: {reason}", meta=meta, more_text=(text,) if text.strip() else ())
+    return _telling_line(said) if said else _status_in_words(outcome.exit_code)
 
 
 def _telling_line(said: str) -> str:
@@ -190,7 +195,7 @@ def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
     if not blocks and not value.keys() & {"isError", "structuredContent", "_meta"}:
         return None
     for index, block in enumerate(blocks):
-        problem = _problem_of_block(block)
+        problem = problem_of_block(block)
         if problem:
             raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}", meta=meta)
     result = {key: value[key] for key in ("content", "structuredContent", "isError", "_meta") if key in value}
@@ -200,41 +205,6 @@ def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
     if result.get("structuredContent", ...) is None:
         del result["structuredContent"]
     return result
-
-
-def _problem_of_block(block: Mapping[str, Any]) -> str | None:
-    """What a client would trip over; one bad block makes some of them reject the whole result."""
-    kind = block["type"]
-    if kind == "text":
-        return None if isinstance(block.get("text"), str) else ".text must be a string"
-    if kind in ("image", "audio"):
-        if not isinstance(block.get("mimeType"), str):
-            return ".mimeType must be a string"
-        return None if is_base64(block.get("data")) else ".data must be base64"
-    if kind == "resource_link":
-        has_both = isinstance(block.get("uri"), str) and isinstance(block.get("name"), str)
-        return None if has_both else " needs uri and name"
-    if kind == "resource":
-        resource = block.get("resource")
-        if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
-            return ".resource needs a uri"
-        if isinstance(resource.get("text"), str) or is_base64(resource.get("blob")):
-            return None
-        return ".resource needs text, or a blob in base64"
-    return f".type {kind!r} is unknown"
-
-
-def is_base64(value: Any) -> bool:
-    import base64
-    import binascii
-
-    if not isinstance(value, str):
-        return False
-    try:
-        base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
 
 
 def _from_output(value: Any, text: str, *, is_json: bool, is_declared: bool) -> Json:

@@ -8,7 +8,8 @@ import pytest
 from mcpgreen import jsontext
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import MAX_ICON_BYTES
-from mcpgreen.catalog.metadata import Description, describe_tool, meta_file_for, read_inline, read_meta_file
+from mcpgreen.catalog.metadata import meta_file_for, read_inline, read_meta_file
+from mcpgreen.catalog.tools import Description, describe_tool
 from mcpgreen.errors import ProjectError
 
 NO_ARGUMENTS = {"type": "object", "properties": {}}

@@ -37,7 +37,7 @@ class Bench:
         return Catalog(
             self.tree.project,
             ttl_secs=5,
-            on_change=lambda kind, snapshot: self.changes.append((kind, snapshot)),
+            on_change=lambda source, total: self.changes.append((source, total)),
             on_warning=self.warnings.append,
             clock=self.clock,
             **{"max_bytes": 10_000_000, **options},
@@ -97,21 +97,21 @@ def test_after_its_time_to_live_changes_are_noticed(bench: Bench) -> None:
 def test_a_stale_mark_makes_the_next_look_immediate(bench: Bench) -> None:
     assert bench.names() == []
     bench.tree.tool("a")
-    bench.catalog.mark_stale("tools")
+    bench.catalog.mark_stale()
     assert bench.names() == ["a"]
 
 
 def test_under_a_watcher_only_a_stale_mark_counts(bench: Bench) -> None:
     assert bench.names() == []
-    bench.catalog.trust_until_stale("tools", True)
+    bench.catalog.trust_until_stale(True)
     bench.tree.tool("a")
     bench.clock.now += 1_000_000
     assert bench.names() == []
-    bench.catalog.mark_stale("tools")
+    bench.catalog.mark_stale()
     assert bench.names() == ["a"]
 
     bench.tree.tool("b")
-    bench.catalog.trust_until_stale("tools", False)
+    bench.catalog.trust_until_stale(False)
     bench.clock.now += 5
     assert bench.names() == ["a", "b"]
 
@@ -123,7 +123,7 @@ def test_the_first_scan_is_no_change_and_a_later_difference_is_one(bench: Bench)
 
     bench.tree.tool("a", description="new words")
     assert bench.catalog.refresh("tools") is True
-    assert bench.changes == [("tools", bench.catalog.snapshot("tools"))]
+    assert bench.changes == [("tools", 1)]
 
     assert bench.catalog.refresh("tools") is False
     assert len(bench.changes) == 1
@@ -275,7 +275,7 @@ def test_a_failing_scan_is_an_error_until_the_first_success(bench: Bench) -> Non
         bench.catalog.snapshot("tools")
     bench.clock.now += 0.1
     assert bench.names() == []
-    assert bench.catalog.retry_at("tools") is None
+    assert bench.catalog.retry_at() is None
 
 
 def test_a_failing_scan_leaves_the_last_snapshot_and_is_retried_ever_less_often(
@@ -283,14 +283,14 @@ def test_a_failing_scan_leaves_the_last_snapshot_and_is_retried_ever_less_often(
 ) -> None:
     bench.tree.tool("a")
     bench.names()
-    bench.catalog.trust_until_stale("tools", True)
+    bench.catalog.trust_until_stale(True)
     bench.break_tools()
-    bench.catalog.mark_stale("tools")
+    bench.catalog.mark_stale()
 
     pauses = []
     for _ in range(9):
         assert bench.names() == ["a"]
-        retry_at = bench.catalog.retry_at("tools")
+        retry_at = bench.catalog.retry_at()
         assert retry_at is not None
         pauses.append(retry_at - bench.clock.now)
         bench.clock.now = retry_at
@@ -332,13 +332,15 @@ def test_every_directory_that_was_walked_is_to_be_watched(bench: Bench) -> None:
     (bench.tree.root / "tools" / ".hidden").mkdir()
     bench.catalog.refresh("tools")
     tools = f"{bench.tree.root}/tools"
-    assert sorted(bench.catalog.watched_directories("tools")) == [tools, f"{tools}/a", f"{tools}/empty"]
+    # There are neither resources nor prompts; the first of either would appear in the project itself.
+    watched = set(bench.catalog.watched_directories())
+    assert watched == {str(bench.tree.root), tools, f"{tools}/a", f"{tools}/empty"}
 
 
 def test_before_there_are_tools_the_place_where_they_would_appear_is_to_be_watched(tmp_path: Path) -> None:
     catalog = Catalog(Project(str(tmp_path), {}), ttl_secs=5, max_bytes=1000)
     assert catalog.snapshot("tools").items == ()
-    assert catalog.watched_directories("tools") == [str(tmp_path)]
+    assert set(catalog.watched_directories()) == {str(tmp_path)}
 
 
 def test_a_narrowed_catalog_holds_what_lies_below_its_directory(bench: Bench) -> None:

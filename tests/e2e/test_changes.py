@@ -174,10 +174,10 @@ def test_a_listen_is_acknowledged_first_and_told_under_its_id(project: ProjectBu
         ({}, {}),
         ({"toolsListChanged": False}, {}),
         (
-            {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True},
-            {"toolsListChanged": True},
+            {"toolsListChanged": True, "promptsListChanged": False, "resourcesListChanged": True},
+            {"toolsListChanged": True, "resourcesListChanged": True},
         ),
-        ({"promptsListChanged": True}, {}),
+        ({"promptsListChanged": True}, {"promptsListChanged": True}),
         ({"novelty": 5}, {}),
     ],
     ids=str,

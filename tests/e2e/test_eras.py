@@ -27,7 +27,13 @@ def test_discover_works_as_the_very_first_message(project: ProjectBuilder, start
 
     assert result["resultType"] == "complete"
     assert result["supportedVersions"] == [MODERN, *reversed(HANDSHAKE_REVISIONS)]
-    assert result["capabilities"] == {"logging": {}, "tools": {"listChanged": True}}
+    assert result["capabilities"] == {
+        "logging": {},
+        "tools": {"listChanged": True},
+        "resources": {"subscribe": True, "listChanged": True},
+        "prompts": {"listChanged": True},
+        "completions": {},
+    }
     assert result["instructions"] == "Be kind."
     assert result["ttlMs"] == 60_000
     assert result["cacheScope"] == "private"
@@ -45,10 +51,10 @@ def test_discover_says_the_same_at_any_time(wire: Wire) -> None:
 
 @pytest.mark.requirement("P-064", "P-112")
 def test_what_discover_advertises_is_served(wire: Wire) -> None:
-    assert "tools" in wire.modern("server/discover")["result"]["capabilities"]
-    assert wire.modern("tools/list")["result"]["tools"] == []
-    assert wire.modern("prompts/list")["error"]["code"] == -32601
-    assert wire.modern("resources/list")["error"]["code"] == -32601
+    offered = wire.modern("server/discover")["result"]["capabilities"]
+    for kind in ("tools", "prompts", "resources"):
+        assert kind in offered
+        assert wire.modern(f"{kind}/list")["result"][kind] == []
 
 
 @pytest.mark.requirement("P-065", "P-265", "P-266")

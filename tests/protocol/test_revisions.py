@@ -38,4 +38,4 @@ def test_any_other_version_is_answered_with_the_latest_of_the_handshake_era(requ
 
 @pytest.mark.requirement("G-minimal")
 def test_minimal_mode_offers_logging_only() -> None:
-    assert revisions.capabilities(revisions.offered_capabilities(is_minimal=True)) == {"logging": {}}
+    assert revisions.capabilities(revisions.offered_capabilities(is_minimal=True), revisions.FIFTH) == {"logging": {}}

@@ -4,11 +4,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.discovery import Discovery, Tool, discover_tools, fingerprint
+from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.survey import survey
+from mcpgreen.catalog.tools import Tool, discover_tools
 from mcpgreen.errors import ProjectError
 from tests.catalog.trees import TreeBuilder
 
@@ -21,7 +24,15 @@ def tree(tmp_path: Path) -> TreeBuilder:
 
 
 def discovered(tree: TreeBuilder, only_below: str | None = None) -> Discovery:
-    return discover_tools(tree.project, only_below=only_below)
+    return found_in(tree.project, only_below)
+
+
+def found_in(project: Project, only_below: str | None = None) -> Discovery:
+    return discover_tools(project, survey(project, [project.tools_dir], only_below=only_below))
+
+
+def fingerprint(project: Project) -> tuple[Any, ...]:
+    return survey(project, [project.tools_dir]).fingerprint
 
 
 def names(tree: TreeBuilder, only_below: str | None = None) -> list[str]:
@@ -94,7 +105,7 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
 
 
 def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
-    assert discover_tools(Project(str(tmp_path), {}), only_below=None)[:2] == ([], [])
+    assert found_in(Project(str(tmp_path), {}))[:2] == ([], [])
 
 
 def test_the_registry_entry_holds_everything_that_is_known(tree: TreeBuilder) -> None:
@@ -303,7 +314,7 @@ def test_a_scan_cannot_be_narrowed_to_something_outside(tree: TreeBuilder, only_
 
 def test_the_fingerprint_stays_while_nothing_changes(tree: TreeBuilder) -> None:
     tree.tool("greet", description="x")
-    assert fingerprint(tree.project) == fingerprint(tree.project) == discovered(tree).fingerprint
+    assert fingerprint(tree.project) == fingerprint(tree.project)
 
 
 def test_every_kind_of_change_changes_the_fingerprint(tree: TreeBuilder) -> None:

@@ -1,0 +1,251 @@
+"""Read the resources of a project: each file below resources/, and the templates that descriptions there declare.
+
+A file is a resource whether it is described or not; its description may give it another address. A description without
+a file is a resource if it has a `uri`, a template if it has a `uriTemplate`. The content is the provider's business.
+
+Rule: one bad description costs one item and a warning, never the list. Equal names are allowed, equal addresses not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from mcpgreen import media
+from mcpgreen.catalog import metadata
+from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
+from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.survey import Directory, Tree
+from mcpgreen.errors import ProjectError
+from mcpgreen.uri_templates import UriTemplate
+from mcpgreen.uris import file_uri, problem_with, scheme_of
+
+PROVIDER_OF_SCHEME = {"git+https": "git"}  # others are named as their scheme
+DEFAULT_PROVIDER = "file"
+SCHEMES_OF_OURS = frozenset({"echo", "file", "git", "git+https", "https", "ui"})
+HEAD_BYTES = 1024  # enough to tell what a file is
+
+
+class Resource(NamedTuple):
+    """Something with an address. `path` is its file below resources/, if it has one."""
+
+    name: str
+    uri: str
+    provider: str
+    mime_type: str | None  # as declared; else the content decides
+    path: str | None
+    relative_path: str
+    definition: dict[str, Any]
+    registry_entry: dict[str, Any]
+
+
+class ResourceTemplate(NamedTuple):
+    """A family of addresses. `path` is the file that describes it, if one does."""
+
+    name: str
+    template: UriTemplate
+    provider: str
+    mime_type: str | None
+    path: str | None
+    arguments: dict[str, Any]  # the schemas of its variables, for completion
+    relative_path: str
+    definition: dict[str, Any]
+    registry_entry: dict[str, Any]
+
+
+FIELD_RULES = {
+    "name": A_STRING,
+    "title": A_STRING,
+    "description": A_STRING,
+    "uri": A_STRING,
+    "uriTemplate": A_STRING,
+    "mimeType": A_STRING,
+    "provider": Rule(
+        lambda value: metadata.is_string(value) and value.replace("-", "").replace("_", "").isalnum(),
+        "a name of letters, digits, _ and -",
+    ),
+    "arguments": AN_OBJECT,
+    "inputSchema": AN_OBJECT,
+    "annotations": AN_OBJECT,
+    "_meta": AN_OBJECT,
+}
+SCHEMA_FIELDS = ("arguments", "inputSchema")
+KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path", "size"}
+
+
+def discover_resources(project: Project, tree: Tree) -> dict[str, Discovery]:
+    """Read what the walk through resources/ saw: resources by name and address, templates by name."""
+    warnings = [
+        *tree.warnings,
+        *(f"{project.shown(link.path)}: skipped, it links to a file outside resources/" for link in tree.links_out),
+    ]
+    resources: list[Resource] = []
+    templates: list[ResourceTemplate] = []
+    for directory in tree.directories:
+        for file_name in _sources_in(directory):
+            try:
+                item, complaints = _item_of(project, directory, file_name)
+            except ProjectError as error:
+                warnings.append(f"{project.shown(error.path)}: {error.reason}; it is left out")
+                continue
+            if isinstance(item, Resource):
+                resources.append(item)
+            else:
+                templates.append(item)
+            warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
+    kept = distinct_resources(resources, warnings)
+    return {
+        "resources": Discovery(kept, warnings),
+        "resourceTemplates": Discovery(distinct_templates(templates, {item.name for item in kept}, warnings), []),
+    }
+
+
+def provider_of(uri: str) -> str:
+    """Who reads an address if nobody says it."""
+    scheme = scheme_of(uri)
+    return PROVIDER_OF_SCHEME.get(scheme, scheme) or DEFAULT_PROVIDER
+
+
+def describe_resource(
+    source: str, fields: dict[str, Any], *, default_name: str, default_uri: str, complaints: list[str]
+) -> Resource:
+    """What the `fields` that were read from `source` say. Raises ProjectError for what cannot be served."""
+    fields = metadata.checked(source, fields, FIELD_RULES)
+    uri = fields.get("uri") or default_uri
+    fault = problem_with(uri) if uri else "is missing"
+    if fault:
+        raise ProjectError(source, f"uri {fault}")
+    definition = _definition(source, fields, {"name": fields.get("name") or default_name, "uri": uri}, complaints)
+    provider = fields.get("provider") or provider_of(uri)
+    return Resource(
+        name=definition["name"],
+        uri=uri,
+        provider=provider,
+        mime_type=fields.get("mimeType"),
+        path=None,
+        relative_path="",
+        definition=definition,
+        registry_entry=_registry_entry(definition, provider, fields),
+    )
+
+
+def describe_template(
+    source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str]
+) -> ResourceTemplate:
+    """As `describe_resource`, for a description with a `uriTemplate`."""
+    fields = metadata.checked(source, fields, FIELD_RULES)
+    if fields.get("uri"):
+        raise ProjectError(source, "has both uri and uriTemplate")
+    try:
+        template = UriTemplate(fields["uriTemplate"])
+    except ValueError as error:
+        raise ProjectError(source, f"uriTemplate {error}") from error
+    if not template.variables:
+        raise ProjectError(source, "uriTemplate has no {variable}")
+    named = {"name": fields.get("name") or default_name, "uriTemplate": template.text}
+    definition = _definition(source, fields, named, complaints)
+    provider = fields.get("provider") or provider_of(template.text)
+    schema = fields.get("inputSchema") or fields.get("arguments") or {}
+    properties = schema.get("properties", schema)
+    return ResourceTemplate(
+        name=definition["name"],
+        template=template,
+        provider=provider,
+        mime_type=fields.get("mimeType"),
+        path=source,
+        arguments=properties if isinstance(properties, dict) else {},
+        relative_path="",
+        definition=definition,
+        registry_entry=_registry_entry(definition, provider, fields),
+    )
+
+
+def distinct_resources(found: Iterable[Resource], warnings: list[str]) -> list[Resource]:
+    """The first of each address: clients read by it."""
+    kept: dict[str, Resource] = {}
+    for item in sorted(found, key=lambda item: (item.name, item.uri, item.relative_path)):
+        first = kept.setdefault(item.uri, item)
+        if first is not item:
+            warnings.append(f"{item.relative_path}: skipped, {first.relative_path} already has the uri {item.uri}")
+    return list(kept.values())
+
+
+def distinct_templates(
+    found: Iterable[ResourceTemplate], taken: set[str], warnings: list[str]
+) -> list[ResourceTemplate]:
+    kept: dict[str, ResourceTemplate] = {}
+    for item in sorted(found, key=lambda item: (item.name, item.relative_path)):
+        if item.name in taken:
+            warnings.append(f"{item.relative_path}: skipped, a resource already has the name {item.name}")
+        elif kept.setdefault(item.name, item) is not item:
+            first = kept[item.name].relative_path
+            warnings.append(f"{item.relative_path}: skipped, {first} already provides the template {item.name}")
+    return list(kept.values())
+
+
+def _sources_in(directory: Directory) -> list[str]:
+    """The files of a directory that stand for an item each: data, and descriptions without data."""
+    names = directory.files
+    data = [name for name in names if not metadata.is_description(name)]
+    return [name for name in data if not metadata.is_beside_the_point(name, names)] + metadata.lonely_descriptions(
+        names
+    )
+
+
+def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Resource | ResourceTemplate, list[str]]:
+    path = f"{directory.path}/{file_name}"
+    relative_path = path.removeprefix(project.resources_dir.rstrip("/") + "/")
+    is_lonely = metadata.is_description(file_name)
+    meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
+    source = f"{directory.path}/{meta_file}" if meta_file else path
+    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline_of(path) or {}
+    default_name = metadata.described_stem(file_name) if is_lonely else metadata.stem_of(file_name)
+    complaints: list[str] = []
+    if fields.get("uriTemplate") is not None:
+        template = describe_template(source, fields, default_name=default_name, complaints=complaints)
+        return _placed(template, source, relative_path), complaints
+    default_uri = "" if is_lonely else file_uri(path)
+    item = describe_resource(source, fields, default_name=default_name, default_uri=default_uri, complaints=complaints)
+    if is_lonely:
+        return _placed(item, None, relative_path), complaints
+    if "provider" not in fields and scheme_of(item.uri) not in SCHEMES_OF_OURS:
+        # A name of the author's own for a file that is here.
+        entry = {**item.registry_entry, "provider": DEFAULT_PROVIDER}
+        item = item._replace(provider=DEFAULT_PROVIDER, registry_entry=entry)
+    if item.provider == DEFAULT_PROVIDER:
+        item.definition.setdefault("mimeType", _mime_type(path))
+        item.definition["size"] = directory.files[file_name].st_size
+    return _placed(item, path, relative_path), complaints
+
+
+def _mime_type(path: str) -> str:
+    name = os.path.basename(path)
+    by_name = media.type_by_name(name)
+    if by_name is not None:
+        return by_name
+    try:
+        return media.mime_type(name, metadata.read_start(path, HEAD_BYTES), None)
+    except OSError:
+        return media.BINARY
+
+
+def _placed(item: Any, path: str | None, relative_path: str) -> Any:
+    entry = {**item.registry_entry, **item.definition, "path": relative_path}
+    return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
+
+
+def _definition(source: str, fields: dict[str, Any], named: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
+    definition = dict(named)
+    for key in ("title", "description", "mimeType"):
+        if key in fields:
+            definition[key] = fields[key]
+    metadata.decorate(definition, fields, os.path.dirname(source), complaints)
+    complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
+    return definition
+
+
+def _registry_entry(definition: dict[str, Any], provider: str, fields: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in fields.items() if key not in KNOWN_FIELDS or key in SCHEMA_FIELDS}
+    return {"description": "", **definition, "provider": provider, **kept}

@@ -1,0 +1,250 @@
+"""Read the tools of a project: which files below tools/ are tools, and what their descriptions say.
+
+A tool is an executable file, or a shell or shebang script without the bit that has a description. Hidden files and
+directories, smoke.sh and the descriptions themselves are none.
+
+Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
+
+Rule: one bad file costs one tool and a warning, never the list.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mcpgreen.catalog import metadata
+from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.survey import Directory, Tree
+from mcpgreen.errors import ProjectError
+from mcpgreen.protocol import schema_lint
+
+SHELL_SUFFIXES = (".sh", ".bash")
+UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Tool(NamedTuple):
+    """One script that clients may call. `definition` is what goes on the wire, `registry_entry` all that is known."""
+
+    name: str
+    path: str
+    relative_path: str
+    command: list[str]
+    definition: dict[str, Any]
+    timeout_secs: float | None
+    timeout_hint: str | None
+    progress_extends_timeout: bool | None
+    max_timeout_secs: float | None
+    max_concurrent: int | None
+    registry_entry: dict[str, Any]
+
+
+FIELD_RULES = {
+    "name": metadata.A_NAME,
+    "title": metadata.A_STRING,
+    "description": metadata.A_STRING,
+    "inputSchema": metadata.AN_OBJECT,
+    "arguments": metadata.AN_OBJECT,
+    "outputSchema": metadata.AN_OBJECT_OR_BOOLEAN,
+    "annotations": metadata.AN_OBJECT,
+    "_meta": metadata.AN_OBJECT,
+    "timeoutSecs": metadata.A_DURATION,
+    "maxTimeoutSecs": metadata.A_DURATION,
+    "timeoutHint": metadata.A_STRING,
+    "progressExtendsTimeout": metadata.A_BOOLEAN,
+    "maxConcurrent": metadata.Rule(lambda value: isinstance(value, int) and value > 0, "a positive integer"),
+}
+
+KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
+
+
+class Description(NamedTuple):
+    """What is known of a tool apart from its script. `others` are fields that nobody here knows."""
+
+    definition: dict[str, Any]
+    timeout_secs: float | None
+    timeout_hint: str | None
+    progress_extends_timeout: bool | None
+    max_timeout_secs: float | None
+    max_concurrent: int | None
+    others: dict[str, Any]
+    complaints: list[str]
+
+
+def discover_tools(project: Project, tree: Tree) -> Discovery:
+    """Read every tool that the walk through tools/ saw, sorted by name and path."""
+    warnings = [*tree.warnings, *_useless_links(project, tree)]
+    hints: list[str] = []
+    found: list[Tool] = []
+    for directory in tree.directories:
+        for file_name, status in directory.files.items():
+            if file_name == "smoke.sh" or metadata.is_description(file_name):
+                continue
+            try:
+                tool = _tool_of(project, directory, file_name, status=status, warnings=warnings, hints=hints)
+            except ProjectError as error:
+                warnings.append(f"{project.shown(error.path)}: {error.reason}; the tool is left out")
+                continue
+            if tool is not None:
+                found.append(tool)
+        warnings.extend(_lonely_descriptions(project, directory))
+    found.sort(key=lambda tool: (tool.name, tool.relative_path))
+    return Discovery(_without_duplicates(project, found, warnings), warnings, hints)
+
+
+def _tool_of(
+    project: Project,
+    directory: Directory,
+    file_name: str,
+    *,
+    status: os.stat_result,
+    warnings: list[str],
+    hints: list[str],
+) -> Tool | None:
+    path = f"{directory.path}/{file_name}"
+    is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
+    meta_file = metadata.meta_file_for(file_name, directory.files)
+    # The script itself is opened only if its first bytes can tell something that we do not know yet.
+    head = b"" if is_executable and meta_file else _head_of(path)
+    if not is_executable and not file_name.endswith(SHELL_SUFFIXES) and not head.startswith(b"#!"):
+        if meta_file:
+            warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
+        return None
+    if meta_file:
+        source = f"{directory.path}/{meta_file}"
+        fields: dict[str, Any] | None = metadata.read_meta_file(source)
+    else:
+        source = path
+        fields = metadata.read_inline(path, head)
+    if fields is None and not is_executable:
+        # A library that tools source, or a tool that was forgotten.
+        hints.append(f"{project.shown(path)}: not a tool: not executable (chmod +x) and without a description")
+        return None
+    description = describe_tool(source, fields or {}, file_name=file_name)
+    warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
+    if status.st_mode & WRITABLE_BY_OTHERS:
+        warnings.append(f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)")
+    relative_path = path[len(project.tools_dir.rstrip("/")) + 1 :]
+    return Tool(
+        name=description.definition["name"],
+        path=path,
+        relative_path=relative_path,
+        command=[path] if is_executable else [*_interpreter_of(file_name, head), path],
+        definition=description.definition,
+        timeout_secs=description.timeout_secs,
+        timeout_hint=description.timeout_hint,
+        progress_extends_timeout=description.progress_extends_timeout,
+        max_timeout_secs=description.max_timeout_secs,
+        max_concurrent=description.max_concurrent,
+        registry_entry=_registry_entry(description, relative_path),
+    )
+
+
+def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Description:
+    """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served."""
+    fields = metadata.checked(path, fields, FIELD_RULES)
+    complaints: list[str] = []
+    definition: dict[str, Any] = {"name": fields.get("name") or metadata.default_name(file_name)}
+    for key in ("title", "description"):
+        if key in fields:
+            definition[key] = fields[key]
+    definition["inputSchema"] = _input_schema(path, fields)
+    if "outputSchema" in fields:
+        definition["outputSchema"] = _as_object(fields["outputSchema"])
+    for key in ("inputSchema", "outputSchema"):
+        fault = schema_lint.fault_of(definition.get(key))
+        if fault:
+            raise ProjectError(path, f"{key} {fault}")
+    metadata.decorate(definition, fields, os.path.dirname(path), complaints)
+    complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
+    return Description(
+        definition=definition,
+        timeout_secs=fields.get("timeoutSecs"),
+        timeout_hint=fields.get("timeoutHint"),
+        progress_extends_timeout=fields.get("progressExtendsTimeout"),
+        max_timeout_secs=fields.get("maxTimeoutSecs"),
+        max_concurrent=fields.get("maxConcurrent"),
+        others={key: value for key, value in fields.items() if key not in KNOWN_FIELDS},
+        complaints=complaints,
+    )
+
+
+def _as_object(schema: Any) -> Any:
+    """A boolean schema as the object that says the same: on the wire a schema is an object."""
+    if metadata.is_boolean(schema):
+        return {} if schema else {"not": {}}
+    return schema
+
+
+def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    key = "inputSchema" if "inputSchema" in fields else "arguments"
+    given: dict[str, Any] = fields.get(key, {})
+    root_type = given.get("type") or "object"
+    if root_type != "object":
+        raise ProjectError(path, f'{key} must have the type "object", found {metadata.shown(root_type)}')
+    properties = given.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise ProjectError(path, f"{key}.properties must be an object, found {metadata.shown(properties)}")
+    required = given.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ProjectError(path, f"{key}.required must be an array of strings, found {metadata.shown(required)}")
+    if "type" in given and properties is given.get("properties"):
+        return given
+    return {**given, "type": "object", "properties": properties}
+
+
+def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str]:
+    for name in metadata.lonely_descriptions(directory.files):
+        if name != UI_DESCRIPTION:
+            yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
+
+
+def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
+    for path, mode in tree.links_out:
+        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *metadata.META_SUFFIXES)):
+            yield f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/"
+
+
+def _head_of(path: str) -> bytes:
+    try:
+        return metadata.read_start(path, metadata.HEAD_BYTES)
+    except (PermissionError, FileNotFoundError):
+        return b""  # a program may be executable and not readable
+
+
+def _interpreter_of(file_name: str, head: bytes) -> list[str]:
+    """Who runs a script that lacks the bit: what its first line asks for, as the kernel would read it; else bash."""
+    if file_name.endswith(SHELL_SUFFIXES):
+        return ["bash"]
+    words = head[2:].split(b"\n", 1)[0].strip().split(None, 1)
+    return [os.fsdecode(word) for word in words] or ["bash"]
+
+
+def _registry_entry(description: Description, relative_path: str) -> dict[str, Any]:
+    definition = description.definition
+    entry = {"name": definition["name"], "description": "", "path": relative_path, **definition}
+    own_fields = {
+        "timeoutSecs": description.timeout_secs,
+        "timeoutHint": description.timeout_hint,
+        "progressExtendsTimeout": description.progress_extends_timeout,
+        "maxTimeoutSecs": description.max_timeout_secs,
+        "maxConcurrent": description.max_concurrent,
+    }
+    entry.update((key, value) for key, value in own_fields.items() if value is not None)
+    entry.update(description.others)
+    return entry
+
+
+def _without_duplicates(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
+    """The first of each name; clients address a tool by its name alone."""
+    kept: dict[str, Tool] = {}
+    for tool in tools:
+        first = kept.setdefault(tool.name, tool)
+        if first is not tool:
+            shown, first_shown = project.shown(tool.path), project.shown(first.path)
+            warnings.append(f"{shown}: skipped, {first_shown} already provides the tool {tool.name}")
+    return list(kept.values())

@@ -1,0 +1,58 @@
+"""The four lists: one page of a snapshot, encoded once for each revision that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mcpgreen import jsontext
+from mcpgreen.features.call import Call
+from mcpgreen.protocol import pagination, shapes
+from mcpgreen.protocol.revisions import Revision
+
+Json = dict[str, Any]
+
+TOTAL_KEY = "mcpbash/total"
+LIST_TTL_MS = 0  # a changed directory shows in the next list; a cached one would hide it
+
+
+def list_tools(call: Call) -> bytes:
+    return _page(call, "tools", shapes.fit_tool)
+
+
+def list_resources(call: Call) -> bytes:
+    return _page(call, "resources", shapes.fit_resource)
+
+
+def list_resource_templates(call: Call) -> bytes:
+    return _page(call, "resourceTemplates", shapes.fit_resource)
+
+
+def list_prompts(call: Call) -> bytes:
+    return _page(call, "prompts", shapes.fit_prompt)
+
+
+def _page(call: Call, kind: str, fit: Callable[[Json, Revision], Json]) -> bytes:
+    """One page, encoded. A page is built once per snapshot and revision."""
+    snapshot = call.services.snapshot(kind)
+    cursor = call.params.get("cursor", call.params.get("nextCursor"))
+    start, stop, next_cursor = pagination.page(
+        snapshot.total,
+        cursor,
+        limit=call.params.get("limit"),
+        collection=kind,
+        hash=snapshot.hash,
+        timestamp=snapshot.generated_at,
+        page_size=call.services.settings.page_size,
+    )
+    revision = call.view.revision
+    key = (revision.name, start, stop)
+    body: bytes | None = snapshot.cache.get(key)
+    if body is None:
+        items = [fit(item.definition, revision) for item in snapshot.items[start:stop]]
+        page: Json = {kind: items, "ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
+        if next_cursor is not None:
+            page["nextCursor"] = next_cursor
+        body = jsontext.dumps(shapes.finish(page, revision, call.services.identity.info))
+        snapshot.cache[key] = body
+    return body

@@ -1,0 +1,155 @@
+"""`resources/read`: from an address to its content, as text or as a blob."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mcpgreen import jsontext, media
+from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
+from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.errors import InvalidParams, ResourceNotFound
+from mcpgreen.features.call import Call
+from mcpgreen.protocol import shapes
+from mcpgreen.providers.reading import Content, Request
+from mcpgreen.uris import problem_with, scheme_of
+
+Json = dict[str, Any]
+
+READ_TTL_MS = 0
+HEAD_BYTES = 1024
+
+
+class Target(NamedTuple):
+    """What a request wants to read."""
+
+    request: Request
+    mime_type: str | None  # as the author declared it
+    meta: Json | None
+
+
+def runs_script(call: Call) -> bool:
+    """Find what is to be read and say whether that takes a process."""
+    call.target = target = find(call, _uri_of(call))
+    return call.services.providers().runs_script(target.request.provider)
+
+
+def read_resource(call: Call) -> Json:
+    return contents_of(call, call.target)
+
+
+def are_needed(messages: list[Json] | None) -> bool:
+    """Whether messages embed a resource that has yet to be read."""
+    contents = [each.get("content") for each in messages or ()]
+    return any(isinstance(content, dict) and is_only_an_address(content) for content in contents)
+
+
+def read_uri(call: Call, uri: str) -> Json:
+    return contents_of(call, find(call, uri))
+
+
+def fit_result(call: Call, result: Json) -> Json:
+    return shapes.fit_contents(result, call.view.revision)
+
+
+def find(call: Call, uri: str) -> Target:
+    """Who reads this address: the resource that has it, a template that fits it, or whoever serves its scheme."""
+    fault = problem_with(uri)
+    if fault:
+        raise InvalidParams(f"Invalid resource uri: {fault}.")
+    services = call.services
+    resource = _by_uri(services.snapshot("resources")).get(uri)
+    if resource is not None:
+        variables = _variables(resource, uri)
+        path = resource.path if scheme_of(uri) != "file" else None
+        request = Request(uri, resource.provider, allowed_directories(call), variables, path)
+        return Target(request, resource.mime_type, resource.definition.get("_meta"))
+    for template in services.catalog.snapshot("resourceTemplates").items:
+        values = template.template.match(uri)
+        if values is not None:
+            variables = {**_variables(template, uri), **_template_variables(template, values)}
+            request = Request(uri, template.provider, allowed_directories(call), variables)
+            return Target(request, template.mime_type, template.definition.get("_meta"))
+    provider = provider_of(uri)
+    if not services.providers().knows(provider):
+        raise ResourceNotFound(uri)
+    return Target(Request(uri, provider, allowed_directories(call), {"MCP_RESOURCE_URI": uri}), None, None)
+
+
+def contents_of(call: Call, target: Target) -> Json:
+    content = call.services.providers().read(target.request)
+    try:
+        return {"contents": [_contents(target, content)], "ttlMs": READ_TTL_MS}
+    finally:
+        content.close()
+
+
+def allowed_directories(call: Call) -> list[str]:
+    """Below which directories a file may be read."""
+    return [*call.services.resource_directories, *call.services.roots.paths]
+
+
+def is_only_an_address(block: Json) -> bool:
+    """Whether a content block embeds a resource that has yet to be read."""
+    resource = block.get("resource")
+    return (
+        isinstance(resource, dict) and isinstance(resource.get("uri"), str) and not resource.keys() & {"text", "blob"}
+    )
+
+
+def _contents(target: Target, content: Content) -> Json:
+    head = next(content.chunks(), b"")
+    contents: Json = {
+        "uri": target.request.uri,
+        "mimeType": media.mime_type(content.name, head[:HEAD_BYTES], target.mime_type),
+    }
+    if media.is_utf8_text(content.chunks()):
+        contents["text"] = jsontext.LargeText(content.chunks())
+    else:
+        contents["blob"] = jsontext.LargeBlob(content.chunks())
+    if target.meta:
+        contents["_meta"] = target.meta
+    return contents
+
+
+def _uri_of(call: Call) -> str:
+    """The address that a request names, itself or by the name of a resource."""
+    uri, name = call.params.get("uri"), call.params.get("name")
+    if isinstance(uri, str) and uri:
+        return uri
+    if uri is not None and not isinstance(uri, str):
+        raise InvalidParams("uri must be a string.")
+    if not isinstance(name, str) or not name:
+        raise InvalidParams("Resource name or uri required")
+    resource: Resource | None = call.services.snapshot("resources").by_name.get(name)
+    if resource is None:
+        raise ResourceNotFound(name)
+    return resource.uri
+
+
+def _by_uri(snapshot: Snapshot) -> dict[str, Resource]:
+    by_uri: dict[str, Resource] | None = snapshot.cache.get("by uri")
+    if by_uri is None:
+        by_uri = snapshot.cache["by uri"] = {item.uri: item for item in snapshot.items}
+    return by_uri
+
+
+def _variables(item: Resource | ResourceTemplate, uri: str) -> dict[str, str]:
+    return {
+        "MCP_RESOURCE_NAME": item.name,
+        "MCP_RESOURCE_URI": uri,
+        "MCP_RESOURCE_METADATA": jsontext.dumps(item.registry_entry).decode("ascii"),
+    }
+
+
+def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:
+    """The parts of the address that stand for variables: one by one, and together."""
+    each = {f"MCP_RESOURCE_VAR_{_as_variable(name)}": value for name, value in values.items()}
+    return {
+        **each,
+        "MCP_RESOURCE_ARGS_JSON": jsontext.dumps(values).decode("ascii"),
+        "MCP_RESOURCE_TEMPLATE": template.template.text,
+    }
+
+
+def _as_variable(name: str) -> str:
+    return "".join(character if character.isalnum() else "_" for character in name)

@@ -1,0 +1,65 @@
+"""Run a script for a request that is not a tool call: its output, or an error that says what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gevent
+
+from mcpgreen import jsontext
+from mcpgreen.errors import InternalError, OutputTooLarge
+from mcpgreen.features.call import Call, Reports
+from mcpgreen.running import results
+from mcpgreen.running.channel import Channel
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.process import Ending, Outcome
+from mcpgreen.running.starting import Script, run_script
+
+
+def output_of(
+    call: Call,
+    script: Script,
+    *,
+    variables: Mapping[str, str],
+    arguments: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    timeout_secs: float,
+) -> list[bytes]:
+    """Run it in the environment of a tool, with its SDK at hand. Raises ScriptError for an error it chose itself."""
+    services = call.services
+    services.runner.prepare()  # who would have to remove the files after a crash is there before them
+    call.files = files = services.state_dir.new_call()
+    try:
+        env = services.environment.for_call(
+            files,
+            about_the_tool={**services.roots.variables, **variables},
+            entry_json=jsontext.dumps(entry),
+            arguments_json=jsontext.dumps(arguments),
+            meta_json=jsontext.dumps(call.params.get("_meta") or {}),
+            worker_key=call.worker_key,
+            progress_token=call.token,
+        )
+        deadline = Deadline(timeout_secs)
+        channel = Channel(Reports(call, deadline))
+        outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
+        error_report, _ = files.take_reports()
+    except gevent.GreenletExit:
+        services.runner.after_stopping(files.remove)  # the script may still be looking for its cancel file
+        raise
+    except Exception:
+        files.remove()
+        raise
+    if error_report.strip():
+        raise results.chosen_error(error_report)
+    return output_or_error(script.label, outcome, timeout_secs)
+
+
+def output_or_error(label: str, outcome: Outcome, timeout_secs: float) -> list[bytes]:
+    if outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT):
+        raise OutputTooLarge(f"{label} printed too much")
+    if outcome.ended_by == Ending.DEADLINE:
+        raise InternalError(f"{label} timed out after {timeout_secs:g}s")
+    if outcome.exit_code != 0:
+        raise InternalError(f"{label} failed: {results.reason_of(outcome)}")
+    return outcome.stdout

@@ -1,0 +1,111 @@
+"""Linux inotify, as far as we need it: tell which files in some directories changed, not how."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterable
+
+from mcpgreen import journal
+
+IN_ATTRIB = 0x4
+IN_CLOSE_WRITE = 0x8
+IN_MOVED_FROM = 0x40
+IN_MOVED_TO = 0x80
+IN_CREATE = 0x100
+IN_DELETE = 0x200
+IN_DELETE_SELF = 0x400
+IN_MOVE_SELF = 0x800
+IN_Q_OVERFLOW = 0x4000
+IN_IGNORED = 0x8000
+IN_ONLYDIR = 0x01000000
+# Not IN_MODIFY: a file is read when its writer has closed it.
+MASK = (
+    IN_ATTRIB
+    | IN_CLOSE_WRITE
+    | IN_MOVED_FROM
+    | IN_MOVED_TO
+    | IN_CREATE
+    | IN_DELETE
+    | IN_DELETE_SELF
+    | IN_MOVE_SELF
+    | IN_ONLYDIR
+)
+READ_BYTES = 65536
+EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
+
+
+class Inotify:
+    """Watches a set of directories. Raises OSError at birth where the system has no inotify or no room for one."""
+
+    def __init__(self) -> None:
+        if not sys.platform.startswith("linux"):
+            raise OSError("inotify exists on Linux only")
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        self._watched: dict[str, int] = {}
+
+    def watch_exactly(self, directories: Iterable[str]) -> bool:
+        """Watch these and no others. False when the system's limit does not allow it."""
+        wanted = set(directories)
+        for directory in self._watched.keys() - wanted:
+            self.unwatch(directory)
+        # Adding again is cheap and right: another directory may stand under the old name.
+        return all(self.watch(directory) for directory in wanted)
+
+    def watch(self, directory: str) -> bool:
+        """False when the system's limit does not allow it; a directory that does not exist is no failure."""
+        watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), MASK)
+        if watch >= 0:
+            self._watched[directory] = watch
+        elif os.path.isdir(directory):
+            journal.warning("cannot watch %s for changes: %s", directory, os.strerror(ctypes.get_errno()))
+            return False
+        return True
+
+    def unwatch(self, directory: str) -> None:
+        watch = self._watched.pop(directory, None)
+        if watch is not None:
+            self._libc.inotify_rm_watch(self.fd, watch)
+
+    def watch_again(self, directories: Iterable[str]) -> None:
+        """Those that were removed and may have come back."""
+        for directory in directories:
+            if directory not in self._watched and os.path.isdir(directory):
+                self.watch(directory)
+
+    def has_news(self) -> bool:
+        """Whether anything happened since the last time. Never blocks."""
+        return bool(self._read())
+
+    def changed_paths(self) -> set[str]:
+        """What changed since the last time: files, or directories of which more is not known. Never blocks."""
+        raw = self._read()
+        directories = {watch: directory for directory, watch in self._watched.items()}
+        paths: set[str] = set()
+        offset = 0
+        while offset < len(raw):
+            watch, mask, _, name_bytes = EVENT.unpack_from(raw, offset)
+            offset += EVENT.size
+            name = raw[offset : offset + name_bytes].rstrip(b"\0")
+            offset += name_bytes
+            if mask & IN_Q_OVERFLOW:
+                paths.update(self._watched)
+            elif mask & IN_IGNORED:
+                self._watched.pop(directories.get(watch, ""), None)  # the directory is gone
+            elif watch in directories:
+                paths.add(os.path.join(directories[watch], os.fsdecode(name)) if name else directories[watch])
+        return paths
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fd, READ_BYTES)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        os.close(self.fd)

@@ -1,0 +1,41 @@
+"""What a content block must have, in results of tools and in messages of prompts alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def problem_of_block(block: Mapping[str, Any]) -> str | None:
+    """What a client would trip over; one bad block makes some of them reject the whole result."""
+    kind = block["type"]
+    if kind == "text":
+        return None if isinstance(block.get("text"), str) else ".text must be a string"
+    if kind in ("image", "audio"):
+        if not isinstance(block.get("mimeType"), str):
+            return ".mimeType must be a string"
+        return None if is_base64(block.get("data")) else ".data must be base64"
+    if kind == "resource_link":
+        has_both = isinstance(block.get("uri"), str) and isinstance(block.get("name"), str)
+        return None if has_both else " needs uri and name"
+    if kind == "resource":
+        resource = block.get("resource")
+        if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
+            return ".resource needs a uri"
+        if isinstance(resource.get("text"), str) or is_base64(resource.get("blob")):
+            return None
+        return ".resource needs text, or a blob in base64"
+    return f".type {kind!r} is unknown"
+
+
+def is_base64(value: Any) -> bool:
+    import base64
+    import binascii
+
+    if not isinstance(value, str):
+        return False
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

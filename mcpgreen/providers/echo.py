@@ -1,0 +1,16 @@
+"""`echo://payload`: the payload itself, percent-decoded. For trying things out."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+from urllib.parse import unquote_to_bytes
+
+from mcpgreen.providers.exits import REFUSED, ProviderFailure
+
+SCHEME = "echo://"
+
+
+def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+    if not uri.startswith(SCHEME):
+        raise ProviderFailure(REFUSED, f"The URI must begin with {SCHEME}.")
+    out.write(unquote_to_bytes(uri.removeprefix(SCHEME)))

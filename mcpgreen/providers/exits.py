@@ -1,0 +1,45 @@
+"""How a provider ends: its exit status, its reason, and what the client is told.
+
+Every provider, ours or a project's script, keeps one convention: the URI is its only argument, the content goes to
+stdout, the reason for a failure to stderr, and the exit status says which kind of failure it is. After a redirect the
+first line on stderr names the new place, behind `REDIRECT_PREFIX`.
+"""
+
+from __future__ import annotations
+
+from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, OutputTooLarge, ResourceNotFound, RpcError
+
+OK = 0
+OUTSIDE_ROOTS = 2
+NOT_FOUND = 3
+REFUSED = 4  # a URI that makes no sense, or that the settings do not allow
+FETCH_FAILED = 5
+TOO_LARGE = 6
+REDIRECT = 7
+
+REDIRECT_PREFIX = "redirect:"
+
+
+class ProviderFailure(McpgreenError):
+    """A provider gives up: text on stderr, and this exit status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+def rpc_error(status: int, text: str, uri: str) -> RpcError:
+    """What the client hears when a provider for `uri` ended with this status, not 0, and this text on stderr."""
+    text = text.strip()
+    if status == OUTSIDE_ROOTS:
+        return InternalError("Resource outside allowed roots")
+    if status == NOT_FOUND:
+        return ResourceNotFound(uri)
+    if status == REFUSED:
+        return InvalidParams(text or "Invalid resource specification")
+    if status == FETCH_FAILED:
+        return InternalError(text or "Resource fetch failed")
+    if status == TOO_LARGE:
+        return OutputTooLarge(text or "Resource exceeded size limit")
+    return InternalError(text or "Resource provider failed")
