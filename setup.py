@@ -22,7 +22,7 @@ setup(
     packages=[*find_packages(include=["mcpgreen", "mcpgreen.*"]), "mcpgreen.default_project"],
     # The example is shipped from where it lies: it is served when no project is found.
     package_dir={"mcpgreen.default_project": "project"},
-    package_data={"mcpgreen": ["py.typed", "sdk/*"], "mcpgreen.default_project": ["**/*"]},
+    package_data={"mcpgreen": ["py.typed", "sdk/*", "providers/*.sh"], "mcpgreen.default_project": ["**/*"]},
     install_requires=[
         "gevent>=24.2",
         "ujson>=5.10",
@@ -33,8 +33,18 @@ setup(
         "uritemplate>=4.1",
     ],
     extras_require={
-        # mcp and mcp-types judge what we put on the wire; fastmcp is a peer in the benchmark only.
-        "test": ["pytest>=8", "mcp>=2.3", "mcp-types>=2.3", "ruff", "mypy", "types-PyYAML", "types-jsonschema"],
+        # mcp and mcp-types judge what we put on the wire, trustme makes certificates; fastmcp is a peer in the
+        # benchmark only.
+        "test": [
+            "pytest>=8",
+            "mcp>=2.3",
+            "mcp-types>=2.3",
+            "trustme",
+            "ruff",
+            "mypy",
+            "types-PyYAML",
+            "types-jsonschema",
+        ],
         "bench": ["mcp>=2.3", "fastmcp>=4"],
     },
     entry_points={"console_scripts": ["mcpgreen = mcpgreen.__main__:main"]},

@@ -170,6 +170,16 @@ def names(raw: str) -> tuple[str, ...]:
     return tuple(raw.replace(",", " ").split())
 
 
+def addresses(raw: str) -> tuple[str, ...]:
+    """IP addresses separated by spaces or commas."""
+    from ipaddress import ip_address
+
+    try:
+        return tuple(str(ip_address(word)) for word in names(raw))
+    except ValueError:
+        raise ValueError("is not a list of IP addresses") from None
+
+
 def permission(raw: str) -> str:
     """allow or deny. A typo must not open a door."""
     return "allow" if raw.strip().lower() in ("allow", "all") else "deny"

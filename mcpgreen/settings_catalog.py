@@ -12,6 +12,7 @@ from mcpgreen import journal
 from mcpgreen.settings import (
     Setting,
     Settings,
+    addresses,
     choice,
     directory,
     flag,
@@ -314,6 +315,111 @@ POLICY = (
     ),
 )
 
+PROVIDERS = (
+    Setting(
+        "https_allow_hosts",
+        names,
+        (),
+        group="providers",
+        doc="Hosts that https resources may come from, parted by commas or spaces; no patterns. Empty: none.",
+    ),
+    Setting(
+        "https_deny_hosts",
+        names,
+        (),
+        group="providers",
+        doc="Hosts that https resources may not come from, whatever else is allowed.",
+    ),
+    Setting(
+        "https_allow_all",
+        flag,
+        False,
+        group="providers",
+        doc="Whether https resources may come from every host with a public address.",
+    ),
+    Setting(
+        "https_timeout_secs",
+        seconds,
+        15.0,
+        low=0.1,
+        high=60,
+        group="providers",
+        aliases=("MCPBASH_HTTPS_TIMEOUT",),
+        doc="How many seconds fetching an https resource may take in all.",
+    ),
+    Setting(
+        "https_max_bytes",
+        integer,
+        10 * MIB,
+        low=1,
+        high=20 * MIB,
+        group="providers",
+        doc="How many bytes an https resource may have.",
+    ),
+    Setting(
+        "https_user_agent",
+        text,
+        "",
+        group="providers",
+        doc="How the https provider introduces itself. Empty: mcpgreen and its version.",
+    ),
+    Setting(
+        "enable_git_provider",
+        flag,
+        False,
+        group="providers",
+        doc="Whether resources may come from git repositories.",
+    ),
+    Setting(
+        "git_allow_hosts",
+        names,
+        (),
+        group="providers",
+        doc="Hosts that git resources may come from, parted by commas or spaces; no patterns. Empty: none.",
+    ),
+    Setting(
+        "git_deny_hosts",
+        names,
+        (),
+        group="providers",
+        doc="Hosts that git resources may not come from, whatever else is allowed.",
+    ),
+    Setting(
+        "git_allow_all",
+        flag,
+        False,
+        group="providers",
+        doc="Whether git resources may come from every host with a public address.",
+    ),
+    Setting(
+        "git_timeout_secs",
+        seconds,
+        30.0,
+        low=0.1,
+        high=60,
+        group="providers",
+        aliases=("MCPBASH_GIT_TIMEOUT",),
+        doc="How many seconds fetching a git resource may take in all.",
+    ),
+    Setting(
+        "git_max_kb",
+        integer,
+        50 * KIB,
+        low=1,
+        high=MIB,
+        group="providers",
+        doc="How many KiB a git resource may have, and also what has to be fetched of its repository.",
+    ),
+    Setting(
+        "net_allow_addresses",
+        addresses,
+        (),
+        group="providers",
+        doc="Private addresses that the https and git providers may connect to all the same, e.g. of an intranet "
+        "server.",
+    ),
+)
+
 REGISTRY = (
     Setting(
         "tools_ttl",
@@ -471,7 +577,7 @@ COMPATIBILITY = (
     ),
 )
 
-ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + RESOURCES + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
+ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + RESOURCES + PROVIDERS + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
 
 # Ours, but no settings: one is read by the launcher, one is set for scripts, which may start another server.
 OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")

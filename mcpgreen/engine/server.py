@@ -139,6 +139,7 @@ class Server:
                 services.settings,
                 runner=services.runner,
                 environment=self._provider_environment(),
+                state_dir=services.state_dir,
             )
         return self._made_providers
 

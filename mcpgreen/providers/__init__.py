@@ -1,1 +1,1 @@
-"""Where the content of resources comes from."""
+"""Where the content of resources comes from: one module per kind of URI, each a small program of its own."""

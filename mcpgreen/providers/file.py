@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Any, BinaryIO
 
 from mcpgreen import confined
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, OUTSIDE_ROOTS, REFUSED, TOO_LARGE, ProviderFailure
 from mcpgreen.uris import path_of
 
 STATUS_OF = {confined.OutsideRoots: OUTSIDE_ROOTS, confined.NotFound: NOT_FOUND, confined.TooLarge: TOO_LARGE}
+
+
+def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+    """As a program: the directories are those that the server names, else resources/ of the project."""
+    root = os.path.realpath(settings.project_root or ".")
+    named = settings.resources_roots.split(":") if settings.resources_roots else [settings.resources_dir or "resources"]
+    allowed = [os.path.realpath(os.path.join(root, path)) for path in named if path]
+    limit_bytes = settings.max_resource_bytes
+    with open_path(path_of_uri(uri, base=root), allowed=allowed, denied=[], limit_bytes=limit_bytes) as file:
+        try:
+            out.writelines(file.chunks(limit_bytes))
+        except confined.FileFailure as failure:
+            raise as_provider_failure(failure) from failure
 
 
 def path_of_uri(uri: str, *, base: str) -> str:

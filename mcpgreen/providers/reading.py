@@ -21,11 +21,12 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.provider_environment import ProviderEnvironment
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.starting import Script, run_script
 
 NETWORK_PROVIDERS = ("git", "https")
 OUR_PROVIDERS = frozenset({"echo", "file", "ui", *NETWORK_PROVIDERS})
-PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
 
 
 class Request(NamedTuple):
@@ -87,8 +88,17 @@ class Opened:
 class Providers:
     """Reads for one project."""
 
-    def __init__(self, project: Project, settings: Any, *, runner: Runner, environment: ProviderEnvironment) -> None:
+    def __init__(
+        self,
+        project: Project,
+        settings: Any,
+        *,
+        runner: Runner,
+        environment: ProviderEnvironment,
+        state_dir: StateDir,
+    ) -> None:
         self._project = project
+        self._state_dir = state_dir
         self._settings = settings
         self._runner = runner
         self._environment = environment
@@ -118,7 +128,7 @@ class Providers:
             if script is not None:
                 return self._run([*script, request.uri], request)
             if request.provider in NETWORK_PROVIDERS:
-                return self._run([sys.executable, "-m", "mcpgreen.providers", request.provider, request.uri], request)
+                return self._run(["sh", LAUNCHER, request.provider, request.uri], request)
             if request.provider == "file":
                 return self._open(request)
             if request.provider == "echo":
@@ -149,8 +159,9 @@ class Providers:
             **request.variables,
         }
         env = self._environment.for_run(request.provider, variables)
-        if command[0] == sys.executable:
-            env["PYTHONPATH"] = os.path.dirname(PACKAGE_DIR)
+        self._state_dir.new_call()
+        env["TMPDIR"] = self._state_dir.path  # what a killed provider leaves there goes with the server
+        env.setdefault("MCPGREEN_PYTHON", sys.executable)
         script = Script(f"Resource provider '{request.provider}'", command[0], command)
         outcome = run_script(self._runner, script, env=env, deadline=Deadline(secs), on_control=_ignore)
         return self._content(request, outcome, secs)

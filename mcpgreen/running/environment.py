@@ -9,6 +9,7 @@ Rule: what a script sees is a promise to its author. A new variable goes into th
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,7 @@ class ToolEnvironment:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
         self.about_the_server = _about_the_server(settings, project_root, server_info, state_dir)
         self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
+        self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
     def for_call(
         self,

@@ -1,0 +1,61 @@
+"""`python -m mcpgreen.providers NAME URI`: one provider, as a program; how it ends is told in `exits`.
+
+Settings come from the environment. A provider with something to clean up takes care of signals itself; the others just
+end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from mcpgreen.providers.exits import FETCH_FAILED, OK, REFUSED, ProviderFailure
+from mcpgreen.settings_catalog import load
+
+# Each is a module of this package with `provide(uri, settings, out)`, which writes to `out` or raises ProviderFailure.
+PROVIDERS = (
+    "echo",
+    "file",
+    "git",
+    "https",
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the provider that the arguments name. The exit status."""
+    sys.excepthook = _in_one_line
+    if len(arguments) != 2 or arguments[0] not in PROVIDERS:
+        return _failed(REFUSED, f"usage: python -m mcpgreen.providers {'|'.join(PROVIDERS)} URI")
+    name, uri = arguments
+    try:
+        uri.encode("utf-8")
+    except UnicodeEncodeError:
+        return _failed(REFUSED, "The URI is not UTF-8.")
+    settings = load({}, os.environ, {})
+    provider = importlib.import_module(f"mcpgreen.providers.{name}")
+    try:
+        with open(1, "wb", closefd=False) as out:
+            provider.provide(uri, settings, out)
+    except ProviderFailure as failure:
+        return _failed(failure.status, failure.text)
+    except OSError as error:
+        return _failed(FETCH_FAILED, f"The {name} provider failed: {error.strerror or type(error).__name__}.")
+    except KeyboardInterrupt:
+        return 130
+    return OK
+
+
+def _failed(status: int, text: str) -> int:
+    print(text, file=sys.stderr)
+    return status
+
+
+def _in_one_line(kind: type[BaseException], *_: object) -> None:
+    """For what nobody foresaw: a client may read this, and a traceback would name our files."""
+    print(f"The provider failed unexpectedly: {kind.__name__}.", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

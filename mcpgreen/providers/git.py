@@ -1,0 +1,327 @@
+"""`git+https://host/repository#ref:path`: one file of a git repository, at a branch, a tag or a commit.
+
+The repository is never cloned: one commit is fetched, without its files where the server can do that, and then the one
+file. `#path` alone means the default branch. With `git://` in front, git's own protocol is spoken.
+
+git runs without the user's configuration, without hooks, submodules, redirects and proxies, and connects only to
+addresses that the guard has seen.
+
+Rule: nothing stays behind, neither files nor processes. While there is something to clean up, signals are only noted
+(`noted_signals`), and every wait looks at the notes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import unquote
+
+from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
+from mcpgreen.providers.netguard import guard_of
+from mcpgreen.providers.urls import Url, read_url
+
+DEFAULT_PORTS = {"git+https": 443, "git": 9418}
+FORM = "git+https://HOST/REPOSITORY#REF:PATH"
+OLDEST_GIT = (2, 37)  # the first that can be told which address to connect to
+LOOK_EVERY_SECS = 0.05
+MAX_READ_BYTES = 64 * 1024  # of what git prints for us; no answer that we need is longer
+
+SHORTENED_COMMIT = re.compile(r"[0-9a-f]{7,39}|[0-9a-f]{41,63}")
+NEVER_IN_A_REF = re.compile(r"^[-+/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|[/.]$")
+PATH_OF_THIS_MACHINE = re.compile(r"(?<![\w:/])/[^\s'\"]+")
+OTHER_ENTRIES = {"120000": "a symbolic link", "040000": "a directory", "160000": "a submodule"}
+
+CONFIGURATION = (
+    "core.hooksPath=/dev/null",
+    "credential.helper=",
+    "fetch.unpackLimit=1",  # one pack is quicker to measure than a thousand objects
+    "gc.auto=0",
+    "http.followRedirects=false",
+    "http.proxy=",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "transfer.bundleURI=false",
+)
+
+# What git says, and what that means. The first that fits counts.
+MEANINGS = (
+    ("couldn't find remote ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
+    ("not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
+    ("unadvertised object", NOT_FOUND, "The repository does not give out commit {ref}."),
+    ("' not found", NOT_FOUND, "There is no repository at this address."),
+    ("could not read Username", FETCH_FAILED, "The repository asks for a login."),
+    ("Authentication failed", FETCH_FAILED, "The repository refuses the login."),
+    ("certificate", FETCH_FAILED, "The certificate of {host} is not valid."),
+    ("returned error: 30", FETCH_FAILED, "The server redirects elsewhere, which is not followed; use the new address."),
+)
+
+
+class Wanted(NamedTuple):
+    """What a URI asks for: a file of a commit of a repository."""
+
+    url: Url
+    ref: str
+    path: str
+
+    @property
+    def remote(self) -> str:
+        return f"{self.url.scheme.removeprefix('git+')}://{self.url.authority}{self.url.target}"
+
+
+def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+    if not settings.enable_git_provider:
+        raise _refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
+    wanted = read_uri(uri)
+    give_up_at = time.monotonic() + settings.git_timeout_secs
+    guard = guard_of("git", settings)
+    addresses = guard.addresses(wanted.url.host, wanted.url.port, within_secs=settings.git_timeout_secs)
+    git = usable_git()
+    with noted_signals() as noted, temporary_directory() as directory:
+        limits = Limits(give_up_at, settings.git_timeout_secs, settings.git_max_kb * 1024, noted)
+        repository = Repository(git, wanted, addresses, directory=directory, limits=limits)
+        blob = repository.find_blob()
+        repository.copy_blob(blob, out)
+
+
+def read_uri(uri: str) -> Wanted:
+    """Take the URI apart. Raises ProviderFailure."""
+    url = read_url(uri, DEFAULT_PORTS)
+    if "?" in url.target or url.target == "/":
+        raise _refusal(f"The URI must name a repository, without a query: {FORM}.")
+    ref, colon, path = unquote(url.fragment).partition(":")
+    if not colon:
+        ref, path = "HEAD", ref
+    if not path:
+        raise _refusal(f"The URI must name a file behind #: {FORM}.")
+    if not ref or NEVER_IN_A_REF.search(ref):
+        raise _refusal("What stands between # and : is not the name of a branch, a tag or a commit.")
+    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise _refusal("The path must lead from the top of the repository to a file, without . and .. in it.")
+    return Wanted(url, ref, path)
+
+
+def usable_git() -> str:
+    git = shutil.which("git")
+    if git is None:
+        raise _refusal("The git provider needs git, which is not installed on the server.")
+    said = subprocess.run([git, "version"], stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout
+    version = re.search(rb"(\d+)\.(\d+)", said)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST_GIT:
+        raise _refusal(f"The git provider needs git {'.'.join(map(str, OLDEST_GIT))} or newer on the server.")
+    return git
+
+
+@contextmanager
+def noted_signals() -> Iterator[list[int]]:
+    """A list that signals to end are noted in, instead of ending us between two steps of the clean-up."""
+    noted: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    previous = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in numbers}
+    try:
+        yield noted
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def temporary_directory() -> Iterator[str]:
+    directory = tempfile.mkdtemp(prefix="mcpgreen-git-")
+    try:
+        yield directory
+    finally:
+        # A process that is just being killed may add a file while we remove the others.
+        for _ in range(100):
+            shutil.rmtree(directory, ignore_errors=True)
+            if not os.path.exists(directory):
+                break
+            time.sleep(0.01)
+
+
+class Limits(NamedTuple):
+    """When to stop, whatever git is doing."""
+
+    give_up_at: float
+    timeout_secs: float
+    max_bytes: int
+    noted: list[int]
+
+    def check(self, directory: str) -> None:
+        if self.noted:
+            raise SystemExit(128 + self.noted[0])
+        if time.monotonic() > self.give_up_at:
+            raise ProviderFailure(FETCH_FAILED, f"Not finished after {self.timeout_secs:g} seconds.")
+        if size_of(directory) > self.max_bytes:
+            raise self.too_large("What has to be fetched of the repository")
+
+    def too_large(self, what: str) -> ProviderFailure:
+        return ProviderFailure(TOO_LARGE, f"{what} has more than {self.max_bytes // 1024} KiB.")
+
+
+class Repository:
+    """A bare repository in a temporary directory, as far as it is needed for one file."""
+
+    def __init__(self, git: str, wanted: Wanted, addresses: tuple[str, ...], *, directory: str, limits: Limits) -> None:
+        self._wanted = wanted
+        self._directory = directory
+        self._limits = limits
+        remote, pinning = _pinned(wanted, addresses)
+        scheme = remote.partition(":")[0]
+        configuration = (
+            *CONFIGURATION,
+            *_certificates(),
+            *pinning,
+            f"protocol.{scheme}.allow=always",
+            f"remote.origin.url={remote}",
+        )
+        self._command = [git, *(word for each in configuration for word in ("-c", each))]
+        self._environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": directory,
+            "TMPDIR": directory,
+            "LC_ALL": "C",  # its messages are looked into
+            "GIT_DIR": os.path.join(directory, "repository"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_OVERRIDE_VIRTUAL_HOST": wanted.url.authority,
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        if "GIT_ASKPASS" in os.environ:
+            self._environment["GIT_ASKPASS"] = os.environ["GIT_ASKPASS"]
+
+    def find_blob(self) -> str:
+        """The id of the wanted file. Fetches what that takes; the file itself only if the server sends it along."""
+        algorithm = "sha256" if re.fullmatch(r"[0-9a-f]{64}", self._wanted.ref) else "sha1"
+        self._run("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}")
+        listing = self._run("ls-tree", "-z", self._fetch(), "--", self._wanted.path)
+        for entry in listing.split(b"\0"):
+            about, _, name = entry.partition(b"\t")
+            if os.fsdecode(name) == self._wanted.path:
+                mode, _, blob = about.decode("ascii").split(" ")
+                if mode in OTHER_ENTRIES:
+                    raise ProviderFailure(NOT_FOUND, f"{self._wanted.path} is {OTHER_ENTRIES[mode]}, not a file.")
+                return blob
+        raise ProviderFailure(NOT_FOUND, f"The repository has no file {self._wanted.path} at {self._wanted.ref}.")
+
+    def copy_blob(self, blob: str, out: BinaryIO) -> None:
+        if int(self._run("cat-file", "-s", blob)) > self._limits.max_bytes:
+            raise self._limits.too_large(self._wanted.path)
+        self._run("cat-file", "blob", blob, stdout=out.fileno())
+
+    def _fetch(self) -> str:
+        """Fetch the commit; how it is called here."""
+        ref = self._wanted.ref
+        try:
+            self._run(*_fetching("--depth=1", "--filter=blob:none"), ref)
+            return "FETCH_HEAD"
+        except ProviderFailure as failure:
+            if failure.status != NOT_FOUND or not SHORTENED_COMMIT.fullmatch(ref):
+                raise
+            missing = failure
+        # Servers do not know shortened ids. All commits, without what is in them, let us complete it.
+        self._run(*_fetching("--filter=tree:0"), "+refs/heads/*:refs/remotes/origin/*")
+        try:
+            return self._run("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}").decode("ascii").strip()
+        except ProviderFailure as failure:
+            raise missing if failure.status == FETCH_FAILED else failure from None
+
+    def _run(self, *arguments: str, stdout: int | None = None) -> bytes:
+        """Run git to its end, or to one of the limits; what it printed, unless that went to `stdout`."""
+        # Files, and in the directory: nobody has to read while git runs, and what a server makes it say is measured.
+        with self._file("printed") as printed, self._file("complaints") as complaints:
+            child = subprocess.Popen(
+                [*self._command, *arguments],
+                env=self._environment,
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=printed if stdout is None else stdout,
+                stderr=complaints,
+                start_new_session=True,  # a group to kill, and no terminal to ask for passwords
+            )
+            try:
+                is_over = False
+                while not is_over:
+                    is_over = _has_ended(child)
+                    self._limits.check(self._directory)
+            finally:
+                if child.returncode is None:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+            if child.returncode != 0:
+                raise self._meaning_of(_end_of(complaints).decode("utf-8", "replace"))
+            return _end_of(printed)
+
+    def _file(self, name: str) -> BinaryIO:
+        return open(os.path.join(self._directory, name), "w+b")
+
+    def _meaning_of(self, complaint: str) -> ProviderFailure:
+        for sign, status, meaning in MEANINGS:
+            if sign in complaint:
+                return ProviderFailure(status, meaning.format(ref=self._wanted.ref, host=self._wanted.url.host))
+        lines = [line for line in complaint.splitlines() if line.startswith(("fatal: ", "error: "))]
+        reason = PATH_OF_THIS_MACHINE.sub("...", lines[-1].partition(" ")[2]) if lines else "git gave no reason"
+        return ProviderFailure(FETCH_FAILED, f"The file cannot be fetched: {reason}")
+
+
+def size_of(directory: str) -> int:
+    """The bytes of all files below a directory in which files come and go."""
+    total = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def _pinned(wanted: Wanted, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The remote's URL and the configuration that make git connect to these addresses and no others."""
+    url = wanted.url
+    shown = [f"[{address}]" if ":" in address else address for address in addresses]
+    if url.scheme == "git":
+        return f"git://{shown[0]}:{url.port}{url.target}", ()
+    if url.host in addresses:
+        return wanted.remote, ()
+    return wanted.remote, (f"http.curloptResolve={url.host}:{url.port}:{','.join(shown)}",)
+
+
+def _certificates() -> Iterator[str]:
+    """git's own names for what the https provider honours too."""
+    bundle = os.environ.get("CURL_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE")
+    if bundle:
+        yield f"http.sslCAInfo={bundle}"
+    if os.environ.get("SSL_CERT_DIR"):
+        yield f"http.sslCAPath={os.environ['SSL_CERT_DIR']}"
+
+
+def _fetching(*options: str) -> tuple[str, ...]:
+    return ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", *options, "origin")
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        child.wait(LOOK_EVERY_SECS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end_of(file: BinaryIO) -> bytes:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - MAX_READ_BYTES))
+    return file.read()
+
+
+def _refusal(text: str) -> ProviderFailure:
+    return ProviderFailure(REFUSED, text)

@@ -1,0 +1,149 @@
+"""`https://`: one GET, to an address that the guard has seen, of bounded size and time.
+
+No redirects (the client decides whether to go there), no proxies (they would resolve the name once more), no cookies,
+no credentials. Memory stays constant whatever the server sends.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NoReturn
+from urllib.parse import urljoin
+
+from mcpgreen import __version__
+from mcpgreen.providers.exits import (
+    FETCH_FAILED,
+    REDIRECT,
+    REDIRECT_PREFIX,
+    REFUSED,
+    TOO_LARGE,
+    ProviderFailure,
+)
+from mcpgreen.providers.netguard import guard_of
+from mcpgreen.providers.urls import Url, read_url
+
+CHUNK_BYTES = 64 * 1024
+DEFAULT_PORTS = {"https": 443}
+
+
+def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+    url = read_url(uri, DEFAULT_PORTS)
+    guard = guard_of("https", settings)
+    timeout_secs = settings.https_timeout_secs
+    with time_limit(timeout_secs):
+        addresses = guard.addresses(url.host, url.port, within_secs=timeout_secs)
+        for chunk in content(url, addresses, settings):
+            out.write(chunk)
+
+
+def content(url: Url, addresses: tuple[str, ...], settings: Any) -> Iterator[bytes]:
+    with network_errors(url.host), connect(url, addresses, settings.https_timeout_secs) as connected:
+        response = answer_of(connected, url, user_agent(settings.https_user_agent))
+        yield from body(response, max_bytes=settings.https_max_bytes)
+
+
+@contextmanager
+def network_errors(host: str) -> Iterator[None]:
+    """Put what goes wrong on the way into a sentence."""
+    try:
+        yield
+    except ssl.SSLCertVerificationError as error:
+        raise _failure(f"The certificate of {host} is not valid: {error.verify_message}.") from None
+    except ssl.SSLError as error:
+        raise _failure(f"No secure connection to {host}: {error.reason or 'it was cut off'}.") from None
+    except OSError as error:
+        raise _failure(f"Host {host} cannot be reached: {error.strerror or 'timed out'}.") from None
+    except http.client.HTTPException:
+        raise _failure(f"Host {host} does not speak proper HTTP, or hung up.") from None
+
+
+@contextmanager
+def time_limit(secs: float) -> Iterator[None]:
+    """Give up after this time, whatever is being waited for: a server may well send a byte now and then."""
+
+    def give_up(*_: object) -> NoReturn:
+        raise _failure(f"Not finished after {secs:g} seconds.")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    # Again and again, as an exception that strikes inside a destructor is swallowed.
+    signal.setitimer(signal.ITIMER_REAL, secs, 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def connect(url: Url, addresses: tuple[str, ...], timeout_secs: float) -> ssl.SSLSocket:
+    """A connection to the first address that answers; the certificate must be that of the host in the URL."""
+    context = trusted()
+    # What ends without a length ends with a farewell, or was cut off.
+    return context.wrap_socket(
+        _reach(addresses, url.port, timeout_secs), server_hostname=url.host, suppress_ragged_eofs=False
+    )
+
+
+def trusted() -> ssl.SSLContext:
+    """Certificates that the system trusts, SSL_CERT_FILE and SSL_CERT_DIR included, or those of CURL_CA_BUNDLE."""
+    bundle = os.environ.get("CURL_CA_BUNDLE")
+    try:
+        context = ssl.create_default_context(cafile=bundle or None)
+    except (OSError, ssl.SSLError):
+        raise ProviderFailure(REFUSED, "CURL_CA_BUNDLE does not name a readable file of certificates.") from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def answer_of(connected: ssl.SSLSocket, url: Url, agent: str) -> http.client.HTTPResponse:
+    """Ask for the resource. Only an answer with content is returned."""
+    connection = http.client.HTTPSConnection(url.host, url.port, context=connected.context)
+    connection.sock = connected
+    headers = {"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
+    connection.request("GET", url.target, headers=headers)
+    response = connection.getresponse()
+    location = response.getheader("Location")
+    if 300 <= response.status < 400 and location:
+        place = urljoin(f"https://{url.authority}{url.target}", location)
+        raise ProviderFailure(REDIRECT, REDIRECT_PREFIX + "".join(filter(str.isprintable, place)))
+    if not 200 <= response.status < 300:
+        raise _failure(f"HTTP error: {response.status}")
+    return response
+
+
+def body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[bytes]:
+    too_large = ProviderFailure(TOO_LARGE, f"The resource has more than {max_bytes} bytes.")
+    announced = response.length
+    if announced is not None and announced > max_bytes:
+        raise too_large
+    total = 0
+    while chunk := response.read(CHUNK_BYTES):
+        total += len(chunk)
+        if total > max_bytes:
+            raise too_large
+        yield chunk
+    if announced is not None and total < announced:
+        raise _failure(f"Only {total} of {announced} bytes came.")
+
+
+def user_agent(chosen: str) -> str:
+    return "".join(each for each in chosen if " " <= each <= "~").strip() or f"mcpgreen/{__version__}"
+
+
+def _reach(addresses: tuple[str, ...], port: int, timeout_secs: float) -> socket.socket:
+    problem = OSError("no address")
+    for address in addresses:
+        try:
+            return socket.create_connection((address, port), timeout=timeout_secs)
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _failure(text: str) -> ProviderFailure:
+    return ProviderFailure(FETCH_FAILED, text)

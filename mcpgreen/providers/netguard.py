@@ -1,0 +1,162 @@
+"""Which hosts the server may speak to: lists of names, and no address that is not public.
+
+A client chooses the URIs, so without a guard it could read what only this machine can reach: services on loopback,
+the intranet, the metadata of a cloud. Names are judged first, then every address that the name leads to; whoever
+connects must use an address from `Guard.addresses`, and not resolve the name again, which could give another answer.
+
+Rule: an address that no row below lets through is refused. When in doubt, refuse.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, NamedTuple
+
+from mcpgreen.providers.exits import FETCH_FAILED, REFUSED, ProviderFailure
+from mcpgreen.providers.urls import canonical_host
+
+# IPv4: everything is public but these. IPv6: nothing is public but 2000::/3, and of that not these.
+NOT_PUBLIC_V4 = (
+    ("0.0.0.0/8", "an unspecified"),
+    ("10.0.0.0/8", "a private"),
+    ("100.64.0.0/10", "a carrier's private"),
+    ("127.0.0.0/8", "a loopback"),
+    ("169.254.0.0/16", "a link-local"),
+    ("172.16.0.0/12", "a private"),
+    ("192.0.0.0/24", "a reserved"),
+    ("192.0.2.0/24", "a documentation"),
+    ("192.88.99.0/24", "a 6to4"),
+    ("192.168.0.0/16", "a private"),
+    ("198.18.0.0/15", "a benchmarking"),
+    ("198.51.100.0/24", "a documentation"),
+    ("203.0.113.0/24", "a documentation"),
+    ("224.0.0.0/4", "a multicast"),
+    ("240.0.0.0/4", "a reserved"),
+)
+PUBLIC_V6 = ip_network("2000::/3")
+NOT_PUBLIC_V6 = (
+    ("::/128", "an unspecified"),
+    ("::1/128", "a loopback"),
+    ("::ffff:0:0/96", "a mapped IPv4"),
+    ("64:ff9b::/96", "a NAT64"),
+    ("64:ff9b:1::/48", "a NAT64"),
+    ("2001::/32", "a Teredo"),
+    ("2001::/23", "a reserved"),
+    ("2001:db8::/32", "a documentation"),
+    ("2002::/16", "a 6to4"),
+    ("3fff::/20", "a documentation"),
+    ("fc00::/7", "a private"),
+    ("fe80::/10", "a link-local"),
+    ("ff00::/8", "a multicast"),
+)
+_NETWORKS = {
+    4: [(ip_network(network), kind) for network, kind in NOT_PUBLIC_V4],
+    6: [(ip_network(network), kind) for network, kind in NOT_PUBLIC_V6],
+}
+
+
+class Guard(NamedTuple):
+    """What the settings allow one provider. `kind` is how its settings begin."""
+
+    kind: str
+    allowed_hosts: tuple[str, ...]
+    denied_hosts: tuple[str, ...]
+    allows_all: bool
+    exempt: frozenset[IPv4Address | IPv6Address]
+
+    def require_allowed(self, host: str) -> None:
+        """Judge a canonical host by the lists, and by its address if it is one. Resolves nothing."""
+        prefix = f"MCPGREEN_{self.kind.upper()}"
+        if host in (_denied(entry, f"{prefix}_DENY_HOSTS") for entry in self.denied_hosts):
+            raise ProviderFailure(REFUSED, f"Host {host} is denied by {prefix}_DENY_HOSTS.")
+        if not self.allows_all:
+            if not self.allowed_hosts:
+                remedy = f"name hosts in {prefix}_ALLOW_HOSTS, or set {prefix}_ALLOW_ALL=true"
+                raise ProviderFailure(REFUSED, f"Host {host} is not allowed, as no host is: {remedy}.")
+            if host not in map(_allowed, self.allowed_hosts):
+                raise ProviderFailure(REFUSED, f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
+        address = _address_in(host)
+        if address is not None:
+            self._require_public(host, address)
+
+    def addresses(self, host: str, port: int, *, within_secs: float) -> tuple[str, ...]:
+        """The addresses of a host that the lists allow, best first. One that is not public spoils them all."""
+        self.require_allowed(host)
+        if _address_in(host) is not None:
+            return (host,)
+        found = tuple(dict.fromkeys(_resolved(host, port, within_secs)))
+        for text in found:
+            self._require_public(host, ip_address(text))
+        return found
+
+    def _require_public(self, host: str, address: IPv4Address | IPv6Address) -> None:
+        kind = why_not_public(address)
+        if kind and address not in self.exempt:
+            # The address itself stays unsaid: clients need not learn how the intranet is numbered.
+            remedy = "MCPGREEN_NET_ALLOW_ADDRESSES can exempt it"
+            raise ProviderFailure(REFUSED, f"Host {host} is not allowed, as it has {kind} address; {remedy}.")
+
+
+def guard_of(kind: str, settings: Any) -> Guard:
+    """The guard of the provider whose settings begin with `kind`."""
+    return Guard(
+        kind,
+        allowed_hosts=getattr(settings, f"{kind}_allow_hosts"),
+        denied_hosts=getattr(settings, f"{kind}_deny_hosts"),
+        allows_all=getattr(settings, f"{kind}_allow_all"),
+        exempt=frozenset(map(ip_address, settings.net_allow_addresses)),
+    )
+
+
+def why_not_public(address: IPv4Address | IPv6Address) -> str:
+    """What kind of address it is, with its article; empty for a public one."""
+    for network, kind in _NETWORKS[address.version]:
+        if address in network:
+            return kind
+    if address.version == 6 and address not in PUBLIC_V6:
+        return "a reserved"
+    return ""
+
+
+def _denied(entry: str, setting: str) -> str:
+    try:
+        return canonical_host(entry)
+    except ProviderFailure:
+        # A typo must not open a door, so it closes them all.
+        raise ProviderFailure(REFUSED, f"{setting} names {entry!r}, which is not a host; correct it.") from None
+
+
+def _allowed(entry: str) -> str:
+    try:
+        return canonical_host(entry)
+    except ProviderFailure:
+        return ""  # no host at all, so nobody asks for it
+
+
+def _address_in(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _resolved(host: str, port: int, within_secs: float) -> list[str]:
+    found: list[str] = []
+
+    def look_up() -> None:
+        try:
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return
+        found.extend(str(address[0]).partition("%")[0] for *_, address in answers)
+
+    # A thread, because the lookup knows no time limit and hears no signal.
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(within_secs)
+    if not found:
+        reason = "did not get resolved in time" if thread.is_alive() else "cannot be resolved"
+        raise ProviderFailure(FETCH_FAILED, f"Host {host} {reason}.")
+    return found

@@ -1,0 +1,116 @@
+"""URLs of the network, read strictly: what two readers could understand differently is refused.
+
+Pure; whether a host may be spoken to is for `netguard` to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from mcpgreen.providers.exits import REFUSED, ProviderFailure
+
+MAX_HOST_CHARS = 253
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+# What system libraries take for a part of an IPv4 address; a name in the DNS cannot end like this.
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+NEVER_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]")
+KEPT_IN_A_TARGET = "%/:?[]@!$&'()*+,;=~"
+
+
+class Url(NamedTuple):
+    """A URL without user and without ambiguities. `host` is canonical, `target` is path and query."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    fragment: str
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as they stand in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
+    """Take the URL apart; its scheme must be one of those with a default port. Raises ProviderFailure."""
+    schemes = " or ".join(f"{scheme}://" for scheme in default_ports)
+    if NEVER_IN_A_URL.search(uri):
+        raise _refusal("The URI has spaces, control characters or backslashes; percent-encode them.")
+    scheme, separator, _ = uri.partition("://")
+    if not separator or scheme.lower() not in default_ports:
+        raise _refusal(f"The URI must begin with {schemes}.")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        raise _refusal("Host or port of the URI cannot be read.") from None
+    if "@" in parts.netloc:
+        raise _refusal("The URI must not name a user or a password.")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Url(
+        scheme.lower(),
+        canonical_host(_bare_host(parts.netloc)),
+        default_ports[scheme.lower()] if port is None else port,
+        quote(target, safe=KEPT_IN_A_TARGET),
+        parts.fragment,
+    )
+
+
+def canonical_host(host: str) -> str:
+    """The one spelling of a host that is compared, resolved and connected to: lower case, ASCII, no final dot.
+
+    Raises ProviderFailure for what is no host, and for addresses that are not written the usual way (`127.1`,
+    `0x7f000001`, `010.0.0.1`): some libraries read them as addresses, others as names or as other addresses.
+    """
+    if ":" in host:
+        return _ipv6(host)
+    if not host or len(host) > MAX_HOST_CHARS:
+        raise _refusal("The URI has no host, or one that is too long.")
+    try:
+        name = host.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        raise _refusal(f"{host!r} is not a host name.") from None
+    labels = name.split(".")
+    if NUMBER.fullmatch(labels[-1]):
+        return _ipv4(name)
+    if not all(LABEL.fullmatch(label) for label in labels):
+        raise _refusal(f"{host!r} is not a host name.")
+    return name
+
+
+def _bare_host(netloc: str) -> str:
+    """The host as it was written. `urlsplit(...).hostname` would drop what follows a bracket."""
+    if netloc.startswith("["):
+        host, bracket, rest = netloc[1:].partition("]")
+        if not bracket or not re.fullmatch(r"(:[0-9]*)?", rest) or ":" not in host:
+            raise _refusal("Host or port of the URI cannot be read.")
+        return host
+    host, _, port = netloc.partition(":")
+    if not re.fullmatch(r"[0-9]*", port):
+        raise _refusal("An IPv6 address in a URI stands in brackets: https://[2001:db8::1]/.")
+    return host
+
+
+def _ipv4(host: str) -> str:
+    try:
+        return str(IPv4Address(host))
+    except AddressValueError:
+        raise _refusal(f"{host!r} is not written as an IPv4 address should be: four decimal numbers.") from None
+
+
+def _ipv6(host: str) -> str:
+    if "%" in host:
+        raise _refusal("An IPv6 address must not name a network interface.")
+    try:
+        return str(IPv6Address(host))
+    except AddressValueError:
+        raise _refusal(f"{host!r} is not an IPv6 address.") from None
+
+
+def _refusal(text: str) -> ProviderFailure:
+    return ProviderFailure(REFUSED, text)
