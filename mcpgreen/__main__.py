@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgreen.protocol.token import RemoteToken
+    from mcpgreen.settings import Settings
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -43,6 +46,7 @@ def _root_to_serve(arguments: list[str]) -> str | None:
 
 def serve(root: str) -> int:
     """Serve over stdin and stdout. The exit status."""
+    parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
     _leave_on_signals()
     from mcpgreen import journal
@@ -55,6 +59,7 @@ def serve(root: str) -> int:
     journal.never_block()
     try:
         project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
+        token = _remote_token(settings)
     except ProjectError as error:
         journal.error("%s", error)
         return 1
@@ -63,7 +68,7 @@ def serve(root: str) -> int:
         journal.warning("%s", note)
     identity = Identity(project.server_info(), project.instructions())
     offered = offered_capabilities(is_minimal=settings.force_minimal)
-    opening = greet(stdin, stdout, identity, offered=offered, log_level=settings.log_level)
+    opening = greet(stdin, stdout, identity, offered=offered, log_level=settings.log_level, token=token)
 
     patch()
     from mcpgreen.engine.server import Server
@@ -78,7 +83,17 @@ def serve(root: str) -> int:
         handshake=opening.handshake,
         first=opening.unread,
         is_at_end=opening.is_at_end,
+        token=token,
+        parent_pid=parent_pid,
     )
+
+
+def _remote_token(settings: Settings) -> RemoteToken | None:
+    if not settings.remote_token:
+        return None  # as nearly always: the first answer does not wait for an import
+    from mcpgreen.protocol.token import configured_token
+
+    return configured_token(settings)
 
 
 def _leave_on_signals() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Set
     from typing import Any
 
+    from mcpgreen.protocol.token import RemoteToken
+
 PATIENCE_MS = 20  # a client that says nothing yet is better served by a server that is ready
 READ_BYTES = 65536
 
@@ -35,8 +37,16 @@ class Opening:
         self.is_at_end = False
 
 
-def greet(stdin: int, stdout: int, identity: welcome.Identity, *, offered: Set[str], log_level: str) -> Opening:
-    """Read what is there and answer the first line if it is a greeting."""
+def greet(
+    stdin: int,
+    stdout: int,
+    identity: welcome.Identity,
+    *,
+    offered: Set[str],
+    log_level: str,
+    token: RemoteToken | None = None,
+) -> Opening:
+    """Read what is there and answer the first line if it is a greeting, with the token if one is asked for."""
     opening = Opening()
     while b"\n" not in opening.unread and len(opening.unread) < READ_BYTES:
         poller = select.poll()
@@ -49,7 +59,7 @@ def greet(stdin: int, stdout: int, identity: welcome.Identity, *, offered: Set[s
             opening.is_at_end = True
             return opening
     line, _, rest = opening.unread.partition(b"\n")
-    answer = _answer(line, opening.handshake, identity, offered=offered, log_level=log_level)
+    answer = _answer(line, opening.handshake, identity, offered=offered, log_level=log_level, token=token)
     if answer is not None and _is_written(stdout, answer + b"\n"):
         opening.unread = rest
     return opening
@@ -65,7 +75,13 @@ def _is_written(stdout: int, data: bytes) -> bool:
 
 
 def _answer(
-    line: bytes, handshake: Handshake, identity: welcome.Identity, *, offered: Set[str], log_level: str
+    line: bytes,
+    handshake: Handshake,
+    identity: welcome.Identity,
+    *,
+    offered: Set[str],
+    log_level: str,
+    token: RemoteToken | None,
 ) -> bytes | None:
     """The response, or None when this is not for us."""
     try:
@@ -76,6 +92,8 @@ def _answer(
         return None
     request_id, method, params = messages.normal_id(message["id"]), message.get("method"), message.get("params")
     if request_id is None or method not in ("initialize", "server/discover") or type(params) is not dict:
+        return None
+    if token is not None and not token.admits(params):
         return None
     result: dict[str, Any]
     try:

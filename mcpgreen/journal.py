@@ -51,6 +51,10 @@ def error(text: str, *values: Any) -> None:
     _write("error", text, values)
 
 
+def critical(text: str, *values: Any) -> None:
+    _write("critical", text, values)
+
+
 def exception(text: str, *values: Any) -> None:
     """As `error`, with the traceback of the exception being handled."""
     import traceback

@@ -5,7 +5,7 @@ the same rows. This module only merges mappings: who collects them (command line
 prints the notes is not its business.
 
 Rule: a typo never stops the server. A value out of bounds is moved to the nearest bound, one that cannot be read is
-replaced by the default, and both leave a note. An empty string counts as not set.
+replaced by the default, and both leave a note. An empty string counts as not set, except where a row takes it.
 
 Imported before the first answer, hence plain classes and no `typing`, `re` or `dataclasses` at run time.
 """
@@ -33,7 +33,19 @@ _NO = ("false", "0", "no", "off")
 class Setting:
     """One row: what a setting is called, how it is read, what it may be and what it means."""
 
-    __slots__ = ("aliases", "default", "doc", "group", "high", "low", "name", "parser", "secret", "variables")
+    __slots__ = (
+        "aliases",
+        "default",
+        "doc",
+        "group",
+        "high",
+        "low",
+        "name",
+        "parser",
+        "secret",
+        "takes_empty",
+        "variables",
+    )
 
     def __init__(
         self,
@@ -46,6 +58,7 @@ class Setting:
         group: str = "",
         aliases: tuple[str, ...] = (),
         secret: bool = False,
+        takes_empty: bool = False,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -56,6 +69,7 @@ class Setting:
         self.group = group
         self.aliases = aliases
         self.secret = secret
+        self.takes_empty = takes_empty
         self.doc = doc
         upper = name.upper()
         self.variables = (OUR_PREFIX + upper, ALIAS_PREFIX + upper, *aliases)  # strongest first
@@ -237,7 +251,7 @@ def _find(row: Setting, given: Any, sources: tuple[tuple[str, dict[str, str]], .
             continue
         for name in row.variables:
             raw = variables.get(name, "").strip()
-            if raw:
+            if raw or (row.takes_empty and name in variables):
                 return raw, prefix + name
     return None, "default"
 

@@ -239,6 +239,44 @@ TIMEOUTS = (
         group="timeouts",
         doc="How many seconds running requests have to finish after the client has closed its end.",
     ),
+    Setting(
+        "idle_timeout_secs",
+        seconds,
+        3600.0,
+        low=0,
+        high=30 * DAY_SECS,
+        group="timeouts",
+        aliases=("MCPBASH_IDLE_TIMEOUT",),
+        doc="After how many seconds without input and without work the server ends. 0: never.",
+    ),
+    Setting(
+        "idle_timeout_enabled", flag, True, group="timeouts", doc="Whether the server ends when it is idle for long."
+    ),
+    Setting(
+        "orphan_check_interval_secs",
+        seconds,
+        30.0,
+        low=0.05,
+        high=DAY_SECS,
+        group="timeouts",
+        aliases=("MCPBASH_ORPHAN_CHECK_INTERVAL",),
+        doc="How often the server looks whether the process that started it is still there.",
+    ),
+    Setting(
+        "orphan_check_enabled",
+        flag,
+        True,
+        group="timeouts",
+        doc="Whether the server ends when the process that started it is gone.",
+    ),
+    Setting(
+        "ci_mode",
+        flag,
+        False,
+        group="timeouts",
+        doc="Whether the server runs in a pipeline of continuous integration: it ends neither when it is idle nor when "
+        "the process that started it is gone.",
+    ),
 )
 
 SCRIPTS = (
@@ -420,6 +458,43 @@ PROVIDERS = (
     ),
 )
 
+REMOTE_TOKEN = (
+    Setting(
+        "remote_token",
+        text,
+        "",
+        group="remote token",
+        secret=True,
+        doc="A secret of at least 32 characters that every request and notification must carry in params._meta. "
+        "Empty: none is asked for.",
+    ),
+    Setting(
+        "remote_token_key",
+        text,
+        "mcpbash/remoteToken",
+        group="remote token",
+        doc="The key in params._meta under which the token is looked for.",
+    ),
+    Setting(
+        "remote_token_fallback_key",
+        text,
+        "remoteToken",
+        group="remote token",
+        takes_empty=True,
+        doc="A second key under which the token is looked for. Set, but empty: there is no second key.",
+    ),
+    Setting(
+        "remote_token_max_failures_per_min",
+        integer,
+        10,
+        low=0,
+        high=10_000,
+        group="remote token",
+        doc="After how many messages without the token in a minute strangers are told that they are throttled. "
+        "0: never.",
+    ),
+)
+
 REGISTRY = (
     Setting(
         "tools_ttl",
@@ -474,7 +549,8 @@ DIAGNOSTICS = (
         "info",
         group="diagnostics",
         aliases=("MCPBASH_LOG_LEVEL_DEFAULT",),
-        doc="From which level on log messages are sent to a client that has not chosen one.",
+        doc="From which level on log messages are sent to a client that has not chosen one. If it is not set and there "
+        "is a file server.d/.debug, it is debug.",
     ),
     Setting(
         "stderr_level",
@@ -489,6 +565,32 @@ DIAGNOSTICS = (
         False,
         group="diagnostics",
         doc="Whether the temporary files of calls stay on disk when the server ends.",
+    ),
+    Setting(
+        "corruption_threshold",
+        integer,
+        3,
+        low=0,
+        high=1_000_000,
+        group="diagnostics",
+        doc="After how many faults of its own output the server ends with status 2. 0: 3.",
+    ),
+    Setting(
+        "corruption_window_secs",
+        seconds,
+        60.0,
+        low=0.1,
+        high=DAY_SECS,
+        group="diagnostics",
+        aliases=("MCPBASH_CORRUPTION_WINDOW",),
+        doc="Within how many seconds the faults have to come to end the server.",
+    ),
+    Setting(
+        "allow_corrupt_stdout",
+        flag,
+        False,
+        group="diagnostics",
+        doc="Whether the server goes on however many faults its output has.",
     ),
 )
 
@@ -577,7 +679,19 @@ COMPATIBILITY = (
     ),
 )
 
-ROWS = PROJECT + LIMITS + TIMEOUTS + SCRIPTS + RESOURCES + PROVIDERS + POLICY + REGISTRY + DIAGNOSTICS + COMPATIBILITY
+ROWS = (
+    PROJECT
+    + LIMITS
+    + TIMEOUTS
+    + SCRIPTS
+    + RESOURCES
+    + PROVIDERS
+    + POLICY
+    + REMOTE_TOKEN
+    + REGISTRY
+    + DIAGNOSTICS
+    + COMPATIBILITY
+)
 
 # Ours, but no settings: one is read by the launcher, one is set for scripts, which may start another server.
 OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")

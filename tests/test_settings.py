@@ -327,3 +327,11 @@ def test_a_typo_in_a_permission_denies(word: str, permission: str) -> None:
     from mcpgreen.settings_catalog import load
 
     assert load({}, {"MCPGREEN_TOOL_ALLOW_DEFAULT": word}, {}).tool_allow_default == permission
+
+
+def test_where_a_row_takes_it_an_empty_value_is_a_value() -> None:
+    row = Setting("second_key", text, "key", takes_empty=True)
+
+    assert resolved(row).second_key == "key"
+    assert resolved(row, environ={"MCPGREEN_SECOND_KEY": "", "MCPBASH_SECOND_KEY": "other"}).second_key == ""
+    assert resolved(row, environ={"MCPBASH_SECOND_KEY": " "}).origin("second_key") == "MCPBASH_SECOND_KEY"

@@ -155,8 +155,8 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
 
 
 def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[Project, Settings, Mapping[str, str]]:
-    """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, those of its
-    `server.d/env` included; and the environment with that file's variables. Raises ProjectError."""
+    """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, with what its
+    `server.d/env` and `server.d/.debug` say; and the environment with that file's variables. Raises ProjectError."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
@@ -167,6 +167,8 @@ def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[
     if own_variables:
         settings = load(flags, environ, own_variables)
         environ = {**own_variables, **environ}
+    if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
+        settings = settings.with_values(log_level="debug")
     return project, settings, environ
 
 

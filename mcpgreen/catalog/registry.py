@@ -22,6 +22,7 @@ from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, 
 from mcpgreen.catalog.survey import Tree, subdirectory, survey
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
+from mcpgreen.running.storage import Storage
 
 CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
@@ -87,6 +88,7 @@ class Shelf:
         self.told: set[str] = set()
         self.crowded: set[str] = set()
         self.is_unwritable = False
+        self.is_file_due = False
 
 
 class Catalog:
@@ -104,6 +106,7 @@ class Catalog:
         on_hint: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         only_below: str | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self.project = project
         self.ttl_secs = ttl_secs
@@ -113,6 +116,7 @@ class Catalog:
         self.on_hint = on_hint
         self.only_below = only_below
         self._clock = clock
+        self._storage = storage
         self._shelves = {name: Shelf() for name in SOURCES}
 
     def snapshot(self, kind: str) -> Snapshot:
@@ -248,17 +252,25 @@ class Catalog:
 
     def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: bytes | None) -> None:
         path = os.path.join(self.project.registry_dir, FILE_OF.get(snapshot.kind, snapshot.kind) + ".json")
-        if text is None and (shelf.is_unwritable or os.path.exists(path)):
+        if text is None and not shelf.is_file_due and (shelf.is_unwritable or os.path.exists(path)):
             return
         try:
             os.makedirs(self.project.registry_dir, mode=0o700, exist_ok=True)
             replace_file(path, text or file_text(snapshot))
         except OSError as error:
-            if not shelf.is_unwritable:
+            shelf.is_file_due = self._is_disk_full(error)  # it is tried again with each look then
+            if not shelf.is_file_due and not shelf.is_unwritable:
                 journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
             shelf.is_unwritable = True
         else:
-            shelf.is_unwritable = False
+            shelf.is_unwritable = shelf.is_file_due = False
+            if self._storage is not None:
+                self._storage.succeeded(self.project.registry_dir)
+
+    def _is_disk_full(self, error: OSError) -> bool:
+        if self._storage is None:
+            return False
+        return self._storage.failed(error, directory=self.project.registry_dir, what="the registry") is not None
 
     def _tell(self, shelf: Shelf, look: Look) -> None:
         """Report what has not been reported yet; what was mended and breaks again is news."""

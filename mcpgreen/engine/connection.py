@@ -5,6 +5,7 @@ A transport hands over decoded messages and a sink for replies. Whatever arrives
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -20,6 +21,7 @@ from mcpgreen.protocol.revisions import Feature
 
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
+    from mcpgreen.protocol.token import RemoteToken
 
 Json = dict[str, Any]
 
@@ -27,13 +29,16 @@ Json = dict[str, Any]
 class Connection:
     """The state of one link. `ended` is set, with the reason, when the client or a timer wants it to end."""
 
-    def __init__(self, router: Router, sink: Sink, *, handshake: Handshake | None = None) -> None:
+    def __init__(
+        self, router: Router, sink: Sink, *, handshake: Handshake | None = None, token: RemoteToken | None = None
+    ) -> None:
         self.sink = sink
         self.handshake = handshake or Handshake()
         self.ended: AsyncResult = AsyncResult()
         self.idle = Event()
         self.idle.set()
         self._router = router
+        self._token = token
         self._in_flight: dict[str | int, Call] = {}
         self._listens: dict[str | int, Call] = {}  # open as well, but nobody waits for their end
         self._shutdown_timer: Any = None
@@ -41,6 +46,12 @@ class Connection:
     def __repr__(self) -> str:
         view = self.handshake.view
         return f"<Connection {view.revision.name if view else 'no handshake'}, {len(self._in_flight)} in flight>"
+
+    @property
+    def is_waited_on(self) -> bool:
+        """Whether the client waits for something: the end of a call, or news of what it has subscribed to."""
+        is_subscribed = self._router.services.subscriptions.has_subscribed(self)
+        return bool(self._in_flight or self._listens or is_subscribed)
 
     def receive(self, message: Any, sink: Sink | None = None) -> None:
         """Serve one decoded value. Replies go to `sink`, by default the link's own."""
@@ -110,10 +121,22 @@ class Connection:
         method = message.get("method")
         if type(method) is not str or message.get("jsonrpc") != "2.0":
             self._receive_odd(message, method, sink)
+        elif self._token is not None and self._is_stranger(message, sink, self._token):
+            return
         elif "id" not in message:
             self._receive_notification(method, message.get("params"))
         else:
             self._receive_request(message, method, sink)
+
+    def _is_stranger(self, message: Json, sink: Sink, token: RemoteToken) -> bool:
+        """Whether a message comes without the remote token. A request is told so, a notification dropped."""
+        if token.admits(message.get("params")):
+            return False
+        error = token.refusal(time.monotonic())
+        journal.info("a message is refused: %s", error.message)
+        if "id" in message:
+            self._refuse(sink, messages.normal_id(message["id"]), error)
+        return True
 
     def _receive_odd(self, message: Json, method: Any, sink: Sink) -> None:
         """Neither request nor notification as they should be."""

@@ -27,10 +27,12 @@ from mcpgreen.running import scratch
 from mcpgreen.running.environment import ToolEnvironment
 from mcpgreen.running.process import Limits
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.storage import Storage
 from mcpgreen.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.features.watching import Watcher
+    from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.provider_environment import ProviderEnvironment
 
@@ -46,7 +48,10 @@ class Server:
         identity = identity or Identity(project.server_info(), project.instructions())
         token = scratch.new_token()
         parent = settings.tmp_root or environ.get("TMPDIR") or "/tmp"
-        state_dir = scratch.StateDir(os.path.abspath(parent), token=token, is_kept=settings.preserve_state)
+        storage = Storage(on_news=self._on_storage_news)
+        state_dir = scratch.StateDir(
+            os.path.abspath(parent), token=token, is_kept=settings.preserve_state, storage=storage
+        )
         self._links: list[Connection] = []
         self._environ = environ
         # What start-up does not need is made when it is first asked for.
@@ -59,6 +64,7 @@ class Server:
             max_bytes=settings.registry_max_bytes,
             on_change=self._on_change,
             on_warning=self._on_warning,
+            storage=storage,
         )
         self._changes = ChangeWatch(catalog, settings)
         self.services = Services(
@@ -95,8 +101,10 @@ class Server:
         )
         self._router = Router(self.services)
 
-    def connect(self, sink: Sink, *, handshake: Handshake | None = None) -> Connection:
-        link = Connection(self._router, sink, handshake=handshake)
+    def connect(
+        self, sink: Sink, *, handshake: Handshake | None = None, token: RemoteToken | None = None
+    ) -> Connection:
+        link = Connection(self._router, sink, handshake=handshake, token=token)
         self._links.append(link)
         self.services.subscriptions.add_link(link)
         return link
@@ -153,6 +161,10 @@ class Server:
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)
         self.services.subscriptions.list_changed(source)
+
+    def _on_storage_news(self, level: str, text: str) -> None:
+        for link in self._links:
+            link.log(level, "mcp.storage", text)
 
     def _on_warning(self, text: str) -> None:
         for link in self._links:

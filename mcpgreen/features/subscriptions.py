@@ -58,9 +58,9 @@ class Subscriptions:
         self._links: list[Any] = []
         self._subscriptions: dict[tuple[int, str], Subscription] = {}
 
-    @property
-    def is_anything_watched(self) -> bool:
-        return bool(self._listens or self._subscriptions)
+    def has_subscribed(self, link: Any) -> bool:
+        """Whether a client waits for news of a resource."""
+        return any(subscription.link is link for subscription in self._subscriptions.values())
 
     def add_link(self, link: Any) -> None:
         self._links.append(link)

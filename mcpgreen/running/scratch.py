@@ -10,6 +10,8 @@ import os
 import time
 
 from mcpgreen import journal
+from mcpgreen.errors import InternalError
+from mcpgreen.running.storage import Storage
 
 ERROR_FILE = "error.json"
 RESOURCES_FILE = "resources"
@@ -22,14 +24,18 @@ COARSE_NS = 50_000_000
 class StateDir:
     """The server's own directory, created when the first call needs it and removed with the server."""
 
-    def __init__(self, parent: str, *, token: str, is_kept: bool) -> None:
+    def __init__(self, parent: str, *, token: str, is_kept: bool, storage: Storage) -> None:
         self.path = os.path.join(parent, f"mcpgreen.state.{os.getpid()}.{token}")
+        self._parent = parent
+        self._storage = storage
         self._is_kept = is_kept
         self._exists = False
         self._count = 0
         self._changed_at_ns = 0
 
     def new_call(self) -> CallFiles:
+        """Raises InternalError when the disk is full."""
+        self._storage.require_room()
         if not self._exists:
             self.restore()
         self._count += 1
@@ -53,8 +59,23 @@ class StateDir:
 
     def restore(self) -> None:
         """Make the directory, also when somebody has cleaned the temporary directory while we were running."""
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise self.failure(error) from error
         self._exists = True
+
+    def failure(self, error: OSError) -> InternalError:
+        """What a call is told when one of its files cannot be written."""
+        full = self.fullness(error)
+        if full is not None:
+            return full
+        journal.error("%s cannot be written to: %s", self.path, error.strerror)
+        return InternalError(f"A temporary file cannot be written: {error.strerror}.")
+
+    def fullness(self, error: OSError) -> InternalError | None:
+        """The same if it is the disk that is full, else None."""
+        return self._storage.failed(error, directory=self._parent, what="a temporary file")
 
     def remove(self) -> None:
         if not self._exists:
@@ -81,15 +102,19 @@ class CallFiles:
     def spill(self, name: str, content: bytes) -> str:
         path = self.file(name)
         self._state.restore()
-        with open(path, "wb") as file:
-            file.write(content)
+        try:
+            with open(path, "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise self._state.failure(error) from error
         return path
 
     def mark_cancelled(self) -> None:
         try:
             os.close(os.open(self.file(CANCEL_FILE), os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
-            journal.debug("no cancel file: %s", error)  # the signal that follows says the same
+            if self._state.fullness(error) is None:
+                journal.debug("no cancel file: %s", error)  # the signal that follows says the same
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""

@@ -2,11 +2,13 @@
 
 Writing never blocks the hub. Answers of one read batch go out in one write, inline, those of scripts at the end of the
 hub's turn; only when the pipe is full does a watcher take over. A client that does not read stalls its own replies:
-notifications are dropped then, responses are kept, and whoever asks for room has to wait.
+notifications are dropped then, responses are kept, and whoever asks for room has to wait. A line that is not one line
+does not go out.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 from collections import deque
 from collections.abc import Callable
@@ -17,10 +19,16 @@ from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.features.call import Call, Line
+from mcpgreen.transports import corruption
 from mcpgreen.transports.descriptors import READ_EVENT, WRITE_EVENT, Endpoint
 
 WRITE_BYTES = 1 << 18
 LARGE_PIPE_BYTES = 1 << 20
+RETRY_SECS = 0.1
+# Nobody will ever read what we write: closed by the other side, or a terminal that is gone. Everything else may pass.
+NOBODY_READS = frozenset(
+    {errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EBADF, errno.ENXIO, errno.EIO}
+)
 
 
 class Outbox:
@@ -42,6 +50,7 @@ class Outbox:
         self.drained.set()
         self.is_broken = False
         self.on_broken: Callable[[], None] = lambda: None
+        self.on_fault: Callable[[str], None] = lambda what: None
         self._hangup = self._watch_for_hangup()
 
     def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
@@ -50,6 +59,11 @@ class Outbox:
         if self._is_holding and call is None and isinstance(line, bytes):
             self._held.append(line)
             return
+        if not corruption.is_sound(line):
+            sound = self._replaced(line, call)
+            if sound is None:
+                return
+            line = sound
         self._queue.append((line, call))
         self._backlog_bytes += _size_of(line)
         if not self._is_holding and self._watcher is None and not self._is_due:
@@ -78,9 +92,12 @@ class Outbox:
         self._is_holding = False
         if self._held:
             together = b"\n".join(self._held)
+            if not corruption.are_sound(self._held, together):
+                together = b"\n".join(self._sound_of(self._held))
             self._held.clear()
-            self._queue.append((together, None))
-            self._backlog_bytes += len(together) + 1
+            if together:
+                self._queue.append((together, None))
+                self._backlog_bytes += len(together) + 1
         if self._queue and self._watcher is None:
             self.flush()
         if self._backlog_bytes > self._max_backlog_bytes:
@@ -102,7 +119,10 @@ class Outbox:
             self._wait_writable()
             return
         except OSError as error:
-            self._break(error)
+            if error.errno in NOBODY_READS:
+                self._break(error)
+            else:
+                self._try_again_later(error)
             return
         self._stop_watcher()
         self._backlog_bytes = 0
@@ -145,6 +165,14 @@ class Outbox:
             self._current.append(b"\n".join(lines))
         return bool(lines)
 
+    def _sound_of(self, lines: list[bytes]) -> list[bytes]:
+        passed = [line if corruption.is_sound(line) else self._replaced(line, None) for line in lines]
+        return [line for line in passed if line is not None]
+
+    def _replaced(self, line: Line, call: Call | None) -> bytes | None:
+        self.on_fault("a message is not one line of UTF-8; it is dropped")
+        return corruption.replacement(line, call)
+
     def _enlarge_pipe(self) -> None:
         try:
             fcntl.fcntl(self._endpoint.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
@@ -158,6 +186,17 @@ class Outbox:
         if self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self._endpoint.fd, WRITE_EVENT)
             self._watcher.start(self.flush)
+
+    def _try_again_later(self, error: OSError) -> None:
+        self.drained.clear()
+        self._stop_watcher()
+        self._watcher = gevent.get_hub().loop.timer(RETRY_SECS)
+        self._watcher.start(self._try_again)
+        self.on_fault(f"a write failed: {error.strerror}")
+
+    def _try_again(self) -> None:
+        self._stop_watcher()
+        self.flush()
 
     def _stop_watcher(self) -> None:
         if self._watcher is not None:

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 
@@ -14,24 +14,47 @@ from mcpgreen import journal
 from mcpgreen.engine.connection import Connection
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.admission import Handshake
+from mcpgreen.transports.corruption import EXIT_STATUS, CorruptionGuard
 from mcpgreen.transports.descriptors import Endpoint, is_hung_up
 from mcpgreen.transports.lines import LineReader
 from mcpgreen.transports.outbox import Outbox
+from mcpgreen.transports.vigil import Vigil
+
+if TYPE_CHECKING:
+    from mcpgreen.protocol.token import RemoteToken
 
 LAST_FLUSH_SECS = 0.2
 HANGUP_CHECK_SECS = 0.05
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, first: bytes, is_at_end: bool) -> int:
+def serve(
+    server: Server,
+    stdin: int,
+    stdout: int,
+    *,
+    handshake: Handshake,
+    first: bytes,
+    is_at_end: bool,
+    token: RemoteToken | None,
+    parent_pid: int,
+) -> int:
     """Serve one client until it leaves. The exit status of the process."""
     settings = server.services.settings
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
     outbox = Outbox(target, max_backlog_bytes=settings.max_backlog_bytes)
-    link = server.connect(outbox, handshake=handshake)
+    link = server.connect(outbox, handshake=handshake, token=token)
     outbox.on_broken = lambda: link.end("nobody reads")
+    guard = CorruptionGuard(
+        threshold=settings.corruption_threshold,
+        window_secs=settings.corruption_window_secs,
+        is_tolerant=settings.allow_corrupt_stdout,
+        on_limit=lambda: link.end("faulty output"),
+    )
+    outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
+    vigil = Vigil(link, reads=lambda: reader.reads, settings=settings, parent_pid=parent_pid)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -41,6 +64,7 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
     server.watch()
+    vigil.start()
     gc.freeze()  # what stands now stays: walking it at each collection would cost a tenth of every call
     try:
         reason = str(link.ended.get())
@@ -50,11 +74,14 @@ def serve(server: Server, stdin: int, stdout: int, *, handshake: Handshake, firs
         server.stop()
         outbox.drained.wait(LAST_FLUSH_SECS)
     finally:
+        vigil.stop()
         for handler in signals:
             handler.cancel()
         outbox.close()
         source.close()
         target.close()
+    if guard.is_tripped:
+        return EXIT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.catalog.project import Project, bundled_project_root, find_project
+from mcpgreen.catalog.project import Project, bundled_project_root, find_project, open_project
 from mcpgreen.errors import ProjectError
 from tests.catalog.trees import TreeBuilder
 
@@ -184,3 +184,15 @@ def test_introducing_the_server_imports_nothing_slow(tree: TreeBuilder) -> None:
     command = [sys.executable, "-S", "-c", program, str(tree.root)]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=20)
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("environ", "expected"), [({}, "debug"), ({"MCPBASH_LOG_LEVEL": "error"}, "error")])
+def test_a_debug_marker_lowers_a_log_level_that_is_not_set(
+    tree: TreeBuilder, environ: dict[str, str], expected: str
+) -> None:
+    server_meta(tree, "{}")
+    flags = {"project_root": str(tree.root)}
+    assert open_project(flags, {})[1].log_level == "info"
+    tree.write("server.d/.debug", "")
+
+    assert open_project(flags, environ)[1].log_level == expected

@@ -56,3 +56,16 @@ def test_a_temporary_directory_that_is_cleaned_away_is_made_again(project: Proje
         assert text_of(wire.call_tool("size", {"a": 1})) == first
         assert wire.stop() == 0
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.requirement("G-scarcity")
+def test_a_place_for_temporary_files_that_is_none_is_named_as_the_reason(project: ProjectBuilder) -> None:
+    project.tool("hello", "echo hello")
+    with Wire(project.root, env={"MCPGREEN_TMP_ROOT": str(project.write("file", "")) + "/below"}) as wire:
+        wire.handshake()
+        error = wire.error("tools/call", {"name": "hello"})
+
+        assert error["code"] == -32603
+        assert error["message"] == "A temporary file cannot be written: Not a directory."
+        assert wire.stop() == 0
+    assert "Traceback" not in wire.stderr

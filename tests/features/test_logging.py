@@ -130,7 +130,7 @@ def test_a_secret_of_the_server_reaches_neither_tools_nor_messages(
 ) -> None:
     project.tool("env", "env")
     secret = "s3cret-" * 6
-    client = speak(env={"MCPBASH_REMOTE_TOKEN": secret, "MCPGREEN_STATE_KEY": secret, "MCPGREEN_STDERR_LEVEL": "debug"})
+    client = speak(env={"MCPGREEN_STATE_KEY": secret, "MCPGREEN_STDERR_LEVEL": "debug"})
     client.result("logging/setLevel", {"level": "debug"})
     client.call_tool("env")
     client.wire.stop()

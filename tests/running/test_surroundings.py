@@ -38,11 +38,11 @@ def test_the_mode_decides_which_variables_a_tool_sees(
     project: ProjectBuilder, speak: Callable[..., Client], settings: Json, seen: set[str], unseen: set[str]
 ) -> None:
     project.python_tool("env", SHOW_ENVIRONMENT)
-    given = {"SECRET": "1", "WANTED": "2", "MCP_OWN": "3", "MCPBASH_REMOTE_TOKEN": "x" * 40}
+    given = {"SECRET": "1", "WANTED": "2", "MCP_OWN": "3", "MCPBASH_STATE_KEY": "x" * 40}
     variables = variables_of(speak(env=given, **settings))
 
     assert seen | {"PATH", "HOME", "TMPDIR", "LANG"} <= set(variables)
-    assert not variables.keys() & (unseen | {"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN"})
+    assert not variables.keys() & (unseen | {"MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
 
 
 @pytest.mark.requirement("G-environment")

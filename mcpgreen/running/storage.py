@@ -1,0 +1,83 @@
+"""Whether there is room on disk for what the server itself has to write.
+
+Whoever writes reports failures here. A full disk is said loudly, once; from then on no call is begun until writing
+works again, because a script that finds half of its arguments is worse than none. Lists and running calls go on. A
+directory that may not be written to is no full disk, and its owner's business.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError
+
+# A file that may not grow any more (a limit of the process) is as good as a full disk; a disk that fails is worse.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+PROBE = bytes(4096)
+PROBE_PAUSE_SECS = 1.0
+
+
+class Storage:
+    """The directories that are full. `on_news` hears a level and a sentence without paths, when that changes."""
+
+    def __init__(self, *, on_news: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._on_news = on_news
+        self._clock = clock
+        self._full: dict[str, str] = {}  # what to tell clients, by directory
+        self._probed_at = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self._full)
+
+    def failed(self, error: OSError, *, directory: str, what: str) -> InternalError | None:
+        """Take note of a failed write: what to tell the client if the disk is full, else None."""
+        if error.errno not in FULL:
+            return None
+        self._probed_at = self._clock()
+        is_news = directory not in self._full
+        trouble = "fails" if error.errno == errno.EIO else "is full"
+        self._full[directory] = f"The disk {trouble}: {what} cannot be written ({error.strerror})."
+        if is_news:
+            journal.critical("%s No call is begun until %s can be written to", self._full[directory], directory)
+            self._on_news("critical", self._full[directory])
+        return self._refusal()
+
+    def succeeded(self, directory: str) -> None:
+        if self._full.pop(directory, None) is not None:
+            journal.warning("there is room again in %s", directory)
+            self._on_news("notice", "The disk can be written to again.")
+
+    def require_room(self) -> None:
+        """Raises InternalError while a directory is full. Now and then a small write finds out."""
+        if not self._full:
+            return
+        if self._clock() - self._probed_at >= PROBE_PAUSE_SECS:
+            self._probed_at = self._clock()
+            for directory in list(self._full):
+                if _has_room(directory):
+                    self.succeeded(directory)
+        if self._full:
+            raise self._refusal()
+
+    def _refusal(self) -> InternalError:
+        return InternalError(f"{next(iter(self._full.values()))} Calls are served again when writing works.")
+
+
+def _has_room(directory: str) -> bool:
+    path = os.path.join(directory, f".mcpgreen.probe.{os.getpid()}")
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        return error.errno not in FULL  # gone or forbidden by now: the next who writes there will say so
+    try:
+        return os.write(descriptor, PROBE) == len(PROBE)
+    except OSError as error:
+        return error.errno not in FULL
+    finally:
+        os.close(descriptor)
+        os.unlink(path)
