@@ -22,7 +22,10 @@ setup(
     packages=[*find_packages(include=["mcpgreen", "mcpgreen.*"]), "mcpgreen.default_project"],
     # The example is shipped from where it lies: it is served when no project is found.
     package_dir={"mcpgreen.default_project": "project"},
-    package_data={"mcpgreen": ["py.typed", "sdk/*", "providers/*.sh"], "mcpgreen.default_project": ["**/*"]},
+    package_data={
+        "mcpgreen": ["py.typed", "sdk/*", "providers/*.sh", "templates/ui/*"],
+        "mcpgreen.default_project": ["**/*"],
+    },
     install_requires=[
         "gevent>=24.2",
         "ujson>=5.10",

@@ -131,6 +131,15 @@ LIMITS = (
         doc="How long one reply to the client may be. 0: unlimited.",
     ),
     Setting(
+        "max_ui_resource_bytes",
+        integer,
+        MIB,
+        low=1,
+        high=GIB,
+        group="limits",
+        doc="How large a page that clients show may be.",
+    ),
+    Setting(
         "max_line_bytes",
         integer,
         16 * MIB,

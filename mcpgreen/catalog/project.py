@@ -68,6 +68,11 @@ class Project:
         """The path as people and clients should see it: relative to the root where it lies below."""
         return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
 
+    def server_name(self) -> str:
+        """How the server calls itself, also in the addresses of its pages."""
+        name = _object_in(os.path.join(self.server_dir, "server.meta.json")).get("name")
+        return name if isinstance(name, str) and name else os.path.basename(self.root) or "mcp-server"
+
     def server_info(self) -> dict[str, Any]:
         """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
         given = self._server_meta()

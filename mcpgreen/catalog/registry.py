@@ -30,11 +30,13 @@ LAST_RETRY_SECS = 60.0
 
 
 class Source(NamedTuple):
-    """Where items come from: the directory that is walked, and the reading of what the walk saw, by kind."""
+    """Where items come from: the directories that are walked, the reading of what the walk saw, by kind, and what else
+    besides the walk tells that something changed."""
 
-    directory: Callable[[Project], str]
+    directories: Callable[[Project], list[str]]
     discover: Callable[[Project, Tree], dict[str, Discovery]]
     kinds: tuple[str, ...]
+    more_marks: Callable[[Project], tuple[Any, ...]] = lambda project: ()
 
 
 class Look(NamedTuple):
@@ -59,17 +61,45 @@ def _prompts(project: Project, tree: Tree) -> dict[str, Discovery]:
 def _resources(project: Project, tree: Tree) -> dict[str, Discovery]:
     from mcpgreen.catalog.resources import discover_resources
 
-    return discover_resources(project, tree)
+    found = discover_resources(project, tree)
+    resources, (pages, warnings) = found["resources"], _pages(project)
+    return {
+        **found,
+        "resources": Discovery([*resources.items, *pages], [*resources.warnings, *warnings]),
+        "ui": Discovery(pages, []),
+    }
+
+
+def _pages(project: Project) -> tuple[list[Any], list[str]]:
+    from mcpgreen.catalog.resources import resource_of_page
+    from mcpgreen.catalog.ui_pages import discover_pages
+
+    pages, warnings = discover_pages(project, project.server_name())
+    return [resource_of_page(project, page) for page in pages], warnings
+
+
+def _marks_of_pages(project: Project) -> tuple[Any, ...]:
+    from mcpgreen.catalog.ui_pages import fingerprint
+
+    return fingerprint(project)
 
 
 # By the name under which clients hear of changes. What is read together changes together.
 SOURCES = {
-    "tools": Source(lambda project: project.tools_dir, _tools, ("tools",)),
-    "resources": Source(lambda project: project.resources_dir, _resources, ("resources", "resourceTemplates")),
-    "prompts": Source(lambda project: project.prompts_dir, _prompts, ("prompts",)),
+    "tools": Source(lambda project: [project.tools_dir], _tools, ("tools",)),
+    "resources": Source(
+        lambda project: [project.resources_dir, project.ui_dir],
+        _resources,
+        ("resources", "resourceTemplates", "ui"),
+        _marks_of_pages,
+    ),
+    "prompts": Source(lambda project: [project.prompts_dir], _prompts, ("prompts",)),
 }
 SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
-FILE_OF = {"resourceTemplates": "resource-templates"}  # other kinds are written under their own names
+FILE_OF = {
+    "resourceTemplates": "resource-templates",
+    "ui": "ui-resources",
+}  # other kinds are written under their own names
 
 
 class Shelf:
@@ -174,10 +204,8 @@ class Catalog:
         would have to appear."""
         watched: list[str] = []
         for name, shelf in self._shelves.items():
-            place = SOURCES[name].directory(self.project)
-            while not os.path.isdir(place) and place != os.path.dirname(place):
-                place = os.path.dirname(place)
-            watched += shelf.directories or [place]
+            watched += shelf.directories
+            watched += [_existing(place) for place in SOURCES[name].directories(self.project)]
         return watched
 
     def sources_of(self, path: str) -> list[str]:
@@ -186,7 +214,7 @@ class Catalog:
         found = []
         for name, source in SOURCES.items():
             try:
-                subdirectory(self.project, source.directory(self.project), path)
+                subdirectory(self.project, source.directories(self.project)[0], path)
                 found.append(name)
             except ProjectError as error:
                 faults.append(error)
@@ -206,7 +234,8 @@ class Catalog:
 
     def _look(self, name: str, shelf: Shelf, *, force: bool) -> Look:
         source = SOURCES[name]
-        tree = survey(self.project, [source.directory(self.project)], only_below=self.only_below)
+        tree = survey(self.project, source.directories(self.project), only_below=self.only_below)
+        tree = tree._replace(fingerprint=(tree.fingerprint, source.more_marks(self.project)))
         if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
             return Look(tree, shelf.snapshots, None, {})
         snapshots: dict[str, Snapshot] = {}
@@ -287,6 +316,13 @@ class Catalog:
             journal.warning("%s", warning)
             if self.on_warning is not None:
                 self.on_warning(warning)
+
+
+def _existing(place: str) -> str:
+    """The directory itself, or where it would have to appear."""
+    while not os.path.isdir(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return place
 
 
 def _make_do(shelf: Shelf) -> bool:

@@ -18,6 +18,7 @@ from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
+from mcpgreen.catalog.ui_pages import Page
 from mcpgreen.errors import ProjectError
 from mcpgreen.uri_templates import UriTemplate
 from mcpgreen.uris import file_uri, problem_with, scheme_of
@@ -83,7 +84,7 @@ def discover_resources(project: Project, tree: Tree) -> dict[str, Discovery]:
     ]
     resources: list[Resource] = []
     templates: list[ResourceTemplate] = []
-    for directory in tree.directories:
+    for directory in tree.below(project.resources_dir):
         for file_name in _sources_in(directory):
             try:
                 item, complaints = _item_of(project, directory, file_name)
@@ -159,6 +160,21 @@ def describe_template(
         relative_path="",
         definition=definition,
         registry_entry=_registry_entry(definition, provider, fields),
+    )
+
+
+def resource_of_page(project: Project, page: Page) -> Resource:
+    """A page as the resource that clients list and read."""
+    place = project.shown(page.directory)
+    return Resource(
+        name=page.name,
+        uri=page.uri,
+        provider="ui",
+        mime_type=page.definition["mimeType"],
+        path=None,
+        relative_path=place,
+        definition=page.definition,
+        registry_entry={"description": "", **page.definition, "provider": "ui", "path": place},
     )
 
 

@@ -93,7 +93,25 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
                 found.append(tool)
         warnings.extend(_lonely_descriptions(project, directory))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
+    if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
+        found = _with_pages(project, found)
     return Discovery(_without_duplicates(project, found, warnings), warnings, hints)
+
+
+def _with_pages(project: Project, tools: list[Tool]) -> list[Tool]:
+    """Tools that have a page beside them say so."""
+    from mcpgreen.catalog.ui_pages import discover_pages, page_beside, with_ui
+
+    pages, _ = discover_pages(project, project.server_name())
+    linked = []
+    for tool in tools:
+        page = page_beside(tool.path, pages)
+        if page is not None:
+            meta = with_ui(tool.definition.get("_meta"), page_uri=page.uri)
+            entry = {**tool.registry_entry, "_meta": meta}
+            tool = tool._replace(definition={**tool.definition, "_meta": meta}, registry_entry=entry)
+        linked.append(tool)
+    return linked
 
 
 def _tool_of(

@@ -14,7 +14,7 @@ from mcpgreen import __version__, journal, jsontext
 from mcpgreen.errors import InternalError, ProjectError, UsageError
 from mcpgreen.settings import Settings
 
-REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts")
+REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
 COMMANDS = ("serve", "scan", "run-tool")
 

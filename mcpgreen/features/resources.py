@@ -57,7 +57,8 @@ def find(call: Call, uri: str) -> Target:
     if fault:
         raise InvalidParams(f"Invalid resource uri: {fault}.")
     services = call.services
-    resource = _by_uri(services.snapshot("resources")).get(uri)
+    resources = services.snapshot("resources")
+    resource = _by_uri(resources).get(uri) or _page_at(resources, uri)
     if resource is not None:
         variables = _variables(resource, uri)
         path = resource.path if scheme_of(uri) != "file" else None
@@ -131,6 +132,15 @@ def _by_uri(snapshot: Snapshot) -> dict[str, Resource]:
     if by_uri is None:
         by_uri = snapshot.cache["by uri"] = {item.uri: item for item in snapshot.items}
     return by_uri
+
+
+def _page_at(snapshot: Snapshot, uri: str) -> Resource | None:
+    """A page is known by its name, whatever server the address names, or none."""
+    if scheme_of(uri) != "ui":
+        return None
+    name = uri.rpartition("/")[2]
+    pages = (item for item in snapshot.items if item.provider == "ui")
+    return next((page for page in pages if page.uri.rpartition("/")[2] == name), None)
 
 
 def _variables(item: Resource | ResourceTemplate, uri: str) -> dict[str, str]:

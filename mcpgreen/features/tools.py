@@ -14,7 +14,7 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import InternalError, InvalidParams, ToolFailure
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.protocol import schemas, shapes
+from mcpgreen.protocol import revisions, schemas, shapes
 from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
@@ -188,6 +188,7 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
         meta_json=_encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=call.worker_key,
         progress_token=call.token,
+        supports_ui=revisions.supports_ui(call.view.capabilities),
     )
     script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
     channel = Channel(Reports(call, deadline))

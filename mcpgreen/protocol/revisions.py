@@ -42,6 +42,7 @@ class Feature:
     STRUCTURED_CONTENT = "structured content"
     TITLES = "titles"
     TOOL_ANNOTATIONS = "tool annotations"
+    UI_EXTENSION = "extension for user interfaces"
 
 
 class Revision:
@@ -122,7 +123,7 @@ THIRD = SECOND.next(
     },
     loses={Feature.BATCHES},
 )
-FOURTH = THIRD.next("2025-11-25", gains={Feature.ICONS})
+FOURTH = THIRD.next("2025-11-25", gains={Feature.ICONS, Feature.UI_EXTENSION})
 FIFTH = FOURTH.next(
     "2026-07-28",
     era=Era.STATELESS,
@@ -178,6 +179,10 @@ CAPABILITY_DETAILS: dict[str, dict[str, Any]] = {
 }
 CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY}
 
+# Pages that a client shows (MCP Apps). They are resources, so there are none where resources are not offered.
+UI_EXTENSION = "io.modelcontextprotocol/ui"
+UI_DETAILS: dict[str, Any] = {"mimeTypes": ["text/html;profile=mcp-app"]}
+
 
 def negotiated(requested: str) -> Revision:
     """The handshake revision to answer with: the requested one, else the latest of that era."""
@@ -192,10 +197,20 @@ def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
     return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS)
 
 
-def capabilities(offered: Set[str], revision: Revision) -> dict[str, Any]:
-    """The `capabilities` object for what this server offers, as far as the revision has a word for it."""
-    return {
+def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> dict[str, Any]:
+    """The `capabilities` object for what this server offers, as far as the revision has a word for it. `has_ui`: to a
+    client that may hear of pages."""
+    named: dict[str, Any] = {
         name: dict(details)
         for name, details in CAPABILITY_DETAILS.items()
         if name in offered and (name not in CAPABILITY_NEEDS or revision.has(CAPABILITY_NEEDS[name]))
     }
+    if has_ui and "resources" in offered:
+        named["extensions"] = {UI_EXTENSION: dict(UI_DETAILS)}
+    return named
+
+
+def supports_ui(client_capabilities: dict[str, Any]) -> bool:
+    """Whether a client says that it can show pages."""
+    extensions = client_capabilities.get("extensions")
+    return type(extensions) is dict and extensions.get(UI_EXTENSION) is not None

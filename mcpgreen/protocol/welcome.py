@@ -41,9 +41,10 @@ def initialize(
     _object_or_absent(params, "clientInfo")
     revision = revisions.negotiated(requested)
     handshake.view = ClientView(revision, capabilities, log_level)
+    has_ui = revision.has(revisions.Feature.UI_EXTENSION) and revisions.supports_ui(capabilities)
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
-        "capabilities": revisions.capabilities(offered, revision),
+        "capabilities": revisions.capabilities(offered, revision, has_ui=has_ui),
         "serverInfo": shapes.fit_fields("implementation", identity.info, revision),
     }
     if identity.instructions:
@@ -54,7 +55,7 @@ def initialize(
 def discover(identity: Identity, *, offered: Set[str]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "supportedVersions": list(revisions.NEWEST_FIRST),
-        "capabilities": revisions.capabilities(offered, revisions.FIFTH),
+        "capabilities": revisions.capabilities(offered, revisions.FIFTH, has_ui=True),
         "ttlMs": DISCOVER_TTL_MS,
     }
     if identity.instructions:

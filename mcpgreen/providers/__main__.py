@@ -20,6 +20,7 @@ PROVIDERS = (
     "file",
     "git",
     "https",
+    "ui",
 )
 
 

@@ -133,6 +133,8 @@ class Providers:
                 return self._open(request)
             if request.provider == "echo":
                 return _echo(request.uri, self._settings)
+            if request.provider == "ui":
+                return self._page(request)
         except ProviderFailure as failure:
             raise rpc_error(failure.status, failure.text, request.uri) from failure
         raise InternalError(f"Unsupported resource provider '{request.provider}'")
@@ -146,6 +148,12 @@ class Providers:
             limit_bytes=limit_bytes,
         )
         return Opened(file, request.uri, limit_bytes)
+
+    def _page(self, request: Request) -> Content:
+        from mcpgreen.providers.ui import html_of
+
+        html = html_of(request.uri, self._project, limit_bytes=self._settings.max_ui_resource_bytes)
+        return Held([html], name=request.uri)
 
     def _path_of(self, request: Request) -> str:
         return request.path or path_of_uri(request.uri, base=self._project.root)

@@ -56,6 +56,7 @@ class ToolEnvironment:
         meta_json: bytes,
         worker_key: str,
         progress_token: str | int | None,
+        supports_ui: bool = False,
     ) -> dict[str, str]:
         if self._refusal:
             raise Denied(self._refusal)
@@ -68,6 +69,7 @@ class ToolEnvironment:
             "MCPBASH_DEBUG_LOG": files.file(scratch.DEBUG_FILE),
             "MCP_PROGRESS_TOKEN": "" if progress_token is None else str(progress_token),
             "MCPBASH_WORKER_KEY": worker_key,
+            "MCPBASH_CLIENT_SUPPORTS_UI": "1" if supports_ui else "0",
         }
         self._add_payload(env, files, "MCP_TOOL_ARGS", arguments_json)
         self._add_payload(env, files, "MCP_TOOL_METADATA", entry_json)
@@ -115,7 +117,6 @@ def _about_the_server(
         "MCPBASH_FRAMEWORK_VERSION": __version__,
         "MCPBASH_TRANSPORT": "stdio",
         "MCPBASH_TRANSPORT_STDIO": "true",
-        "MCPBASH_CLIENT_SUPPORTS_UI": "0",
         "MCPBASH_JSON_TOOL": tool,
         "MCPBASH_JSON_TOOL_BIN": binary,
         "MCPBASH_MODE": "full" if binary else "minimal",

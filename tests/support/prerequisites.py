@@ -27,6 +27,15 @@ def require_program(name: str) -> str:
     return path
 
 
+def require_browser() -> str:
+    """The path of a Chromium or Chrome."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        _missing(f"no browser: none of {', '.join(names)}")
+    return path
+
+
 def require_module(name: str) -> Any:
     """An imported module, for the top of a test module: `mcp = require_module("mcp")`."""
     try:

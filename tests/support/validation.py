@@ -29,6 +29,8 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 ENVELOPES = ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"}, {"jsonrpc", "error"}, {"jsonrpc", "method"})
 EMPTY_RESULTS = ("ping", "logging/setLevel", "shutdown", "exit")
 MODERN_CODES = (-32020, -32021, -32022)
+# Of MCP Apps, which clients of 2025-11-25 negotiate though only the next revision has a place for it.
+EARLY_MEMBERS = ("/capabilities/extensions",)
 MAY_BE_NULL = ("structuredContent", "data")
 
 
@@ -179,7 +181,8 @@ def _require_known(given: Any, parsed: Any, where: str) -> None:
                 _require(value is not None or key in MAY_BE_NULL, f"{where}/{key} must not be null", given)
                 _require_known(value, getattr(parsed, names[key]), f"{where}/{key}")
             else:
-                _require(type(parsed).model_config.get("extra") == "allow", f"unknown member {where}/{key}", given)
+                is_open = type(parsed).model_config.get("extra") == "allow" or f"{where}/{key}" in EARLY_MEMBERS
+                _require(is_open, f"unknown member {where}/{key}", given)
     elif isinstance(parsed, list):
         for index, pair in enumerate(zip(given, parsed, strict=True)):
             _require_known(*pair, f"{where}/{index}")

@@ -1,0 +1,33 @@
+"""`ui:` addresses: the pages of the project."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from mcpgreen.catalog.project import Project, open_project
+from mcpgreen.catalog.ui_pages import discover_pages, page_for, page_html
+from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
+from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
+
+
+def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+    """As a program: of the project that the environment names, or that surrounds us."""
+    import os
+
+    project, _, _ = open_project({}, os.environ)
+    out.write(html_of(uri, project, limit_bytes=settings.max_ui_resource_bytes))
+
+
+def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
+    pages, _ = discover_pages(project, project.server_name())
+    try:
+        page = page_for(uri, pages)
+        if page is None:
+            raise ProviderFailure(NOT_FOUND, "There is no such page.")
+        return page_html(page, limit_bytes=limit_bytes)
+    except InvalidParams as error:
+        raise ProviderFailure(REFUSED, error.message) from error
+    except OutputTooLarge as error:
+        raise ProviderFailure(TOO_LARGE, error.message) from error
+    except ProjectError as error:
+        raise ProviderFailure(FETCH_FAILED, f"The page cannot be shown: {error.reason}.") from error
