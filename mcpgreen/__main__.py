@@ -57,9 +57,14 @@ def serve(root: str) -> int:
     from mcpgreen.protocol.welcome import Identity
 
     journal.never_block()
+    roots = None
     try:
         project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
         token = _remote_token(settings)
+        if settings.roots:  # bad ones are a reason not to start, and after the greeting it would be too late to say so
+            from mcpgreen.catalog.roots import configured_roots
+
+            roots = configured_roots(project.root, settings.roots)
     except ProjectError as error:
         journal.error("%s", error)
         return 1
@@ -75,7 +80,7 @@ def serve(root: str) -> int:
     from mcpgreen.transports import stdio
 
     os.chdir(project.root)  # where scripts run; a change of directory for each would cost two calls
-    server = Server(settings, project, environ=environ, identity=identity)
+    server = Server(settings, project, environ=environ, identity=identity, roots=roots)
     return stdio.serve(
         server,
         stdin,

@@ -151,5 +151,26 @@ class ProjectError(McpgreenError):
         self.reason = reason
 
 
+class Unanswered(McpgreenError):
+    """A request of ours to the client got no result."""
+
+
+class AnswerOverdue(Unanswered):
+    """The client did not answer in time."""
+
+
+class LinkClosed(Unanswered):
+    """The client cannot answer any more."""
+
+
+class RefusedByClient(Unanswered):
+    """The client answered with an error; `code` is None when it gave no integer."""
+
+    def __init__(self, message: str, *, code: int | None, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+
 class UsageError(McpgreenError):
     """The command line makes no sense: message on stderr, exit status 2."""

@@ -74,7 +74,14 @@ PROJECT = (
         group="project",
         doc="Where the lists of found items are written. Empty: .registry/ in the project.",
     ),
-    Setting("roots", text, "", group="project", doc="Directories in scope for tools, separated by colons."),
+    Setting(
+        "roots",
+        text,
+        "",
+        group="project",
+        doc="Directories in scope for tools, separated by colons, for clients that name none. One that does not exist "
+        "keeps the server from starting. Empty: those in config/roots.json, else the project.",
+    ),
     Setting(
         "tmp_root",
         text,
@@ -285,6 +292,27 @@ TIMEOUTS = (
         group="timeouts",
         doc="Whether the server runs in a pipeline of continuous integration: it ends neither when it is idle nor when "
         "the process that started it is gone.",
+    ),
+    Setting(
+        "roots_request_timeout_secs",
+        seconds,
+        5.0,
+        low=0.1,
+        high=600,
+        group="timeouts",
+        aliases=("MCPBASH_ROOTS_REQUEST_TIMEOUT",),
+        doc="How many seconds a client has to name its roots. Scripts wait for its first answer, and not for later "
+        "ones.",
+    ),
+    Setting(
+        "roots_debounce_secs",
+        seconds,
+        1.0,
+        low=0,
+        high=600,
+        group="timeouts",
+        aliases=("MCPBASH_ROOTS_DEBOUNCE_INTERVAL",),
+        doc="How many seconds lie at least between two requests for a client's roots, however often they change.",
     ),
 )
 

@@ -32,10 +32,12 @@ def start(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
 
 @pytest.fixture
 def speak(start: Callable[..., Wire]) -> Callable[..., Client]:
-    """Start the server and speak one revision with it; keyword arguments as for `start`."""
+    """Start the server and speak one revision with it; the client's capabilities, and arguments as for `start`."""
 
-    def speak_revision(revision: str = LATEST_HANDSHAKE, **options: Any) -> Client:
-        return Client(start(**options), revision)
+    def speak_revision(
+        revision: str = LATEST_HANDSHAKE, *, capabilities: dict[str, Any] | None = None, **options: Any
+    ) -> Client:
+        return Client(start(**options), revision, capabilities=capabilities)
 
     return speak_revision
 

@@ -127,7 +127,9 @@ def test_a_stateless_result_needs_all_its_members(missing: str) -> None:
         {"jsonrpc": "2.0", "id": 1, "error": {"code": "1", "message": "x"}},
         {"jsonrpc": "2.0", "id": 1, "error": {"code": 1}},
         {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "x", "more": 1}},
-        {"jsonrpc": "2.0", "id": 7, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 7, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": None, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 7, "method": "roots/list", "params": []},
         {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {"notifications": {}}},
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}},
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1, "progressToken": 1, "x": 1}},
@@ -137,6 +139,23 @@ def test_a_stateless_result_needs_all_its_members(missing: str) -> None:
 def test_a_bad_envelope_or_notification_is_noticed(message: Any) -> None:
     with pytest.raises(Invalid):
         check_message(message)
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
+def test_a_request_of_the_server_is_checked_by_its_revision(revision: str) -> None:
+    request = {"jsonrpc": "2.0", "id": 7, "method": "roots/list"}
+
+    check_message(request, revision=revision)
+    check_message({**request, "params": {"_meta": {}}}, revision=revision)
+    for bad in ({**request, "params": {"filter": 1}}, {**request, "method": "roots/set"}):
+        with pytest.raises(Invalid):
+            check_message(bad, revision=revision)
+
+
+@pytest.mark.parametrize("revision", [None, MODERN])
+def test_a_request_to_a_stateless_client_is_noticed(revision: str | None) -> None:
+    with pytest.raises(Invalid):
+        check_message({"jsonrpc": "2.0", "id": 7, "method": "roots/list"}, revision=revision)
 
 
 def test_the_answer_to_a_stateless_request_is_checked_as_such_after_a_handshake() -> None:

@@ -96,10 +96,8 @@ SOURCES = {
     "prompts": Source(lambda project: [project.prompts_dir], _prompts, ("prompts",)),
 }
 SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
-FILE_OF = {
-    "resourceTemplates": "resource-templates",
-    "ui": "ui-resources",
-}  # other kinds are written under their own names
+# Other kinds are written under their own names.
+FILE_OF = {"resourceTemplates": "resource-templates", "ui": "ui-resources"}
 
 
 class Shelf:

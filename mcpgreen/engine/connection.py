@@ -13,8 +13,10 @@ from gevent.event import AsyncResult, Event
 
 from mcpgreen import journal
 from mcpgreen.engine.batch import BatchSink
+from mcpgreen.engine.requests import OutgoingRequests
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
 from mcpgreen.features.call import Call, Sink, log_params, wants_level
+from mcpgreen.features.roots import LinkRoots
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import Handshake, is_stateless
 from mcpgreen.protocol.revisions import Feature
@@ -37,6 +39,14 @@ class Connection:
         self.ended: AsyncResult = AsyncResult()
         self.idle = Event()
         self.idle.set()
+        self.requests = OutgoingRequests(sink)
+        services = router.services
+        self.roots = LinkRoots(
+            services.roots,
+            self.requests.ask,
+            timeout_secs=services.settings.roots_request_timeout_secs,
+            debounce_secs=services.settings.roots_debounce_secs,
+        )
         self._router = router
         self._token = token
         self._in_flight: dict[str | int, Call] = {}
@@ -97,6 +107,7 @@ class Connection:
             self._shutdown_timer = gevent.spawn_later(secs, self.end, "shutdown timeout")
 
     def end(self, reason: str) -> None:
+        self.requests.close()  # the client is going: who waits for its answers need not
         if not self.ended.ready():
             self.ended.set(reason)
 
@@ -104,6 +115,8 @@ class Connection:
         """Drop everything in flight; what can still be told is told."""
         if self._shutdown_timer is not None:
             self._shutdown_timer.kill(block=False)
+        self.requests.close()
+        self.roots.close()
         self.close_listens()
         for call in list(self._in_flight.values()):
             self._router.abandon(call)
@@ -141,7 +154,7 @@ class Connection:
     def _receive_odd(self, message: Json, method: Any, sink: Sink) -> None:
         """Neither request nor notification as they should be."""
         if method is None and ("result" in message or "error" in message):
-            journal.debug("ignored a response to nothing we asked")
+            self.requests.take_answer(message)
         elif method is None or "id" in message:
             what = "Missing method" if method is None else 'jsonrpc must be "2.0" and method a string.'
             self._refuse(sink, messages.normal_id(message.get("id")), InvalidRequest(what))
@@ -167,13 +180,23 @@ class Connection:
         if method == "notifications/cancelled":
             self._cancel(params.get("requestId", params.get("id")))
         elif method in ("notifications/initialized", "initialized"):
-            if self.handshake.view is not None:
-                self.handshake.is_ready = True
+            self._become_ready()
+        elif method == "notifications/roots/list_changed":
+            if not self.handshake.is_shutting_down:
+                self.roots.changed()
         elif method == "exit":
             if self.handshake.is_shutting_down:
                 self.end("exit")
         else:
             journal.debug("ignored notification %s", method)
+
+    def _become_ready(self) -> None:
+        view = self.handshake.view
+        if view is None or self.handshake.is_ready:
+            return
+        self.handshake.is_ready = True
+        if type(view.capabilities.get("roots")) is dict and "tools" in self._router.services.offered:
+            self.roots.begin()
 
     def _cancel(self, request_id: Any) -> None:
         key = messages.normal_id(request_id)

@@ -144,6 +144,7 @@ class Router:
 
     def _serve(self, call: Call, route: Route) -> None:
         try:
+            call.wait_for_roots()
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
             with route.turn(call), self._slots:
                 call.sink.wait_for_room()

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from mcpgreen import journal
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.roots import Roots, configured_roots
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.connection import Connection
 from mcpgreen.engine.router import Router
 from mcpgreen.features.call import Sink
-from mcpgreen.features.roots import configured_roots
 from mcpgreen.features.services import Services
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.admission import Handshake
@@ -43,7 +43,13 @@ class Server:
     """One project, served."""
 
     def __init__(
-        self, settings: Settings, project: Project, *, environ: Mapping[str, str], identity: Identity | None = None
+        self,
+        settings: Settings,
+        project: Project,
+        *,
+        environ: Mapping[str, str],
+        identity: Identity | None = None,
+        roots: Roots | None = None,
     ) -> None:
         identity = identity or Identity(project.server_info(), project.instructions())
         token = scratch.new_token()
@@ -75,7 +81,7 @@ class Server:
             catalog=catalog,
             catch_up=self._changes.catch_up,
             subscriptions=Subscriptions(self._watcher, limit=settings.max_subscriptions),
-            roots=configured_roots(project.root, settings.roots),
+            roots=roots or configured_roots(project.root, settings.roots),
             state_dir=state_dir,
             environment=ToolEnvironment(
                 environ,

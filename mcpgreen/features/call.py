@@ -15,8 +15,10 @@ from mcpgreen import jsontext
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import ClientView
+from mcpgreen.protocol.revisions import Era
 
 if TYPE_CHECKING:
+    from mcpgreen.catalog.roots import Roots
     from mcpgreen.features.services import Services
     from mcpgreen.running.deadline import Deadline
     from mcpgreen.running.scratch import CallFiles
@@ -122,6 +124,25 @@ class Call:
         text = jsontext.dumps(self.id)
         key = b2a_base64(text, newline=False).decode("ascii").rstrip("=").translate(URL_SAFE)
         return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text])
+
+    @property
+    def roots(self) -> Roots:
+        """What is in scope now: what the client named after its handshake, else what is configured."""
+        return self.services.roots if self.is_stateless else self.link.roots.current
+
+    @property
+    def is_stateless(self) -> bool:
+        return self.view.revision.era == Era.STATELESS
+
+    @property
+    def are_roots_known(self) -> bool:
+        """Whether nobody has to wait for the client to name its roots."""
+        return self.is_stateless or self.link.roots.is_known
+
+    def wait_for_roots(self) -> None:
+        """Until the client has named its roots, if it was asked for them."""
+        if not self.is_stateless:
+            self.link.roots.wait_until_known()
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell the client, if it asked: strictly increasing, not too often."""

@@ -28,9 +28,10 @@ class Target(NamedTuple):
 
 
 def runs_script(call: Call) -> bool:
-    """Find what is to be read and say whether that takes a process."""
+    """Find what is to be read, and say whether that takes a process, or roots that the client has yet to name."""
     call.target = target = find(call, _uri_of(call))
-    return call.services.providers().runs_script(target.request.provider)
+    provider = target.request.provider
+    return call.services.providers().runs_script(provider) or (provider == "file" and not call.are_roots_known)
 
 
 def read_resource(call: Call) -> Json:
@@ -62,31 +63,31 @@ def find(call: Call, uri: str) -> Target:
     if resource is not None:
         variables = _variables(resource, uri)
         path = resource.path if scheme_of(uri) != "file" else None
-        request = Request(uri, resource.provider, allowed_directories(call), variables, path)
+        request = Request(uri, resource.provider, variables, path)
         return Target(request, resource.mime_type, resource.definition.get("_meta"))
     for template in services.catalog.snapshot("resourceTemplates").items:
         values = template.template.match(uri)
         if values is not None:
             variables = {**_variables(template, uri), **_template_variables(template, values)}
-            request = Request(uri, template.provider, allowed_directories(call), variables)
+            request = Request(uri, template.provider, variables)
             return Target(request, template.mime_type, template.definition.get("_meta"))
     provider = provider_of(uri)
     if not services.providers().knows(provider):
         raise ResourceNotFound(uri)
-    return Target(Request(uri, provider, allowed_directories(call), {"MCP_RESOURCE_URI": uri}), None, None)
+    return Target(Request(uri, provider, {"MCP_RESOURCE_URI": uri}), None, None)
 
 
 def contents_of(call: Call, target: Target) -> Json:
-    content = call.services.providers().read(target.request)
+    content = call.services.providers().read(within_limits(call, target.request))
     try:
         return {"contents": [_contents(target, content)], "ttlMs": READ_TTL_MS}
     finally:
         content.close()
 
 
-def allowed_directories(call: Call) -> list[str]:
-    """Below which directories a file may be read."""
-    return [*call.services.resource_directories, *call.services.roots.paths]
+def within_limits(call: Call, request: Request) -> Request:
+    """With the directories below which a file may be read now."""
+    return request._replace(allowed=[*call.services.resource_directories, *call.roots.paths])
 
 
 def is_only_an_address(block: Json) -> bool:

@@ -1,79 +1,166 @@
-"""Which directories are in scope for tools: the configured roots, else `config/roots.json`, else the project itself."""
+"""The roots of one link: those that are configured, until its client has named its own.
+
+A handshake client that declared roots is asked for them when it is ready, and again when it says that they have
+changed. A stateless client is never asked. What a client names is a claim about its own disk, so each root has to be
+a local file or directory that exists.
+
+Rule: whatever the client answers, and whether it answers at all, `current` can be used at any time. Only a good answer
+replaces it, and never one to a question that has been asked again since.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+import re
+import time
+from typing import Any, Protocol
 
-from mcpgreen import journal, jsontext
-from mcpgreen.errors import ProjectError
-from mcpgreen.uris import file_uri
+import gevent
+from gevent.event import Event
 
+from mcpgreen import journal
+from mcpgreen.catalog.roots import Root, Roots, real_path
+from mcpgreen.errors import Unanswered
 
-class Root(NamedTuple):
-    path: str
-    name: str
+FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
+LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+ENCODED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
-
-class Roots:
-    """The roots of one server."""
-
-    def __init__(self, roots: Sequence[Root]) -> None:
-        self.paths = [root.path for root in roots]
-        self.variables = _variables(roots)
-
-
-def configured_roots(project_root: str, configured: str) -> Roots:
-    """Colon-separated `configured` paths must exist; entries of `config/roots.json` that do not are skipped."""
-    if configured:
-        return Roots(_distinct(_strict(path, project_root) for path in configured.split(":") if path))
-    from_file = _from_file(os.path.join(project_root, "config", "roots.json"), project_root)
-    return Roots(_distinct(from_file) or [Root(project_root, os.path.basename(project_root))])
+MAX_ROOTS = 256  # each costs a look at the disk, and nobody is served meanwhile
+MAX_PATH_BYTES = 4096
+MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
+SHOWN_CHARS = 200
 
 
-def _strict(path: str, project_root: str) -> Root:
-    real_path = _resolved(path, project_root)
-    if not os.access(real_path, os.R_OK):
-        raise ProjectError(path, "this root does not exist or cannot be read")
-    return Root(real_path, os.path.basename(real_path))
+class Ask(Protocol):
+    """Ask the client and wait. Raises `Unanswered`."""
+
+    def __call__(self, method: str, params: dict[str, Any] | None = None, *, timeout_secs: float) -> Any: ...
 
 
-def _from_file(file: str, project_root: str) -> Iterable[Root]:
-    try:
-        with open(file, "rb") as stream:
-            content = jsontext.loads(stream.read())
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        journal.warning("%s is not usable: %s", file, error)
-        return
-    entries: Any = content.get("roots") if isinstance(content, dict) else None
-    if not isinstance(entries, list):
-        journal.warning('%s is ignored: it must look like {"roots": [{"path": "./data", "name": "Data"}]}', file)
-        return
+class LinkRoots:
+    """What is in scope for the calls of one link."""
+
+    def __init__(self, configured: Roots, ask: Ask, *, timeout_secs: float, debounce_secs: float) -> None:
+        self.current = configured
+        self._configured = configured
+        self._ask = ask
+        self._timeout_secs = timeout_secs
+        self._debounce_secs = debounce_secs
+        self._known = Event()
+        self._known.set()
+        self._wait_until = 0.0
+        self._has_begun = False
+        self._asked_at = 0.0
+        self._asking: Any = None
+        self._asking_later: Any = None
+
+    def begin(self) -> None:
+        """The client has roots and is ready to be asked. Calls wait for its first answer."""
+        self._has_begun = True
+        self._known.clear()
+        self._wait_until = time.monotonic() + self._timeout_secs
+        self._ask_anew()
+
+    def changed(self) -> None:
+        """The client says that its roots have changed: ask at once after a quiet time, else at the end of it."""
+        if not self._has_begun or self._asking_later is not None:
+            return
+        pause_secs = self._asked_at + self._debounce_secs - time.monotonic()
+        if pause_secs > 0:
+            self._asking_later = gevent.spawn_later(pause_secs, self._ask_anew)
+        else:
+            self._ask_anew()
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self._known.is_set())
+
+    def wait_until_known(self) -> None:
+        """Until the client has answered for the first time, or had its time to."""
+        if not self._known.is_set():
+            self._known.wait(max(0.0, self._wait_until - time.monotonic()))
+
+    def close(self) -> None:
+        for greenlet in (self._asking, self._asking_later):
+            if greenlet is not None:
+                greenlet.kill(block=False)
+        self._known.set()
+
+    def _ask_anew(self) -> None:
+        self._asking_later = None
+        self._asked_at = time.monotonic()
+        if self._asking is not None:
+            self._asking.kill(block=False)  # its answer, if it still comes, finds nobody who waits for it
+        self._asking = gevent.spawn(self._refresh)
+
+    def _refresh(self) -> None:
+        try:
+            answer = self._ask("roots/list", timeout_secs=self._timeout_secs)
+        except Unanswered as error:
+            journal.debug("the roots stay as they are: %s", error)
+        else:
+            self._take(answer)
+        self._known.set()
+
+    def _take(self, answer: Any) -> None:
+        try:
+            self.current = roots_named_in(answer) or self._configured
+        except ValueError as error:
+            journal.warning("the client's roots are ignored: %s", error)
+
+
+def roots_named_in(answer: Any) -> Roots | None:
+    """The usable roots of a `roots/list` result; None when the client says that it has none.
+
+    A root that we cannot use is left out with a warning. ValueError for an answer that makes no sense, and for one
+    that names roots of which none is left.
+    """
+    entries = _entries(answer)
+    if not entries:
+        return None
+    usable = [root for root in map(_usable_root, entries) if root is not None]
+    if not usable:
+        raise ValueError("none of them can be used")
+    roots = Roots(usable)
+    if max(map(len, roots.variables.values())) > MAX_VARIABLE_CHARS:
+        raise ValueError(f"together they are longer than {MAX_VARIABLE_CHARS} characters")
+    return roots
+
+
+def _entries(answer: Any) -> list[dict[str, Any]]:
+    entries = answer.get("roots") if type(answer) is dict else None
+    if type(entries) is not list:
+        raise ValueError("the result must be an object with an array of roots")
+    if len(entries) > MAX_ROOTS:
+        raise ValueError(f"there are more than {MAX_ROOTS}")
     for entry in entries:
-        path = entry.get("path") if isinstance(entry, dict) else None
-        if not isinstance(path, str) or not os.access(_resolved(path, project_root), os.R_OK):
-            journal.warning("%s: root %r does not exist or cannot be read; skipped", file, path)
-            continue
-        name = entry.get("name")
-        real_path = _resolved(path, project_root)
-        yield Root(real_path, name if isinstance(name, str) else os.path.basename(real_path))
+        if type(entry) is not dict or type(entry.get("uri")) is not str:
+            raise ValueError("each of them must be an object with a uri (a string)")
+        if type(entry.get("name", "")) is not str and entry["name"] is not None:
+            raise ValueError("the name of a root must be a string")
+    return entries
 
 
-def _resolved(path: str, project_root: str) -> str:
-    return os.path.realpath(os.path.join(project_root, os.path.expanduser(path)))
+def _usable_root(entry: dict[str, Any]) -> Root | None:
+    try:
+        return Root(real_path(_path_of_root(entry["uri"])), entry.get("name"))
+    except ValueError as error:
+        journal.warning("root %.*r of the client is left out: %s", SHOWN_CHARS, entry["uri"], error)
+        return None
 
 
-def _distinct(roots: Iterable[Root]) -> list[Root]:
-    return list({root.path: root for root in roots}.values())
-
-
-def _variables(roots: Sequence[Root]) -> dict[str, str]:
-    listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in roots]
-    return {
-        "MCP_ROOTS_JSON": jsontext.dumps(listed).decode("ascii"),
-        "MCP_ROOTS_PATHS": "\n".join(root.path for root in roots),
-        "MCP_ROOTS_COUNT": str(len(roots)),
-    }
+def _path_of_root(uri: str) -> str:
+    """The path in a file URI of this machine; ValueError when it is no such URI. Does not look at the disk."""
+    found = FILE_URI.fullmatch(uri)
+    if found is None:
+        raise ValueError("it must be a file:// URI with an absolute path on this machine, without query and fragment")
+    try:
+        encoded = found[1].encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError("it is not valid text") from error
+    if LONE_PERCENT.search(encoded):
+        raise ValueError("a percent sign must be written as %25")
+    path = ENCODED_BYTE.sub(lambda byte: bytes([int(byte[1], 16)]), encoded)
+    if len(path) > MAX_PATH_BYTES:
+        raise ValueError(f"its path is longer than {MAX_PATH_BYTES} bytes")
+    return path.decode("utf-8", "surrogateescape")

@@ -33,7 +33,8 @@ def output_of(
     try:
         env = services.environment.for_call(
             files,
-            about_the_tool={**services.roots.variables, **variables},
+            about_the_tool=variables,
+            about_the_roots=call.roots.variables,
             entry_json=jsontext.dumps(entry),
             arguments_json=jsontext.dumps(arguments),
             meta_json=jsontext.dumps(call.params.get("_meta") or {}),

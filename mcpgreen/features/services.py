@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.roots import Roots
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.features.roots import Roots
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running.environment import ToolEnvironment
@@ -29,7 +29,7 @@ class Services(NamedTuple):
     catalog: Catalog
     catch_up: Callable[[], None]  # take note of changes on disk that have been reported but not looked at
     subscriptions: Subscriptions
-    roots: Roots
+    roots: Roots  # as configured; those of a call are `call.roots`
     state_dir: StateDir
     environment: ToolEnvironment
     runner: Runner

@@ -169,7 +169,7 @@ def unsubscribe(call: Call) -> Json:
 def _request_for(call: Call, uri: str) -> Request:
     from mcpgreen.features import resources
 
-    return resources.find(call, uri).request
+    return resources.within_limits(call, resources.find(call, uri).request)
 
 
 def _tell_listen(listen: Listen, uri: str) -> None:

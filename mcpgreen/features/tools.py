@@ -182,7 +182,8 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
     assert call.files is not None
     env = services.environment.for_call(
         call.files,
-        about_the_tool=_variables(call, snapshot, tool),
+        about_the_tool=_variables(snapshot, tool),
+        about_the_roots=call.roots.variables,
         entry_json=_entry_json(snapshot, tool),
         arguments_json=_encoded(arguments, "arguments"),
         meta_json=_encoded(call.params.get("_meta") or {}, "_meta"),
@@ -195,12 +196,12 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
     return run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
 
 
-def _variables(call: Call, snapshot: Snapshot, tool: Tool) -> dict[str, str]:
+def _variables(snapshot: Snapshot, tool: Tool) -> dict[str, str]:
     """What every run of this tool sees, put together once per snapshot."""
     key = ("variables", tool.name)
     variables: dict[str, str] | None = snapshot.cache.get(key)
     if variables is None:
-        variables = {**call.services.roots.variables, "MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
+        variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
         if tool.progress_extends_timeout is not None:
             variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if tool.progress_extends_timeout else "false"
         if tool.max_timeout_secs:
@@ -221,7 +222,7 @@ def _embedded(call: Call, report: bytes) -> list[Json]:
     return embedding.embedded_resources(
         report,
         base=services.project.root,
-        roots=services.roots.paths,
+        roots=call.roots.paths,
         limit_bytes=services.settings.max_tool_output_size,
         warn=warn,
     )

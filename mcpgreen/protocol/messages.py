@@ -1,4 +1,4 @@
-"""JSON-RPC envelopes: what a valid id is, and the four kinds of line that we send.
+"""JSON-RPC envelopes: what a valid id is, and the five kinds of line that we send.
 
 Lines are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
 """
@@ -50,6 +50,13 @@ def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
     if params is None:
         return jsontext.dumps({"jsonrpc": "2.0", "method": method})
     return jsontext.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def request(request_id: RequestId, method: str, params: dict[str, Any] | None = None) -> bytes:
+    """A request of ours to the client."""
+    if params is None:
+        return jsontext.dumps({"jsonrpc": "2.0", "id": request_id, "method": method})
+    return jsontext.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
 
 def _encoded_id(request_id: RequestId) -> bytes:

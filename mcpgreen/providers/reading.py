@@ -35,9 +35,9 @@ class Request(NamedTuple):
 
     uri: str
     provider: str
-    allowed: Sequence[str]
     variables: Mapping[str, str]
     path: str | None = None
+    allowed: Sequence[str] = ()
 
 
 class Content(Protocol):

@@ -51,6 +51,7 @@ class ToolEnvironment:
         files: CallFiles,
         *,
         about_the_tool: Mapping[str, str],
+        about_the_roots: Mapping[str, str],
         entry_json: bytes,
         arguments_json: bytes,
         meta_json: bytes,
@@ -63,6 +64,7 @@ class ToolEnvironment:
         env = {
             **self.base,
             **about_the_tool,
+            **about_the_roots,
             "MCP_TOOL_ERROR_FILE": files.file(scratch.ERROR_FILE),
             "MCP_TOOL_RESOURCES_FILE": files.file(scratch.RESOURCES_FILE),
             "MCP_CANCEL_FILE": files.file(scratch.CANCEL_FILE),

@@ -204,6 +204,33 @@ def test_run_tool_sets_the_roots(project: ProjectBuilder, tmp_path: Path) -> Non
     assert "nowhere" in refused.stderr
 
 
+@pytest.mark.requirement("G-roots-configured")
+def test_run_tool_without_roots_falls_back_in_order(project: ProjectBuilder) -> None:
+    project.tool("roots", 'printf "%s" "$MCP_ROOTS_PATHS"')
+    for name in ("flag", "variable", "file"):
+        (project.root / name).mkdir()
+
+    def roots(*flags: str, **env: str) -> str:
+        text: str = json.loads(run_tool(project, "roots", *flags, env=env).stdout)["content"][0]["text"]
+        return text
+
+    assert roots() == str(project.root)
+    project.write("config/roots.json", json.dumps({"roots": [{"path": "nowhere"}, {"path": "file"}]}))
+    assert roots() == str(project.root / "file")
+    assert roots(MCPBASH_ROOTS="variable") == str(project.root / "variable")
+    assert roots("--roots", "flag,file", MCPBASH_ROOTS="variable") == f"{project.root}/flag\n{project.root}/file"
+
+
+@pytest.mark.requirement("G-roots-configured")
+def test_a_bad_root_in_the_environment_ends_run_tool(project: ProjectBuilder) -> None:
+    project.tool("roots", "touch ran")
+    done = run_tool(project, "roots", env={"MCPBASH_ROOTS": "nowhere"})
+    assert done.returncode == 1
+    assert done.stderr.startswith("mcpgreen: error: nowhere: ")
+    assert done.stderr.count("\n") == 1
+    assert not (project.root / "ran").exists()
+
+
 def test_a_dry_run_runs_nothing(project: ProjectBuilder) -> None:
     project.tool("mark", "touch ran")
     done = run_tool(project, "mark", "--dry-run")

@@ -17,7 +17,7 @@ SERVER = [sys.executable, "-m", "mcpgreen", "serve", "--project-root"]
 TOOL_DEADLINE_SECS = 20
 CLIENT_GRACE_SECS = 2.0  # after closing the pipe, Python and TypeScript clients alike; then they send signals
 
-TOOLS = ["broken", "endless", "greet", "narrate", "walk", "weigh"]
+TOOLS = ["broken", "endless", "greet", "narrate", "walk", "weigh", "where"]
 STEPS = [10, 50, 90]
 
 WAIT_UNTIL_SEEN = """
@@ -74,6 +74,7 @@ print("told", end="")
         timeoutSecs=TOOL_DEADLINE_SECS,
     )
     project.tool("endless", f"""cd '{root}'; sleep 600 & echo "$$ $!" > pids.new; mv pids.new pids; wait""")
+    project.tool("where", """printf '%s' "$MCP_ROOTS_PATHS\"""")
     # Ready to be moved into tools/, in one step, while a client is connected.
     latecomer = project.write("aside/latecomer", "#!/bin/sh\nprintf 'better late'\n")
     latecomer.chmod(0o755)

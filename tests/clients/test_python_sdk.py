@@ -24,8 +24,8 @@ PATIENCE_SECS = 20.0
 GIVING_UP_SECS = 2.0  # enough for a script to start, also on a loaded machine
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
-# Says of itself that it is deprecated. It is what handshake clients have.
-set_level_is_deprecated = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+# For what says of itself that it is deprecated. It is what handshake clients have.
+is_deprecated = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
 
 class Connector(NamedTuple):
@@ -189,6 +189,34 @@ def test_calls_of_one_client_overlap(connect: Connector, project: ProjectBuilder
     assert run(act) == ("Hello you", "arrived")
 
 
+@is_deprecated
+def test_the_roots_of_a_client_that_shook_hands_reach_its_tools(connect: Connector, project: ProjectBuilder) -> None:
+    """A stateless client is not asked; its tools see the configured roots."""
+    named = [project.root / "tools", project.root / "aside"]
+
+    async def list_roots(*_: Any) -> Any:
+        return types.ListRootsResult(roots=[types.Root(uri=path.as_uri(), name=path.name) for path in named])
+
+    async def act() -> tuple[str, str]:
+        async with connect(list_roots_callback=list_roots) as client:
+            first = texts(await client.call_tool("where"))
+            last = first
+            if connect.mode == "legacy":
+                del named[0]
+                await client.send_roots_list_changed()
+                while (last := texts(await client.call_tool("where"))) == first:
+                    pass
+            return first, last
+
+    first, last = run(act)
+
+    if connect.mode == "legacy":
+        assert first.split("\n") == [str(project.root / "tools"), str(project.root / "aside")]
+        assert last == str(project.root / "aside")
+    else:
+        assert first == str(project.root)
+
+
 # --- while a tool runs -----------------------------------------------------------------------------------------------
 
 
@@ -208,7 +236,7 @@ def test_progress_reaches_the_callback_while_the_tool_runs(connect: Connector, p
     assert reported == [(step, 100, f"at {step}") for step in scenario.STEPS]
 
 
-@set_level_is_deprecated
+@is_deprecated
 def test_log_messages_of_the_wanted_level_reach_the_callback(connect: Connector, project: ProjectBuilder) -> None:
     heard: list[tuple[str, str | None, Any]] = []
 

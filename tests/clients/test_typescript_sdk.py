@@ -89,6 +89,15 @@ def test_the_client_lists_all_tools_with_their_schemas(visit: Visit) -> None:
     assert tools["weigh"]["outputSchema"]["required"] == ["grams"]
 
 
+def test_the_roots_of_a_client_that_shook_hands_reach_its_tools(visit: Visit) -> None:
+    """A stateless client is not asked; its tools see the configured roots."""
+    project = str(visit.project.root)
+    own = [f"{project}/tools", f"{project}/aside"], [f"{project}/aside"]
+    is_asked = visit.revision == "2025-11-25"
+
+    assert (visit["roots"]["first"], visit["roots"]["last"]) == (own if is_asked else ([project], [project]))
+
+
 def test_a_text_tool_answers_with_its_output(visit: Visit) -> None:
     assert not visit["text"].get("isError")
     assert text_of(visit["text"]) == "Hello Zoë"

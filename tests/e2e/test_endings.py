@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -34,6 +35,24 @@ def call_of(tool: str, id: Any = 1) -> dict[str, Any]:
 def pid_in(project: ProjectBuilder, file: str) -> int:
     eventually(lambda: (project.root / file).exists())
     return int(project.read(file))
+
+
+@pytest.mark.requirement("G-roots-configured")
+@pytest.mark.parametrize("variable", ["MCPGREEN_ROOTS", "MCPBASH_ROOTS"])
+def test_a_bad_root_in_the_environment_keeps_the_server_from_starting(
+    project: ProjectBuilder, start: Callable[..., Wire], variable: str
+) -> None:
+    """Also when the greeting is there already: it must not be answered by a server that then gives up."""
+    (project.root / "data").mkdir()
+    wire = start(env={variable: "data:nowhere"})
+    with contextlib.suppress(BrokenPipeError):
+        wire.send(HELLO)
+
+    assert wire.wait() == 1
+    eventually(lambda: "nowhere" in wire.stderr)
+    assert wire.stderr.count("\n") == 1
+    with pytest.raises(AssertionError, match="closed its output"):
+        wire.response(0)
 
 
 @pytest.mark.requirement("G-exit")

@@ -15,15 +15,16 @@ ALL_REVISIONS = (*HANDSHAKE_REVISIONS, MODERN)
 class Client:
     """Asks in the words of its revision. A handshake, where the revision needs one, is made at birth."""
 
-    def __init__(self, wire: Wire, revision: str) -> None:
+    def __init__(self, wire: Wire, revision: str, *, capabilities: Json | None = None) -> None:
         self.wire = wire
         self.revision = revision
+        self.capabilities = capabilities or {}
         if revision != MODERN:
-            wire.handshake(revision)
+            wire.handshake(revision, self.capabilities)
 
     def start(self, method: str, params: Json | None = None, *, meta: Json | None = None, id: Any = None) -> Any:
         """Send a request and give its id without waiting."""
-        own_meta = modern_meta() if self.revision == MODERN else {}
+        own_meta = modern_meta(capabilities=self.capabilities) if self.revision == MODERN else {}
         full_meta = {**own_meta, **(meta or {})}
         full = {**(params or {}), **({"_meta": full_meta} if full_meta else {})}
         return self.wire.start_request(method, full, id=id)
@@ -40,6 +41,15 @@ class Client:
         answer = self.request(method, params, **options)
         assert "error" in answer, answer
         return answer["error"]
+
+    def asked(self, method: str) -> Json:
+        """The next request of the server's with this method."""
+        return self.wire.receive(lambda message: message.get("method") == method and "id" in message)
+
+    def answer(self, request: Json, result: Any = None, *, error: Any = None) -> None:
+        """Answer a request of the server's, by a result unless an error is given."""
+        outcome = {"result": result} if error is None else {"error": error}
+        self.wire.send({"jsonrpc": "2.0", "id": request["id"], **outcome})
 
     def start_tool(self, name: str, arguments: Json | None = None, **options: Any) -> Any:
         return self.start("tools/call", {"name": name, "arguments": arguments or {}}, **options)

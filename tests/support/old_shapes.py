@@ -26,7 +26,8 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 def problem(revision: str, what: str, value: Any) -> str | None:
-    """What is wrong with the result of a method, or with the params of a notification; None when all is well."""
+    """What is wrong with the result of a method, or with the params of a notification or of a request of the server's;
+    None when all is well."""
     validator = _validators(revision).get(what)
     if validator is None:
         return "does not exist"
@@ -89,6 +90,7 @@ def _shapes(revision: str) -> dict[str, Schema]:
         "notifications/resources/list_changed": record({}, meta),
         "notifications/resources/updated": record({"uri": TEXT}, meta),
         "notifications/cancelled": record({"requestId": TOKEN}, {"reason": TEXT, **meta}),
+        "roots/list": record({}, meta),
     }
 
 

@@ -26,7 +26,13 @@ OFFICIAL = ("2025-11-25", MODERN)
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
-ENVELOPES = ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"}, {"jsonrpc", "error"}, {"jsonrpc", "method"})
+ENVELOPES = (
+    {"jsonrpc", "id", "result"},
+    {"jsonrpc", "id", "error"},
+    {"jsonrpc", "error"},
+    {"jsonrpc", "method"},
+    {"jsonrpc", "id", "method"},
+)
 EMPTY_RESULTS = ("ping", "logging/setLevel", "shutdown", "exit")
 MODERN_CODES = (-32020, -32021, -32022)
 # Of MCP Apps, which clients of 2025-11-25 negotiate though only the next revision has a place for it.
@@ -47,7 +53,9 @@ def check(
     progress tokens of requests that carried the stateless envelope, whose answers are checked as such.
     """
     _check_envelope(message)
-    if "method" in message:
+    if "method" in message and "id" in message:
+        _check_request(message, revision)
+    elif "method" in message:
         params = message.get("params", {})
         is_modern = SUBSCRIPTION_ID in params.get("_meta", {}) or _is_in(modern, params.get("progressToken"))
         _check_notification(message, MODERN if is_modern else revision)
@@ -96,6 +104,17 @@ def _check_notification(message: Json, revision: str | None) -> None:
         _check_by_model(model, message)
     else:
         _check_by_table(revision, message["method"], body.get("params", {}))
+
+
+def _check_request(message: Json, revision: str | None) -> None:
+    _require(revision not in (None, MODERN), "a request to a client that made no handshake", message)
+    assert revision is not None
+    if revision in OFFICIAL:
+        model = official.SERVER_REQUESTS.get((message["method"], revision))
+        _require(model is not None, f"no such request in {revision}", message)
+        _check_by_model(model, message)
+    else:
+        _check_by_table(revision, message["method"], message.get("params", {}))
 
 
 def _check_result(method: str | None, result: Json, revision: str | None) -> None:

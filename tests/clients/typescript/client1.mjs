@@ -2,7 +2,7 @@
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport, getDefaultEnvironment } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ListRootsRequestSchema, LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { run } from "./scenario.mjs";
 
 const [, root, command, ...args] = process.argv.slice(2);
@@ -11,6 +11,7 @@ async function open(events) {
   const client = new Client(
     { name: "client-tests", version: "1" },
     {
+      capabilities: { roots: { listChanged: true } },
       listChanged: {
         tools: { onChanged: (error, tools) => (error ? events.errors.push(String(error)) : events.onTools(tools)) },
       },
@@ -21,6 +22,7 @@ async function open(events) {
     events.logs.push(params);
     events.onLog(params);
   });
+  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: events.roots }));
   const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
   const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
   // The client tells the revision only to transports that ask for it.

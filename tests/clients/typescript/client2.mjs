@@ -13,6 +13,7 @@ async function open(events) {
     { name: "client-tests", version: "1" },
     {
       ...(mode !== "default" && { versionNegotiation: NEGOTIATION[mode] }),
+      capabilities: { roots: { listChanged: true } },
       listChanged: {
         tools: { onChanged: (error, tools) => (error ? events.errors.push(String(error)) : events.onTools(tools)) },
       },
@@ -23,6 +24,7 @@ async function open(events) {
     events.logs.push(params);
     events.onLog(params);
   });
+  client.setRequestHandler("roots/list", () => ({ roots: events.roots }));
   const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
   const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
   await client.connect(transport);

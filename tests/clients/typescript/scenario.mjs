@@ -2,6 +2,7 @@
 
 import { access, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 const STEP_PATIENCE_MS = 15_000;
 const POLL_MS = 10;
@@ -16,7 +17,9 @@ export async function run(open, root) {
       report[name] = { thrown: { name: error?.name, code: error?.code, message: String(error?.message ?? error) } };
     }
   };
-  const events = { logs: [], errors: [], toolLists: [], onLog: () => {}, onTools: () => {} };
+  const rootAt = (name) => ({ uri: pathToFileURL(join(root, name)).href, name });
+  const roots = [rootAt("tools"), rootAt("aside")];
+  const events = { logs: [], errors: [], toolLists: [], roots, onLog: () => {}, onTools: () => {} };
   const session = await within(STEP_PATIENCE_MS, open(events));
   const { client, transport } = session;
   const call = (name, args = {}, options = {}, meta = undefined) =>
@@ -25,6 +28,16 @@ export async function run(open, root) {
 
   await step("meeting", async () => ({ server: client.getServerVersion(), ...session.agreement() }));
   await step("list", () => client.listTools());
+  await step("roots", async () => {
+    const where = async () => (await call("where")).content[0].text.split("\n");
+    const first = await where();
+    if (session.agreement().era === "legacy") {
+      events.roots = [rootAt("aside")];
+      await client.sendRootsListChanged();
+      await until(async () => (await where()).length === 1);
+    }
+    return { first, last: await where() };
+  });
   await step("text", () => call("greet", { name: "Zoë" }));
   await step("structured", () => call("weigh"));
   await step("failing", () => call("broken"));

@@ -1,0 +1,89 @@
+"""What we ask the client of one link, and how its answers find whoever asked.
+
+For clients that shook hands only: in the stateless era a server sends no requests. Whether the client declared the
+capability that a request needs is the asker's business.
+
+Rule: a question leaves nothing behind, however it ends. Its entry lives exactly as long as somebody waits for it, and
+an answer without an entry (late, twice, to nothing) is no fault of anybody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gevent.event import AsyncResult
+
+from mcpgreen import journal
+from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
+from mcpgreen.features.call import Sink
+from mcpgreen.protocol import messages
+
+Json = dict[str, Any]
+
+
+class OutgoingRequests:
+    """Our requests on one link. Ids are integers from 1: each direction has numbers of its own."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._last_id = 0
+        self._pending: dict[str | int, AsyncResult] = {}
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<OutgoingRequests, {len(self._pending)} pending>"
+
+    def ask(self, method: str, params: Json | None = None, *, timeout_secs: float) -> Any:
+        """Send a request and wait for its result, which may be any JSON value.
+
+        Raises `RefusedByClient`, `AnswerOverdue` or `LinkClosed`. When the wait ends without an answer, also because
+        the waiting greenlet is killed, the client is told that none is needed any more.
+        """
+        if self._is_closed:
+            raise LinkClosed(f"{method} cannot be asked: the link is closed")
+        self._last_id += 1
+        request_id = self._last_id
+        answer = self._pending[request_id] = AsyncResult()
+        self._sink.put(messages.request(request_id, method, params))
+        try:
+            answer.wait(timeout_secs)
+        finally:
+            if self._pending.pop(request_id, None) is not None:
+                self._withdraw(request_id)
+        if not answer.ready():
+            raise AnswerOverdue(f"no answer to {method} within {timeout_secs:g} s")
+        return answer.get()
+
+    def take_answer(self, message: Json) -> None:
+        """A response: hand it to whoever asked. Any other is ignored."""
+        request_id = messages.normal_id(message.get("id"))
+        answer = None if request_id is None else self._pending.pop(request_id, None)
+        if answer is None:
+            journal.debug("ignored a response to nothing that we ask")
+        elif message.get("error") is not None or "result" not in message:
+            answer.set_exception(_refusal(message.get("error")))
+        else:
+            answer.set(message["result"])
+
+    def close(self) -> None:
+        """No answer will come any more: whoever waits is told so."""
+        self._is_closed = True
+        for answer in self._pending.values():
+            answer.set_exception(LinkClosed("the link is closed"))
+        self._pending.clear()
+
+    def _withdraw(self, request_id: int) -> None:
+        params = {"requestId": request_id, "reason": "The answer is not needed any more."}
+        self._sink.put(messages.notification("notifications/cancelled", params), is_droppable=True)
+
+
+def _refusal(error: Any) -> RefusedByClient:
+    """What an error object says, as far as it is one."""
+    if type(error) is not dict:
+        error = {}
+    code, message = error.get("code"), error.get("message")
+    return RefusedByClient(
+        message if type(message) is str and message else "The client gave no reason.",
+        code=code if type(code) is int else None,
+        data=error.get("data"),
+    )

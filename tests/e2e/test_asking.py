@@ -1,0 +1,208 @@
+"""Requests of the server to its client, seen from inside: whoever asks gets one end, and nothing is left of it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+from mcpgreen.catalog.project import open_project
+from mcpgreen.cli.run_tool import ListSink
+from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.requests import OutgoingRequests
+from mcpgreen.engine.server import Server
+from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
+from tests.support.project import ProjectBuilder
+
+Json = dict[str, Any]
+FOR_EVER = 600
+SOON_SECS = 0.05
+HELLO: Json = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "c"}}
+
+
+class Desk:
+    """Someone who asks, and the lines that come of it."""
+
+    def __init__(self) -> None:
+        self.sink = ListSink()
+        self.requests = OutgoingRequests(self.sink)
+
+    def ask(self, *, timeout_secs: float = FOR_EVER, **params: Any) -> gevent.Greenlet[..., Any]:
+        asking = gevent.spawn(self.requests.ask, "some/thing", params or None, timeout_secs=timeout_secs)
+        gevent.sleep(0)
+        return asking
+
+    def answer(self, id: Any, **outcome: Any) -> None:
+        self.requests.take_answer({"jsonrpc": "2.0", "id": id, **outcome})
+
+    @property
+    def lines(self) -> list[Json]:
+        return [json.loads(line) for line in self.sink.lines]
+
+    @property
+    def is_clear(self) -> bool:
+        return repr(self.requests) == "<OutgoingRequests, 0 pending>"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def server(project: ProjectBuilder) -> Iterator[Server]:
+    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
+    server = Server(settings, found, environ=environ)
+    yield server
+    server.stop()
+
+
+def failure_of(asking: gevent.Greenlet[..., Any]) -> BaseException | None:
+    asking.join(10)
+    return asking.exception
+
+
+def greenlets() -> int:
+    """How many are alive."""
+    gc.collect()
+    return sum(1 for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead)
+
+
+@pytest.mark.requirement("G-asking")
+@pytest.mark.parametrize("result", [{"a": 1}, [], None, 0, "text"])
+def test_the_result_reaches_whoever_asked(desk: Desk, result: Any) -> None:
+    asking = desk.ask(colour="red")
+    desk.answer(1, result=result)
+
+    assert asking.get(timeout=10) == result
+    assert desk.lines == [{"jsonrpc": "2.0", "id": 1, "method": "some/thing", "params": {"colour": "red"}}]
+    assert desk.is_clear
+
+
+@pytest.mark.requirement("G-asking")
+def test_answers_may_come_in_any_order(desk: Desk) -> None:
+    asking = [desk.ask(), desk.ask(), desk.ask()]
+    for id in (2, 3, 1):
+        desk.answer(id, result=id)
+
+    assert [each.get(timeout=10) for each in asking] == [1, 2, 3]
+    assert desk.is_clear
+
+
+@pytest.mark.requirement("G-asking")
+@pytest.mark.parametrize(
+    ("outcome", "code", "message", "data"),
+    [
+        ({"error": {"code": -1, "message": "no", "data": [1]}}, -1, "no", [1]),
+        ({"error": {"code": "x", "message": 5}}, None, "The client gave no reason.", None),
+        ({"error": "no"}, None, "The client gave no reason.", None),
+        ({"error": {"code": -1, "message": "no"}, "result": {}}, -1, "no", None),
+        ({"error": None}, None, "The client gave no reason.", None),
+    ],
+)
+def test_an_error_reaches_whoever_asked(desk: Desk, outcome: Json, code: Any, message: str, data: Any) -> None:
+    asking = desk.ask()
+    desk.answer(1, **outcome)
+    failure = failure_of(asking)
+
+    assert isinstance(failure, RefusedByClient)
+    assert (failure.code, str(failure), failure.data) == (code, message, data)
+    assert desk.is_clear
+
+
+@pytest.mark.requirement("G-asking")
+def test_without_an_answer_in_time_the_client_is_told_and_a_late_one_is_ignored(desk: Desk) -> None:
+    failure = failure_of(desk.ask(timeout_secs=SOON_SECS))
+    desk.answer(1, result="late")
+
+    assert isinstance(failure, AnswerOverdue)
+    assert "some/thing" in str(failure)
+    assert desk.lines[1]["method"] == "notifications/cancelled"
+    assert desk.lines[1]["params"]["requestId"] == 1
+    assert desk.is_clear
+
+
+@pytest.mark.requirement("G-asking")
+def test_when_the_one_who_asked_is_stopped_the_client_is_told(desk: Desk) -> None:
+    asking = desk.ask()
+    asking.kill()
+
+    assert desk.lines[1]["params"]["requestId"] == 1
+    assert desk.is_clear
+
+
+@pytest.mark.requirement("G-asking")
+def test_the_end_of_the_link_reaches_whoever_asked(desk: Desk) -> None:
+    asking = desk.ask()
+    desk.requests.close()
+
+    assert isinstance(failure_of(asking), LinkClosed)
+    assert isinstance(failure_of(desk.ask()), LinkClosed)
+    assert len(desk.lines) == 1
+    assert desk.is_clear
+
+
+@pytest.mark.requirement("P-030", "G-asking")
+@pytest.mark.parametrize("id", ["1", 2, 0, True, None, [], 1.5], ids=str)
+def test_an_answer_under_another_id_reaches_nobody(desk: Desk, id: Any) -> None:
+    asking = desk.ask()
+    desk.answer(id, result="wrong")
+    desk.answer(1, result="right")
+    desk.answer(1, result="again")
+
+    assert asking.get(timeout=10) == "right"
+    assert desk.is_clear
+
+
+def ready_link(server: Server) -> Connection:
+    link = server.connect(ListSink())
+    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO})
+    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    gevent.sleep(0)
+    return link
+
+
+def change(link: Connection) -> None:
+    link.receive({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
+
+
+def call(link: Connection) -> None:
+    link.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "any"}})
+
+
+@pytest.mark.requirement("G-asking")
+@pytest.mark.parametrize("before", [(), (change,), (call,), (change, call)], ids=str)
+def test_a_link_that_closes_while_the_client_is_asked_leaves_no_greenlet(
+    server: Server, before: tuple[Callable[[Connection], None], ...]
+) -> None:
+    already = greenlets()
+    link = ready_link(server)
+    for act in before:
+        act(link)
+    gevent.sleep(0)
+    assert repr(link.requests) == "<OutgoingRequests, 1 pending>"
+    assert greenlets() > already
+
+    server.disconnect(link)
+    gevent.sleep(SOON_SECS)
+    assert repr(link.requests) == "<OutgoingRequests, 0 pending>"
+    assert greenlets() == already
+    assert isinstance(link.sink, ListSink)
+    assert not [line for line in link.sink.lines if b"notifications/cancelled" in line]
+
+
+@pytest.mark.requirement("G-roots-wait")
+def test_links_of_one_server_have_roots_of_their_own(server: Server, project: ProjectBuilder) -> None:
+    (project.root / "data").mkdir()
+    links = [ready_link(server), ready_link(server)]
+    named = {"roots": [{"uri": (project.root / "data").as_uri()}]}
+    links[0].receive({"jsonrpc": "2.0", "id": 1, "result": named})
+    gevent.sleep(0)
+
+    assert links[0].roots.current.paths == [str(project.root / "data")]
+    assert links[1].roots.current.paths == [str(project.root)]
