@@ -70,7 +70,7 @@ class ResourceNotFound(RpcError):
 
 
 class Denied(InvalidParams):
-    """Allow-list or path check said no."""
+    """Allow-list, path check or the project's policy said no."""
 
 
 class InternalError(RpcError):
@@ -114,7 +114,7 @@ class UnsupportedVersion(RpcError):
 
 
 class ScriptError(RpcError):
-    """A script chose code, message and data itself (`mcp_fail`)."""
+    """A script chose code, message and data itself (`mcp_fail`, or `mcp_tools_error` in policy.sh)."""
 
     def __init__(self, code: int, message: str, *, data: Any = None) -> None:
         super().__init__(message, data=data)

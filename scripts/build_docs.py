@@ -35,8 +35,9 @@ def settings_page() -> str:
         "# Settings",
         "",
         "A setting is looked for in this order: command line, `MCPGREEN_…` variable, the other names listed here,",
-        "the same names in the project's `server.d/env`, default. An empty value counts as not set. A value out of",
-        "bounds is moved to the nearest bound, an unreadable one replaced by the default; stderr tells you so.",
+        "the same names in the project's `server.d/env.sh`, then `server.d/env`, default. An empty value counts as not",
+        "set. A value out of bounds is moved to the nearest bound, an unreadable one replaced by the default; stderr",
+        "tells you so.",
     ]
     for group in dict.fromkeys(row.group for row in ROWS):
         lines += ["", f"## {group.capitalize()}", ""]

@@ -63,14 +63,18 @@ def blocks_of(page: Path) -> list[Block]:
     ]
 
 
+def steps_of(blocks: list[Block]) -> list[Step]:
+    return [
+        Step(block, following if following and (following.language, following.info) == ("json", "") else None)
+        for block, following in zip(blocks, [*blocks[1:], None], strict=True)
+        if (block.language, block.info) == ("bash", "")
+    ]
+
+
 BLOCKS = blocks_of(PAGE)
 FILES = {block.info: block.text for block in BLOCKS if "/" in block.info}
 SCRIPTS = {Path(name).stem: text for name, text in FILES.items() if text.startswith("#!")}
-STEPS = [
-    Step(block, following if following and (following.language, following.info) == ("json", "") else None)
-    for block, following in zip(BLOCKS, [*BLOCKS[1:], None], strict=True)
-    if (block.language, block.info) == ("bash", "")
-]
+STEPS = steps_of(BLOCKS)
 CONVERSATIONS = [block for block in BLOCKS if block.info == "wire"]
 
 
@@ -98,8 +102,9 @@ def values_in(text: str) -> list[Any]:
 class Walk:
     """A reader who does what the page says, from the top to the bottom."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, blocks: list[Block]) -> None:
         self.place = directory
+        self._blocks = blocks
         self.printed: dict[int, Printed] = {}
         self._programs = directory / "bin"
         self._programs.mkdir()
@@ -107,8 +112,8 @@ class Walk:
         self._tell_place = directory / "place"
 
     def go(self) -> None:
-        for block in BLOCKS:
-            if block.info in FILES:
+        for block in self._blocks:
+            if "/" in block.info:
                 target = self.place / block.info
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(block.text, encoding="utf-8")
@@ -138,7 +143,7 @@ class Walk:
 
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
-    reader = Walk(tmp_path_factory.mktemp("reader"))
+    reader = Walk(tmp_path_factory.mktemp("reader"), BLOCKS)
     reader.go()
     return reader
 

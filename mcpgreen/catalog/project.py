@@ -13,6 +13,7 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.settings import ALIAS_PREFIX, OUR_PREFIX
 from mcpgreen.settings_catalog import load
 
 TYPE_CHECKING = False
@@ -107,6 +108,24 @@ class Project:
             variables[key] = value
         return variables
 
+    def shell_variables(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+        """What `server.d/env.sh` exports anew or otherwise than it was. Nothing if it cannot be trusted or fails."""
+        path = os.path.join(self.server_dir, "env.sh")
+        if not os.path.lexists(path):
+            return {}
+        from mcpgreen.running import hooks, trust
+
+        problem = trust.problem_with(path, self.server_dir, self.root)
+        if problem:
+            journal.warning("%s is ignored: %s", path, problem)
+            return {}
+        roots = dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
+        try:
+            return hooks.sourced_variables(path, {**defaults, **environ, **roots}, directory=self.root)
+        except ProjectError as error:
+            journal.warning("%s is ignored: %s", path, error.reason)
+            return {}
+
     def _server_meta(self) -> dict[str, Any]:
         path = os.path.join(self.server_dir, "server.meta.json")
         fields = _object_in(path)
@@ -161,7 +180,7 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
 
 def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[Project, Settings, Mapping[str, str]]:
     """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, with what its
-    `server.d/env` and `server.d/.debug` say; and the environment with that file's variables. Raises ProjectError."""
+    `server.d/env`, `env.sh` and `.debug` say; and the environment with those files' variables. Raises ProjectError."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
@@ -169,12 +188,19 @@ def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s (%s is missing); using the bundled example", os.getcwd(), MARKER)
     own_variables = project.variables()
-    if own_variables:
-        settings = load(flags, environ, own_variables)
-        environ = {**own_variables, **environ}
+    shell_variables = project.shell_variables(environ, own_variables)
+    if own_variables or shell_variables:
+        settings = load(flags, environ, {**own_variables, **shell_variables})
+        # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
+        kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in shell_variables}
+        environ = {**own_variables, **shell_variables, **kept}
     if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
         settings = settings.with_values(log_level="debug")
     return project, settings, environ
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith((OUR_PREFIX, ALIAS_PREFIX, "MCP_"))
 
 
 def bundled_project_root() -> str:

@@ -1,8 +1,9 @@
 """Serve the catalogue from immutable snapshots, and notice when the disk has something else to offer.
 
 `Catalog` decides when to look (time to live, stale marks, back-off after a failure); `survey` looks, and `tools`,
-`resources` and `prompts` read. Whatever goes wrong, the last good snapshot goes on serving. `.registry/<kind>.json` is
-an output for people and other programs; it is never read, so a planted one has no effect.
+`resources` and `prompts` read, unless the project registers its items by hand (`registrar`). Whatever goes wrong with
+the disk, the last good snapshot goes on serving; a registration that cannot be used is an error for whoever asks.
+`.registry/<kind>.json` is an output for people and other programs; it is never read, so a planted one has no effect.
 
 Rule: no call in here may switch greenlets. It is all plain file I/O, which is why a refresh needs no lock: nobody can
 see a half-made snapshot or start a second scan meanwhile. The callbacks run last, when the new state stands.
@@ -16,27 +17,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
+from mcpgreen.catalog.sources import FILE_OF, SOURCE_OF, SOURCES, TITLE_OF
 from mcpgreen.catalog.survey import Tree, subdirectory, survey
-from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.running.storage import Storage
 
 CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
 LAST_RETRY_SECS = 60.0
-
-
-class Source(NamedTuple):
-    """Where items come from: the directories that are walked, the reading of what the walk saw, by kind, and what else
-    besides the walk tells that something changed."""
-
-    directories: Callable[[Project], list[str]]
-    discover: Callable[[Project, Tree], dict[str, Discovery]]
-    kinds: tuple[str, ...]
-    more_marks: Callable[[Project], tuple[Any, ...]] = lambda project: ()
 
 
 class Look(NamedTuple):
@@ -46,58 +37,6 @@ class Look(NamedTuple):
     snapshots: dict[str, Snapshot]
     warnings: list[str] | None
     texts: dict[str, bytes]
-
-
-def _tools(project: Project, tree: Tree) -> dict[str, Discovery]:
-    return {"tools": discover_tools(project, tree)}
-
-
-def _prompts(project: Project, tree: Tree) -> dict[str, Discovery]:
-    from mcpgreen.catalog.prompts import discover_prompts
-
-    return {"prompts": discover_prompts(project, tree)}
-
-
-def _resources(project: Project, tree: Tree) -> dict[str, Discovery]:
-    from mcpgreen.catalog.resources import discover_resources
-
-    found = discover_resources(project, tree)
-    resources, (pages, warnings) = found["resources"], _pages(project)
-    return {
-        **found,
-        "resources": Discovery([*resources.items, *pages], [*resources.warnings, *warnings]),
-        "ui": Discovery(pages, []),
-    }
-
-
-def _pages(project: Project) -> tuple[list[Any], list[str]]:
-    from mcpgreen.catalog.resources import resource_of_page
-    from mcpgreen.catalog.ui_pages import discover_pages
-
-    pages, warnings = discover_pages(project, project.server_name())
-    return [resource_of_page(project, page) for page in pages], warnings
-
-
-def _marks_of_pages(project: Project) -> tuple[Any, ...]:
-    from mcpgreen.catalog.ui_pages import fingerprint
-
-    return fingerprint(project)
-
-
-# By the name under which clients hear of changes. What is read together changes together.
-SOURCES = {
-    "tools": Source(lambda project: [project.tools_dir], _tools, ("tools",)),
-    "resources": Source(
-        lambda project: [project.resources_dir, project.ui_dir],
-        _resources,
-        ("resources", "resourceTemplates", "ui"),
-        _marks_of_pages,
-    ),
-    "prompts": Source(lambda project: [project.prompts_dir], _prompts, ("prompts",)),
-}
-SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
-# Other kinds are written under their own names.
-FILE_OF = {"resourceTemplates": "resource-templates", "ui": "ui-resources"}
 
 
 class Shelf:
@@ -111,6 +50,7 @@ class Shelf:
         self.is_stale = False
         self.is_watched = False
         self.failure: str | None = None
+        self.refusal: str | None = None  # why the registration cannot be used
         self.failures_in_a_row = 0
         self.retry_at: float | None = None
         self.told: set[str] = set()
@@ -135,7 +75,10 @@ class Catalog:
         clock: Callable[[], float] = time.monotonic,
         only_below: str | None = None,
         storage: Storage | None = None,
+        registrar: Registrar | None = None,
+        is_static: bool = False,
     ) -> None:
+        """`is_static`: what has been read once is never looked at again."""
         self.project = project
         self.ttl_secs = ttl_secs
         self.max_bytes = max_bytes
@@ -143,16 +86,21 @@ class Catalog:
         self.on_warning = on_warning
         self.on_hint = on_hint
         self.only_below = only_below
+        self.registrar = registrar
+        self.is_static = is_static
         self._clock = clock
         self._storage = storage
         self._shelves = {name: Shelf() for name in SOURCES}
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items, looked at no longer ago than `ttl_secs`. Raises InternalError if no scan has ever succeeded."""
+        """The items, looked at no longer ago than `ttl_secs`. Raises InternalError if no scan has ever succeeded, or
+        if the project's registration cannot be used."""
         source = SOURCE_OF[kind]
         shelf = self._shelves[source]
         if not shelf.snapshots or shelf.is_stale or self._is_expired(shelf):
             self.refresh(source)
+        if shelf.refusal is not None:
+            raise InternalError(f"Unable to load {TITLE_OF[kind]}", data=shelf.refusal)
         return shelf.snapshots[kind]
 
     def refresh(self, source: str, *, force: bool = False) -> bool:
@@ -161,6 +109,8 @@ class Catalog:
         `force` reads everything even if no file seems changed, and does not wait for the end of a back-off.
         """
         shelf = self._shelves[source]
+        if self.is_static and shelf.snapshots and not force:
+            return False
         if not force and shelf.retry_at is not None and self._clock() < shelf.retry_at:
             return _make_do(shelf)
         try:
@@ -169,8 +119,12 @@ class Catalog:
             return self._fail(source, f"Unable to list {source}: {error.strerror}", detail=str(error))
         except OutputTooLarge as error:
             return self._fail(source, error.message, detail=error.message)
+        except ProjectError as error:
+            return self._refuse(source, error)
         earlier = shelf.snapshots
-        is_changed = any(is_listed_otherwise(earlier[kind], look.snapshots[kind]) for kind in earlier)
+        is_changed = shelf.refusal is not None or any(
+            is_listed_otherwise(earlier[kind], look.snapshots[kind]) for kind in earlier
+        )
         self._keep(shelf, look)
         for snapshot in look.snapshots.values():
             self._write_file(shelf, snapshot, look.texts.get(snapshot.kind))
@@ -180,8 +134,14 @@ class Catalog:
         return is_changed
 
     def completions(self) -> Mapping[str, list[str]]:
-        """How each registered completion script is started, by its name."""
-        return {}
+        """How each registered completion script is started, by its name. Raises InternalError."""
+        try:
+            registration = self.registrar.current() if self.registrar is not None else None
+        except ProjectError as error:
+            raise InternalError("Unable to load completion registry", data=error.reason) from error
+        if registration is None:
+            return {}
+        return {item["name"]: _command_of(self.project, item["path"]) for item in registration.of("completions") or ()}
 
     def mark_stale(self) -> None:
         """Something happened on disk: look again before the next answer, whatever the time."""
@@ -203,8 +163,8 @@ class Catalog:
         watched: list[str] = []
         for name, shelf in self._shelves.items():
             watched += shelf.directories
-            watched += [_existing(place) for place in SOURCES[name].directories(self.project)]
-        return watched
+            watched += [_nearest(place) for place in SOURCES[name].directories(self.project)]
+        return watched if self.registrar is None else [*watched, _nearest(self.project.server_dir)]
 
     def sources_of(self, path: str) -> list[str]:
         """The sources in whose directory this subdirectory lies. Raises ProjectError if there is none."""
@@ -232,14 +192,16 @@ class Catalog:
 
     def _look(self, name: str, shelf: Shelf, *, force: bool) -> Look:
         source = SOURCES[name]
+        registration = self.registrar.current() if self.registrar is not None else None
         tree = survey(self.project, source.directories(self.project), only_below=self.only_below)
-        tree = tree._replace(fingerprint=(tree.fingerprint, source.more_marks(self.project)))
+        registered = registration.hash if registration is not None else None
+        tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
         if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
             return Look(tree, shelf.snapshots, None, {})
         snapshots: dict[str, Snapshot] = {}
         texts: dict[str, bytes] = {}
         warnings: list[str] = []
-        for kind, found in source.discover(self.project, tree).items():
+        for kind, found in source.read(self.project, tree, registration).items():
             warnings += found.warnings
             if self.on_hint is not None:
                 for hint in found.hints:
@@ -262,7 +224,7 @@ class Catalog:
         shelf.directories = [directory.path for directory in look.tree.directories]
         shelf.checked_at = self._clock()
         shelf.is_stale = False
-        shelf.failure = shelf.retry_at = None
+        shelf.failure = shelf.refusal = shelf.retry_at = None
         shelf.failures_in_a_row = 0
 
     def _fail(self, source: str, message: str, *, detail: str) -> bool:
@@ -276,6 +238,15 @@ class Catalog:
             journal.error("scan of %s failed, next try in %g s: %s", source, delay_secs, detail)
         shelf.failure = message
         return _make_do(shelf)
+
+    def _refuse(self, source: str, error: ProjectError) -> bool:
+        shelf = self._shelves[source]
+        reason = f"{self.project.shown(error.path)}: {error.reason}"
+        if shelf.refusal != reason:
+            journal.error("unable to load %s: %s", TITLE_OF[source], reason)
+        shelf.failure = shelf.refusal = reason
+        shelf.is_stale = True  # whether it has been mended is looked at each time
+        return False
 
     def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: bytes | None) -> None:
         path = os.path.join(self.project.registry_dir, FILE_OF.get(snapshot.kind, snapshot.kind) + ".json")
@@ -316,7 +287,13 @@ class Catalog:
                 self.on_warning(warning)
 
 
-def _existing(place: str) -> str:
+def _command_of(project: Project, path: str) -> list[str]:
+    """How a registered script is started: by itself, or by bash if it lacks the bit."""
+    place = os.path.join(project.root, path)
+    return [place] if os.access(place, os.X_OK) else ["bash", place]
+
+
+def _nearest(place: str) -> str:
     """The directory itself, or where it would have to appear."""
     while not os.path.isdir(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)

@@ -95,7 +95,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
         found = _with_pages(project, found)
-    return Discovery(_without_duplicates(project, found, warnings), warnings, hints)
+    return Discovery(distinct_tools(project, found, warnings), warnings, hints)
 
 
 def _with_pages(project: Project, tools: list[Tool]) -> list[Tool]:
@@ -144,14 +144,27 @@ def _tool_of(
         return None
     description = describe_tool(source, fields or {}, file_name=file_name)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
+    return _described_tool(project, path, description, status=status, head=head, warnings=warnings)
+
+
+def _described_tool(
+    project: Project,
+    path: str,
+    description: Description,
+    *,
+    status: os.stat_result,
+    head: bytes,
+    warnings: list[str],
+) -> Tool:
     if status.st_mode & WRITABLE_BY_OTHERS:
         warnings.append(f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)")
     relative_path = path[len(project.tools_dir.rstrip("/")) + 1 :]
+    is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     return Tool(
         name=description.definition["name"],
         path=path,
         relative_path=relative_path,
-        command=[path] if is_executable else [*_interpreter_of(file_name, head), path],
+        command=[path] if is_executable else [*_interpreter_of(os.path.basename(path), head), path],
         definition=description.definition,
         timeout_secs=description.timeout_secs,
         timeout_hint=description.timeout_hint,
@@ -160,6 +173,18 @@ def _tool_of(
         max_concurrent=description.max_concurrent,
         registry_entry=_registry_entry(description, relative_path),
     )
+
+
+def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.stat_result) -> tuple[Tool, list[str]]:
+    """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
+    warnings: list[str] = []
+    is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
+    head = b"" if is_executable else _head_of(path)
+    if not is_executable and not path.endswith(SHELL_SUFFIXES) and not head.startswith(b"#!"):
+        raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
+    description = describe_tool(path, fields, file_name=os.path.basename(path))
+    tool = _described_tool(project, path, description, status=status, head=head, warnings=warnings)
+    return tool, [*description.complaints, *warnings]
 
 
 def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Description:
@@ -257,7 +282,7 @@ def _registry_entry(description: Description, relative_path: str) -> dict[str, A
     return entry
 
 
-def _without_duplicates(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
+def distinct_tools(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
     """The first of each name; clients address a tool by its name alone."""
     kept: dict[str, Tool] = {}
     for tool in tools:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mcpgreen import __version__, journal, jsontext
@@ -16,7 +16,7 @@ from mcpgreen.settings import Settings
 
 REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
-COMMANDS = ("serve", "scan", "run-tool")
+COMMANDS = ("serve", "scan", "run-tool", "health", "ready")
 
 USAGE = """mcpgreen: serve a folder of scripts as an MCP server.
 
@@ -25,7 +25,8 @@ Usage:
   mcpgreen scan [--project-root DIR] [--filter PATH] [--quiet]
   mcpgreen run-tool NAME [--args JSON] [--roots PATHS] [--timeout SECS] [--project-root DIR]
                     [--allow TOOL]... [--allow-self] [--allow-all] [--no-refresh] [--minimal]
-                    [--dry-run] [--print-env] [--verbose]
+                    [--dry-run] [--print-env] [--verbose] [--with-server-env] [--source FILE]...
+  mcpgreen (health | ready | --health | --ready) [--project-root DIR] [--timeout SECS]
   mcpgreen --help
   mcpgreen --version
 
@@ -34,6 +35,8 @@ Commands:
             starts; `mcpgreen` alone does the same when its input is not a terminal.
   scan      Read the project, rewrite its .registry files and print a status as JSON.
   run-tool  Run one tool as a client would and print its result.
+  health    Say as JSON whether the project can be served, its own server.d/health-checks.sh
+            included; `ready` is the same.
 
 Options:
   --project-root DIR  The project to serve. Default: the one around the current directory,
@@ -43,7 +46,7 @@ Options:
   --args JSON         The arguments, a JSON object, or @FILE to read them from a file
                       [default: {}].
   --roots PATHS       Comma-separated directories that the tool may consider its roots.
-  --timeout SECS      How long the tool may take.
+  --timeout SECS      How long the tool, or the project's own health checks, may take.
   --allow TOOL        Allow this tool whatever the allow-list says; may be repeated.
   --allow-self        Allow the tool that is run.
   --allow-all         Allow every tool.
@@ -52,11 +55,16 @@ Options:
   --dry-run           Check name, arguments and roots; run nothing.
   --print-env         Print the variables that the tool would see; run nothing.
   --verbose           Show progress, log messages and the end of the tool's stderr, on stderr.
+  --with-server-env   Accepted for older scripts; server.d/env.sh is always sourced.
+  --source FILE       Source this shell file first, as you would before you start the server;
+                      may be repeated.
+  --health, --ready   As the commands of these names.
   -h --help           This text.
   --version           The version.
 
 Exit status: 0 when all went well, which for run-tool includes a result with isError; 1 when
-something failed; 2 when the command line is wrong. An error of the protocol is printed by
+something failed; 2 when the command line is wrong, and for health when there is nothing to
+serve. An error of the protocol is printed by
 run-tool as {"_mcpToolError": true, "code": ..., "message": ...}, with status 1.
 
 Without arguments, at a terminal, mcpgreen prints this text.
@@ -85,7 +93,9 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
     try:
         if options["serve"]:
             return serve(options["--project-root"] or "")
-        return _scan(options) if options["scan"] else _run_tool(options)
+        if options["scan"]:
+            return _scan(options)
+        return _run_tool(options) if options["run-tool"] else _health(options)
     except UsageError as error:
         journal.error("%s", error)
         return 2
@@ -104,14 +114,23 @@ def _what_is_wrong(arguments: Sequence[str]) -> str:
 
 def _scan(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.project import open_project
-    from mcpgreen.catalog.registry import SOURCES, Catalog
+    from mcpgreen.catalog.registrar import Registrar
+    from mcpgreen.catalog.registry import Catalog
+    from mcpgreen.catalog.sources import SOURCES
+    from mcpgreen.running.hooks import HookShell
 
-    project, settings, _ = open_project(_flags(options), os.environ)
+    project, settings, environ = open_project(_flags(options), os.environ)
     _tell_notes(settings)
     project.server_info()  # complains about what it cannot use
     only_below = options["--filter"] or None
+    shell = HookShell(environ, settings=settings, directory=project.root)
     catalog = Catalog(
-        project, ttl_secs=0, max_bytes=settings.registry_max_bytes, only_below=only_below, on_hint=journal.info
+        project,
+        ttl_secs=0,
+        max_bytes=settings.registry_max_bytes,
+        only_below=only_below,
+        on_hint=journal.info,
+        registrar=Registrar(project, settings=settings, shell=shell),
     )
     for source in catalog.sources_of(only_below) if only_below else SOURCES:
         try:
@@ -136,9 +155,27 @@ def _run_tool(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.project import open_project
     from mcpgreen.cli.run_tool import run_tool
 
-    project, settings, environ = open_project(_flags(options), os.environ)
+    project, settings, environ = open_project(_flags(options), _sourced(options["--source"]))
     _tell_notes(settings)
     return run_tool(options, project, settings, environ)
+
+
+def _sourced(files: Sequence[str]) -> Mapping[str, str]:
+    """The environment after these shell files."""
+    environ: Mapping[str, str] = os.environ
+    for file in files:
+        from mcpgreen.running.hooks import sourced_variables
+
+        if not os.path.isfile(file):
+            raise UsageError(f"--source {file}: there is no such file.")
+        environ = {**environ, **sourced_variables(os.path.abspath(file), environ, directory=os.getcwd())}
+    return environ
+
+
+def _health(options: dict[str, Any]) -> int:
+    from mcpgreen.cli.health import health
+
+    return health(_flags(options), os.environ, timeout=options["--timeout"])
 
 
 def _flags(options: dict[str, Any]) -> dict[str, str]:

@@ -13,7 +13,9 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.catalog.registry import SOURCES, Catalog
+from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.sources import SOURCES
+from mcpgreen.engine.registering import Registering
 from mcpgreen.errors import InternalError
 from mcpgreen.settings import Settings
 
@@ -26,9 +28,11 @@ LONGEST_BURST_SECS = 2.0
 class ChangeWatch:
     """Keeps a catalog current. One greenlet; `stop` ends it."""
 
-    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+    def __init__(self, catalog: Catalog, settings: Settings, registering: Registering) -> None:
         self._catalog = catalog
         self._settings = settings
+        self._registering = registering
+        self._is_renewal_wanted = False
         self._news = Event()
         self._greenlet: Any = None
         self._has_begun = False
@@ -51,6 +55,15 @@ class ChangeWatch:
             self._catalog.mark_stale()  # nobody watches yet: every answer looks for itself
         elif self._inotify is not None and self._inotify.has_news():
             self._on_news()
+        if self._registering.is_old():
+            self._is_renewal_wanted = True  # for the next answer; this one need not wait
+            self._news.set()
+
+    def register(self) -> None:
+        """Before an answer: run register.sh if it has not been run as it is now. May wait."""
+        if not self._registering.is_ready():
+            self._registering.make_ready()
+            self._catalog.mark_stale()
 
     def _run(self) -> None:
         self._has_begun = True
@@ -65,6 +78,10 @@ class ChangeWatch:
         if self._inotify is not None:
             # First the watches, then the look: what happens in between is seen by one or the other.
             self._watch_directories()
+        if self._is_renewal_wanted:
+            self._is_renewal_wanted = False
+            self._registering.renew()
+        self.register()
         for source in SOURCES:
             try:
                 self._catalog.refresh(source)

@@ -50,11 +50,12 @@ def _later(module: str, function: str) -> Callable[..., Any]:
 
 
 class Route(NamedTuple):
-    """How a method is served: its handler; whether this request runs a script, for which its target is found first, and
-    what it waits for then besides a slot; and how its result is fitted to the revision."""
+    """How a method is served: its handler; whether this request runs a script, for which its target is found first;
+    whether it is about items of the catalog; what it waits for besides a slot; and how its result is fitted."""
 
     handler: Callable[[Call], Json | bytes]
     runs_script: Callable[[Call], bool] = _never
+    uses_catalog: bool = False
     turn: Callable[[Call], AbstractContextManager[Any]] = _at_once
     fit: Callable[[Call, Json], Json] = _unfitted
 
@@ -66,22 +67,30 @@ ROUTES = {
     "logging/setLevel": Route(lifecycle.set_level),
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
-    "tools/list": Route(listing.list_tools),
-    "tools/call": Route(tools.call_tool, tools.runs_script, turn=tools.turn, fit=tools.fit_result),
-    "resources/list": Route(listing.list_resources),
-    "resources/templates/list": Route(listing.list_resource_templates),
+    "tools/list": Route(listing.list_tools, uses_catalog=True),
+    "tools/call": Route(tools.call_tool, tools.runs_script, uses_catalog=True, turn=tools.turn, fit=tools.fit_result),
+    "resources/list": Route(listing.list_resources, uses_catalog=True),
+    "resources/templates/list": Route(listing.list_resource_templates, uses_catalog=True),
     "resources/read": Route(
         _later("resources", "read_resource"),
         _later("resources", "runs_script"),
+        uses_catalog=True,
         fit=_later("resources", "fit_result"),
     ),
-    "resources/subscribe": Route(_later("subscriptions", "subscribe"), _later("resources", "runs_script")),
-    "resources/unsubscribe": Route(_later("subscriptions", "unsubscribe")),
-    "prompts/list": Route(listing.list_prompts),
-    "prompts/get": Route(
-        _later("prompts", "get_prompt"), _later("prompts", "runs_script"), fit=_later("prompts", "fit_result")
+    "resources/subscribe": Route(
+        _later("subscriptions", "subscribe"), _later("resources", "runs_script"), uses_catalog=True
     ),
-    "completion/complete": Route(_later("completion", "complete"), _later("completion", "runs_script")),
+    "resources/unsubscribe": Route(_later("subscriptions", "unsubscribe")),
+    "prompts/list": Route(listing.list_prompts, uses_catalog=True),
+    "prompts/get": Route(
+        _later("prompts", "get_prompt"),
+        _later("prompts", "runs_script"),
+        uses_catalog=True,
+        fit=_later("prompts", "fit_result"),
+    ),
+    "completion/complete": Route(
+        _later("completion", "complete"), _later("completion", "runs_script"), uses_catalog=True
+    ),
 }
 
 
@@ -107,18 +116,26 @@ class Router:
             self._listen(call)
             return
         route = ROUTES[method]
-        try:
-            runs_script = route.runs_script(call)
-        except Exception as error:
-            sink.put(self._refusal(call, error))
+        if self._is_answered(call, route):
             return
-        if not runs_script:
-            sink.put(self._answer(call, route))
-        elif len(self.waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
+        if len(self.waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
             busy = InternalError("Too many requests are waiting; try again later.")
             sink.put(messages.error(request_id, shapes.error_object(busy)))
         else:
             self._start(call, route)
+
+    def _is_answered(self, call: Call, route: Route) -> bool:
+        """Answer a request that need not wait for anything."""
+        if route.uses_catalog and not self.services.is_registered():
+            return False  # a hook has to be run first
+        try:
+            if route.runs_script(call):
+                return False
+        except Exception as error:
+            call.sink.put(self._refusal(call, error))
+        else:
+            call.sink.put(self._answer(call, route))
+        return True
 
     def abandon(self, call: Call) -> None:
         """The server is going: tell the client that this request will not be finished."""
@@ -144,6 +161,9 @@ class Router:
 
     def _serve(self, call: Call, route: Route) -> None:
         try:
+            if route.uses_catalog and not self.services.is_registered():
+                self.services.register()
+                route.runs_script(call)
             call.wait_for_roots()
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
             with route.turn(call), self._slots:
@@ -152,6 +172,8 @@ class Router:
                 line = self._answer(call, route)
         except gevent.GreenletExit:
             return  # cancelled: no answer
+        except RpcError as error:
+            line = self._refusal(call, error)
         call.is_finished = True
         call.link.forget(call)
         call.sink.put(line, call)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from mcpgreen import journal
 from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.roots import Roots, configured_roots
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.registering import Registering
 from mcpgreen.engine.router import Router
 from mcpgreen.features.call import Sink
 from mcpgreen.features.services import Services
@@ -25,7 +27,9 @@ from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running import scratch
 from mcpgreen.running.environment import ToolEnvironment
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.process import Limits
+from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.storage import Storage
 from mcpgreen.settings import Settings
@@ -64,6 +68,19 @@ class Server:
         self._made_environment: ProviderEnvironment | None = None
         self._made_providers: Providers | None = None
         self._made_watcher: Watcher | None = None
+        runner = Runner(
+            directory=project.root,
+            state_dir=state_dir.path,
+            limits=Limits(
+                stdout_bytes=settings.max_tool_output_size,
+                stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
+                kill_grace_secs=settings.kill_grace_secs,
+                drain_secs=settings.drain_secs,
+            ),
+        )
+        shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
+        registrar = Registrar(project, settings=settings, shell=shell)
+        registering = Registering(registrar, shell)
         catalog = Catalog(
             project,
             ttl_secs=settings.tools_ttl,
@@ -71,8 +88,10 @@ class Server:
             on_change=self._on_change,
             on_warning=self._on_warning,
             storage=storage,
+            registrar=registrar,
+            is_static=settings.static_registry,
         )
-        self._changes = ChangeWatch(catalog, settings)
+        self._changes = ChangeWatch(catalog, settings, registering)
         self.services = Services(
             settings=settings,
             project=project,
@@ -80,6 +99,8 @@ class Server:
             offered=offered_capabilities(is_minimal=settings.force_minimal),
             catalog=catalog,
             catch_up=self._changes.catch_up,
+            is_registered=registering.is_ready,
+            register=self._changes.register,
             subscriptions=Subscriptions(self._watcher, limit=settings.max_subscriptions),
             roots=roots or configured_roots(project.root, settings.roots),
             state_dir=state_dir,
@@ -90,16 +111,8 @@ class Server:
                 server_info=identity.info,
                 state_dir=state_dir.path,
             ),
-            runner=Runner(
-                directory=project.root,
-                state_dir=state_dir.path,
-                limits=Limits(
-                    stdout_bytes=settings.max_tool_output_size,
-                    stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
-                    kill_grace_secs=settings.kill_grace_secs,
-                    drain_secs=settings.drain_secs,
-                ),
-            ),
+            runner=runner,
+            policy=ProjectPolicy(root=project.root, server_dir=project.server_dir, shell=shell, state_dir=state_dir),
             provider_environment=self._provider_environment,
             providers=self._providers,
             resource_directories=_resource_directories(project, settings),
@@ -116,8 +129,8 @@ class Server:
         return link
 
     def watch(self) -> None:
-        """Begin to notice changes on disk."""
-        if "tools" in self.services.offered:
+        """Begin to notice changes on disk, unless they do not matter."""
+        if "tools" in self.services.offered and not self.services.settings.static_registry:
             self._changes.start()
 
     def disconnect(self, link: Connection) -> None:

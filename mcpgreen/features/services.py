@@ -12,6 +12,7 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running.environment import ToolEnvironment
+from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.settings import Settings
@@ -28,17 +29,21 @@ class Services(NamedTuple):
     offered: frozenset[str]
     catalog: Catalog
     catch_up: Callable[[], None]  # take note of changes on disk that have been reported but not looked at
+    is_registered: Callable[[], bool]  # whether the catalog can be asked without running register.sh first
+    register: Callable[[], None]  # run it if need be; may wait
     subscriptions: Subscriptions
     roots: Roots  # as configured; those of a call are `call.roots`
     state_dir: StateDir
     environment: ToolEnvironment
     runner: Runner
+    policy: ProjectPolicy
     provider_environment: Callable[[], ProviderEnvironment]  # made when first needed, as the next one
     providers: Callable[[], Providers]
     resource_directories: list[str]  # below which files may be read as resources, besides the roots
     turns: dict[Any, Any]  # semaphores of tools that may not run as often as they are called
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items of this kind as they are on disk now."""
+        """The items of this kind as they are on disk now. Waits only if they are not registered yet."""
+        self.register()
         self.catch_up()
         return self.catalog.snapshot(kind)

@@ -37,6 +37,7 @@ def call_tool(call: Call) -> Json:
     settings = services.settings
     policy.require_allowed(tool.name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
     policy.require_safe(tool.name, _real_path(call, snapshot, tool))
+    services.policy.require_allowed(tool.name, _entry_json(snapshot, tool))
     _require_valid_arguments(snapshot, tool, arguments)
     services.runner.prepare()  # who would have to remove the files after a crash is there before them
     call.files = files = services.state_dir.new_call()

@@ -129,6 +129,20 @@ def _about_the_server(
     return {**about, "MCPGREEN_PROJECT_ROOT": project_root}
 
 
+def hook_environment(environ: Mapping[str, str], *, settings: Any, project_root: str) -> dict[str, str]:
+    """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
+    tool, binary = find_json_tool(settings.json_tool_bin)
+    return {
+        **{name: value for name, value in environ.items() if name not in SECRETS},
+        "MCP_SDK": SDK_DIR,
+        "MCPBASH_HOME": os.path.dirname(SDK_DIR),
+        "MCPBASH_PROJECT_ROOT": project_root,
+        "MCPGREEN_PROJECT_ROOT": project_root,
+        "MCPBASH_JSON_TOOL": tool,
+        "MCPBASH_JSON_TOOL_BIN": binary,
+    }
+
+
 def find_json_tool(preferred: str) -> tuple[str, str]:
     """The name and path of a jq-compatible program for shell scripts; ("none", "") when there is none."""
     if preferred and os.access(preferred, os.X_OK):

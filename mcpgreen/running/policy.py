@@ -7,13 +7,12 @@ the tools directory, never runs: whoever can change it could run code as us.
 from __future__ import annotations
 
 import os
-import stat
 
 from mcpgreen.errors import Denied
+from mcpgreen.running import trust
 from mcpgreen.uris import is_within
 
 ALLOW_ALL = ("*", "all")
-TRUSTED_OWNERS = (os.geteuid(), 0)
 
 
 def require_allowed(name: str, *, allowlist: tuple[str, ...], allow_default: str) -> None:
@@ -40,7 +39,6 @@ def require_safe(name: str, real_path: str) -> None:
         status = os.stat(real_path)
     except OSError:
         raise Denied(f"Tool '{name}' executable missing") from None
-    if status.st_uid not in TRUSTED_OWNERS:
-        raise Denied(f"Tool '{name}' path rejected by policy: it belongs to another user")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Denied(f"Tool '{name}' path rejected by policy: others may write to it (chmod go-w)")
+    fault = trust.fault_of(status)
+    if fault:
+        raise Denied(f"Tool '{name}' path rejected by policy: it {fault}")

@@ -1,0 +1,99 @@
+"""`mcpgreen health`: can this project be served? For probes, which want one line of JSON and a status.
+
+Looks at what a server would look at, and asks the project's own `server.d/health-checks.sh`. Writes no registry files
+and starts no server.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgreen import journal, jsontext
+from mcpgreen.catalog.project import Project, find_project, open_project
+from mcpgreen.catalog.registrar import Registrar
+from mcpgreen.catalog.sources import SOURCES
+from mcpgreen.catalog.survey import survey
+from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.running import trust
+from mcpgreen.running.environment import find_json_tool
+from mcpgreen.running.hooks import HookShell
+
+ANSWER_BYTES = 1 << 20
+
+
+def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str | None) -> int:
+    """0 when all is well, 1 when something is not, 2 when there is nothing to serve."""
+    checks_secs = _seconds(timeout) if timeout is not None else None
+    try:
+        project, settings, environ = open_project(flags, environ)
+    except ProjectError as error:
+        journal.error("%s", error)
+        return _nothing_to_serve("project_missing")
+    if not settings.project_root and find_project(None, cwd=os.getcwd(), directories={}) is None:
+        return _nothing_to_serve("project_missing")
+    if settings.force_minimal:
+        return _nothing_to_serve("minimal_mode")
+    shell = HookShell(environ, settings=settings, directory=project.root)
+    report: dict[str, Any] = {"mode": "full", "jsonTool": find_json_tool(settings.json_tool_bin)[0]}
+    report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
+    report["projectChecks"] = _project_checks(project, shell, checks_secs or settings.health_timeout_secs)
+    is_well = "failed" not in report.values()
+    _print({"status": "ok" if is_well else "unhealthy", **report})
+    return 0 if is_well else 1
+
+
+def _seconds(text: str) -> float:
+    try:
+        secs = float(text)
+    except ValueError:
+        secs = 0.0
+    if not 0 < secs < float("inf"):
+        raise UsageError("--timeout must be a positive number of seconds.")
+    return secs
+
+
+def _nothing_to_serve(reason: str) -> int:
+    _print({"status": "error", "reason": reason})
+    return 2
+
+
+def _kinds(project: Project, registrar: Registrar) -> dict[str, str]:
+    return {source: _kind(source, project, registrar) for source in SOURCES}
+
+
+def _kind(name: str, project: Project, registrar: Registrar) -> str:
+    try:
+        source = SOURCES[name]
+        found = source.read(project, survey(project, source.directories(project)), registrar.current())
+    except ProjectError as error:
+        journal.error("%s: %s", project.shown(error.path), error.reason)
+        return "failed"
+    except OSError as error:
+        journal.error("%s cannot be listed: %s", name, error.strerror)
+        return "failed"
+    for discovery in found.values():
+        for warning in discovery.warnings:
+            journal.warning("%s", warning)
+    return "ok"
+
+
+def _project_checks(project: Project, shell: HookShell, secs: float) -> str:
+    path = os.path.join(project.server_dir, "health-checks.sh")
+    if not os.path.lexists(path):
+        return "none"
+    problem = trust.problem_with(path, project.server_dir, project.root)
+    if problem:
+        journal.warning("%s is not run: %s", project.shown(path), problem)
+        return "skipped"
+    end = shell.run_blocking("health", path, secs=secs, limit_bytes=ANSWER_BYTES, shows_stderr=True)
+    if end.failure:
+        journal.error("%s: %s", project.shown(path), end.failure)
+    return "failed" if end.failure else "ok"
+
+
+def _print(report: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,93 @@
+"""The project's own word on each call: `server.d/policy.sh`, asked after the built-in policy.
+
+The hook runs anew for each call, as the greenlet of that call: cancelling the call stops it. It sees all variables of
+the server but its secrets, not the few that a tool gets.
+
+Rule: no clear yes is a no. Only a file that is not there, that cannot be trusted or that defines no check leaves the
+decision to the built-in policy.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mcpgreen import journal, jsontext
+from mcpgreen.errors import Denied, ScriptError
+from mcpgreen.running import trust
+from mcpgreen.running.hooks import HookEnd, HookShell, records_in
+from mcpgreen.running.scratch import StateDir
+
+CHECK_SECS = 5.0
+ANSWER_BYTES = 1 << 20
+LONGEST_ARGUMENT_BYTES = 100_000  # Linux takes 128 KiB for one argument
+DEFAULT_CODE = -32602
+CODES = range(-(1 << 31), 1 << 31)
+
+
+class ProjectPolicy:
+    """Asks `policy.sh`. Without one it costs a look at the directory."""
+
+    def __init__(self, *, root: str, server_dir: str, shell: HookShell, state_dir: StateDir) -> None:
+        self._path = os.path.join(server_dir, "policy.sh")
+        self._parents = (server_dir, root)
+        self._shell = shell
+        self._state_dir = state_dir
+        self._told: str | None = None
+
+    def require_allowed(self, name: str, entry_json: bytes) -> None:
+        """Raises Denied, or the error that the hook chose."""
+        if not os.path.lexists(self._path):
+            return
+        problem = trust.problem_with(self._path, *self._parents)
+        if problem:
+            self._tell(problem)
+            return
+        self._told = None
+        end = self._ask(name, entry_json)
+        said = dict(records_in(end.answer))
+        if not end.failure and said.get("verdict") in ("allowed", "none"):
+            return
+        if said.get("verdict") != "denied":
+            journal.error("policy.sh gives no verdict on %s: %s\n%s", name, end.failure, end.stderr_tail)
+        raise _refusal(name, said)
+
+    def _ask(self, name: str, entry_json: bytes) -> HookEnd:
+        if len(entry_json) <= LONGEST_ARGUMENT_BYTES:
+            return self._run(name, entry_json.decode("ascii"))
+        files = self._state_dir.new_call()
+        try:
+            return self._run(name, "@" + files.spill("policy.json", entry_json))
+        finally:
+            files.remove()
+
+    def _run(self, name: str, metadata: str) -> HookEnd:
+        return self._shell.run("policy", self._path, name, metadata, secs=CHECK_SECS, limit_bytes=ANSWER_BYTES)
+
+    def _tell(self, problem: str) -> None:
+        """Once, until it changes: this is asked for each call."""
+        if problem != self._told:
+            journal.warning("Refusing to source insecure policy.sh: %s", problem)
+        self._told = problem
+
+
+def _refusal(name: str, said: dict[str, str]) -> Denied | ScriptError:
+    message = said.get("error message")
+    if not message:
+        return Denied(f"Tool '{name}' blocked by policy")
+    try:
+        code = int(said.get("error code", ""))
+    except ValueError:
+        code = DEFAULT_CODE
+    return ScriptError(code if code in CODES else DEFAULT_CODE, message, data=_data(said.get("error data", "")))
+
+
+def _data(text: str) -> object:
+    """JSON where it is JSON; any other text as it is; None if there is none."""
+    if not text:
+        return None
+    try:
+        value: object = jsontext.loads(text)
+        jsontext.dumps(value)
+    except ValueError:
+        return text
+    return value

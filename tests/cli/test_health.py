@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_commands import mcpgreen, run_tool
+from tests.support.project import ProjectBuilder
+
+
+def health(project: ProjectBuilder, *arguments: str, command: str = "health", **options: Any) -> tuple[int, Any, str]:
+    """Status, report and stderr."""
+    done = mcpgreen(command, "--project-root", str(project.root), *arguments, **options)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def checks(project: ProjectBuilder, script: str, *arguments: str, mode: int = 0o644, **options: Any) -> Any:
+    project.write("server.d/health-checks.sh", script).chmod(mode)
+    return health(project, *arguments, **options)
+
+
+@pytest.mark.parametrize("command", ["health", "ready", "--health", "--ready"])
+def test_a_project_that_can_be_served_is_well(project: ProjectBuilder, command: str) -> None:
+    project.tool("a", "echo")
+    status, report, stderr = health(project, command=command)
+
+    assert (status, stderr) == (0, "")
+    assert report.pop("jsonTool") in ("jq", "gojq", "none")
+    assert report == {
+        "status": "ok",
+        "mode": "full",
+        "tools": "ok",
+        "resources": "ok",
+        "prompts": "ok",
+        "projectChecks": "none",
+    }
+
+
+def test_nothing_is_written(project: ProjectBuilder) -> None:
+    project.tool("a", "echo")
+    health(project)
+
+    assert sorted(os.listdir(project.root)) == ["server.d", "tools"]
+
+
+def test_a_registration_that_cannot_be_used_is_unhealthy(project: ProjectBuilder) -> None:
+    project.write("server.d/register.json", "{}").chmod(0o644)
+    status, report, stderr = health(project)
+
+    assert (status, report["status"], report["tools"]) == (1, "unhealthy", "failed")
+    assert "server.d/register.json: version must be 1" in stderr
+
+
+def test_without_a_project_there_is_nothing_to_serve(tmp_path: Path) -> None:
+    for arguments in (["health"], ["health", "--project-root", str(tmp_path / "nowhere")]):
+        done = mcpgreen(*arguments, cwd=tmp_path)
+        assert (done.returncode, json.loads(done.stdout)) == (2, {"status": "error", "reason": "project_missing"})
+
+
+def test_the_project_around_is_found(project: ProjectBuilder) -> None:
+    assert mcpgreen("health", cwd=project.root / "tools").returncode == 0
+
+
+def test_in_minimal_mode_there_is_nothing_to_serve(project: ProjectBuilder) -> None:
+    status, report, _ = health(project, env={"MCPGREEN_FORCE_MINIMAL": "true"})
+
+    assert (status, report) == (2, {"status": "error", "reason": "minimal_mode"})
+
+
+def test_the_project_s_own_checks_have_helpers(project: ProjectBuilder) -> None:
+    script = "mcp_health_check_command bash && mcp_health_check_env HOME 'a home' && echo printed"
+    status, report, stderr = checks(project, script)
+
+    assert (status, report["projectChecks"]) == (0, "ok")
+    assert stderr == "ok: the command bash is there\nok: a home\nprinted\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("mcp_health_check_command no-such-program 'the engine'", "failed: the engine: there is no command no-such"),
+        ("mcp_health_check_env NO_SUCH_VARIABLE", "failed: variable NO_SUCH_VARIABLE: the variable NO_SUCH_VARIABLE"),
+        ("exit 4", "server.d/health-checks.sh: it ended with status 4"),
+        ("if then", "syntax error"),
+    ],
+)
+def test_a_check_that_fails_is_unhealthy(project: ProjectBuilder, script: str, told: str) -> None:
+    status, report, stderr = checks(project, script)
+
+    assert (status, report["status"], report["projectChecks"]) == (1, "unhealthy", "failed")
+    assert told in stderr
+
+
+def test_only_the_last_status_counts(project: ProjectBuilder) -> None:
+    assert checks(project, "mcp_health_check_env NO_SUCH_VARIABLE\ntrue")[0] == 0
+
+
+@pytest.mark.parametrize("by", ["flag", "setting"])
+def test_checks_that_take_too_long_are_unhealthy(project: ProjectBuilder, by: str) -> None:
+    arguments = ("--timeout", "0.2") if by == "flag" else ()
+    env = {"MCPGREEN_HEALTH_TIMEOUT_SECS": "0.2"} if by == "setting" else {}
+    status, _, stderr = checks(project, "sleep 600", *arguments, env=env)
+
+    assert status == 1
+    assert "it took longer than 0.2 s" in stderr
+
+
+def test_checks_that_others_may_write_to_are_skipped(project: ProjectBuilder) -> None:
+    status, report, stderr = checks(project, "touch ran; false", mode=0o666)
+
+    assert (status, report["projectChecks"]) == (0, "skipped")
+    assert "server.d/health-checks.sh is not run: it may be written to by others" in stderr
+    assert not (project.root / "ran").exists()
+
+
+def test_checks_see_what_env_sh_exports(project: ProjectBuilder) -> None:
+    project.write("server.d/env.sh", "export ENGINE=on").chmod(0o644)
+
+    assert checks(project, "mcp_health_check_env ENGINE")[0] == 0
+
+
+@pytest.mark.parametrize("secs", ["x", "0", "-1", "inf", "nan"])
+def test_a_timeout_that_makes_no_sense_is_refused(project: ProjectBuilder, secs: str) -> None:
+    done = mcpgreen("health", "--project-root", str(project.root), "--timeout", secs)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--timeout" in done.stderr
+
+
+# --- run-tool and scan with hooks --------------------------------------------------------------------------------
+
+
+def test_run_tool_sources_files_in_order(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("show", 'printf "$MCP_A $MCP_B $MCP_C"')
+    project.write("server.d/env.sh", 'export MCP_C="$MCP_B, too"').chmod(0o644)
+    for name, text in (("one", "export MCP_A=1 MCP_B=1"), ("two", 'export MCP_B="after $MCP_A"')):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = run_tool(
+        project, "show", "--with-server-env", "--source", str(tmp_path / "one"), "--source", str(tmp_path / "two")
+    )
+
+    assert json.loads(done.stdout)["content"][0]["text"] == "1 after 1 after 1, too"
+
+
+def test_run_tool_names_a_file_that_cannot_be_sourced(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("show", "echo")
+    done = run_tool(project, "show", "--source", str(tmp_path / "none"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no such file" in done.stderr
+
+    (tmp_path / "bad").write_text("exit 3", encoding="utf-8")
+    done = run_tool(project, "show", "--source", str(tmp_path / "bad"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "it ended with status 3" in done.stderr
+
+
+def test_run_tool_runs_what_register_sh_registers(project: ProjectBuilder) -> None:
+    project.tool("a", "echo hello")
+    hook = project.write("server.d/register.sh", """mcp_register_tool '{"name": "b", "path": "a"}'""")
+    hook.chmod(0o755)
+    done = run_tool(project, "b", env={"MCPGREEN_ALLOW_PROJECT_HOOKS": "true"})
+
+    assert json.loads(done.stdout)["content"][0]["text"] == "hello\n"
+
+
+def test_scan_counts_what_is_registered(project: ProjectBuilder) -> None:
+    project.tool("a", "echo")
+    project.write("server.d/register.json", '{"version": 1, "tools": []}').chmod(0o644)
+    done = mcpgreen("scan", "--project-root", str(project.root))
+    assert json.loads(done.stdout)["tools"] == {"status": "ok", "count": 0, "error": None}
+
+    project.write("server.d/register.json", "{}")
+    done = mcpgreen("scan", "--project-root", str(project.root))
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["tools"]["error"] == "server.d/register.json: version must be 1, found null"

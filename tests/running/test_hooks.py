@@ -1,0 +1,191 @@
+"""Shell files of a project: what they export, what they record, and how they fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.errors import ProjectError
+from mcpgreen.running import hooks
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import Wire, text_of
+
+GIVEN = {"PATH": os.environ["PATH"], "HOME": "/home/me", "KEPT": "as it was"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """Write a shell file and give what it exports."""
+
+    def write_and_source(text: str) -> dict[str, str]:
+        path = tmp_path / "env.sh"
+        path.write_text(text, encoding="utf-8")
+        return hooks.sourced_variables(str(path), GIVEN, directory=str(tmp_path))
+
+    return write_and_source
+
+
+def register(tmp_path: Path, text: str, *, secs: float = 30, limit_bytes: int = 1 << 20) -> hooks.HookEnd:
+    path = tmp_path / "register.sh"
+    path.write_text(text, encoding="utf-8")
+    return hooks.run_blocking(
+        "register", str(path), env=GIVEN, directory=str(tmp_path), secs=secs, limit_bytes=limit_bytes
+    )
+
+
+# --- What a file exports -----------------------------------------------------------------------------------------
+
+
+def test_new_and_changed_exports_count_and_nothing_else(source: Callable[[str], dict[str, str]]) -> None:
+    text = "export NEW=1 HOME=/elsewhere\nPRIVATE=2\nexport KEPT='as it was'\nunset PATH"
+
+    assert source(text) == {"NEW": "1", "HOME": "/elsewhere"}
+
+
+def test_any_text_survives(source: Callable[[str], dict[str, str]]) -> None:
+    assert source("export TEXT=$'two\\nlines = \"ü\" \\\\ '") == {"TEXT": 'two\nlines = "ü" \\ '}
+
+
+@pytest.mark.parametrize("end", ["return 0", "exit 0", "return", "true"])
+def test_a_file_may_end_in_any_way(source: Callable[[str], dict[str, str]], end: str) -> None:
+    assert source(f"export A=1\n{end}\nexport B=2" if end != "true" else "export A=1") == {"A": "1"}
+
+
+def test_it_sees_what_is_given_and_may_build_on_it(source: Callable[[str], dict[str, str]]) -> None:
+    assert source('export PATH="/opt/bin:$PATH"') == {"PATH": f"/opt/bin:{GIVEN['PATH']}"}
+
+
+def test_functions_are_no_variables(source: Callable[[str], dict[str, str]]) -> None:
+    assert source("f() { :; }\nexport -f f") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("export A=1\nreturn 3", "it ended with status 3"),
+        ("export A=1\nexit 4", "it ended with status 4"),
+        ("export A=1\nset -e\nfalse\ntrue", "it ended with status 1"),
+        ("export A=1\nkill -9 $$", "it ended with status 137"),
+        ("export A=1\nif then", "it ended with status"),
+    ],
+)
+def test_a_file_that_fails_exports_nothing(source: Callable[[str], dict[str, str]], text: str, reason: str) -> None:
+    with pytest.raises(ProjectError) as caught:
+        source(text)
+
+    assert caught.value.reason.startswith(reason)
+
+
+def test_a_file_that_takes_too_long_is_stopped_with_what_it_started(
+    source: Callable[[str], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "ENVIRONMENT_SECS", 0.3)
+
+    with pytest.raises(ProjectError, match=r"it took longer than 0\.3 s"):
+        source(f"sleep 600 & echo $! > {tmp_path}/pid\nwait")
+
+    pid = (tmp_path / "pid").read_text(encoding="utf-8")
+    eventually(lambda: not is_alive(pid))
+
+
+def test_a_background_job_that_keeps_the_pipe_is_not_waited_for(
+    source: Callable[[str], dict[str, str]], tmp_path: Path
+) -> None:
+    """If it were, the time would be up first."""
+    assert source(f"sleep 60 & echo $! > {tmp_path}/pid\nexport A=1") == {"A": "1"}
+
+    os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
+
+
+def test_without_bash_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="bash cannot be started"):
+        hooks.sourced_variables(str(tmp_path / "x"), {"PATH": str(tmp_path)}, directory=str(tmp_path))
+
+
+# --- What a hook records -----------------------------------------------------------------------------------------
+
+
+def test_records_come_back_in_order(tmp_path: Path) -> None:
+    end = register(tmp_path, "mcp_register_tool 'a\nb'\nmcp_prompts_manual_begin\nmcp_prompts_manual_abort")
+
+    assert hooks.records_in(end.answer) == [("item tools", "a\nb"), ("begin prompts", ""), ("abort prompts", "")]
+
+
+def test_what_was_recorded_before_a_failure_is_known(tmp_path: Path) -> None:
+    end = register(tmp_path, "mcp_register_tool 1\necho printed\necho because >&2\nexit 7")
+
+    assert end == ("it ended with status 7", b"item tools\x001\x00", b"printed\n", b"because\n")
+
+
+def test_a_hook_that_says_too_much_is_told_so(tmp_path: Path) -> None:
+    end = register(tmp_path, "for i in {1..9}; do mcp_register_tool 0123456789; done", limit_bytes=50)
+
+    assert end.failure == "it said more than 50 bytes"
+
+
+# --- env.sh of a project, in the server --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def call(project: ProjectBuilder, start: Callable[..., Wire]) -> Callable[..., tuple[str, Wire]]:
+    """Start the server with this env.sh and give what a tool sees of a variable."""
+
+    def call_show(script: str, name: str, **options: object) -> tuple[str, Wire]:
+        if script:
+            project.write("server.d/env.sh", script).chmod(0o644)
+        project.tool("show", f'printf %s "${name}"')
+        wire = start(**options)
+        wire.handshake()
+        return text_of(wire.call_tool("show")), wire
+
+    return call_show
+
+
+def test_what_env_sh_exports_reaches_tools(call: Callable[..., tuple[str, Wire]]) -> None:
+    assert call('echo noise; export MCP_COLOUR="green $(basename "$MCPGREEN_PROJECT_ROOT")"', "MCP_COLOUR")[0] == (
+        "green project"
+    )
+
+
+def test_env_sh_decides_about_ordinary_variables(call: Callable[..., tuple[str, Wire]]) -> None:
+    assert call('export PATH="/of/mine:$PATH"', "PATH")[0].startswith("/of/mine:/")
+
+
+def test_env_sh_can_set_a_setting(call: Callable[..., tuple[str, Wire]]) -> None:
+    text = call("export MCPGREEN_TOOL_ENV_MODE=allowlist MCPGREEN_TOOL_ENV_ALLOWLIST=COLOUR COLOUR=green", "COLOUR")[0]
+
+    assert text == "green"
+
+
+def test_the_environment_is_stronger_than_env_sh_where_a_setting_is_concerned(
+    call: Callable[..., tuple[str, Wire]],
+) -> None:
+    assert call("export MCPGREEN_PAGE_SIZE=7", "MCPGREEN_PAGE_SIZE", page_size=3)[0] == "3"
+
+
+def test_env_sh_is_stronger_than_env(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
+    project.write("server.d/env", "MCP_A=file\nMCP_B=file\n")
+
+    assert call('export MCP_A="shell, $MCP_B"', "MCP_A")[0] == "shell, file"
+
+
+@pytest.mark.parametrize(
+    ("script", "mode", "reason"),
+    [
+        ("export MCP_A=1", 0o666, "may be written to by others"),
+        ("export MCP_A=1; false", 0o644, "ended with status 1"),
+    ],
+)
+def test_an_env_sh_that_cannot_be_used_is_ignored_and_named(
+    project: ProjectBuilder, call: Callable[..., tuple[str, Wire]], script: str, mode: int, reason: str
+) -> None:
+    project.write("server.d/env.sh", script).chmod(mode)
+    text, wire = call("", "MCP_A")
+
+    assert text == ""
+    eventually(lambda: "env.sh is ignored: it " in wire.stderr and reason in wire.stderr)
