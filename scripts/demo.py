@@ -117,6 +117,13 @@ def main() -> int:
     client.send("notifications/cancelled", {"requestId": running}, is_notification=True)
     client.request("ping")
 
+    title("A file in project/prompts is a prompt; the values of an argument can be completed.")
+    explain = {"type": "ref/prompt", "name": "explain"}
+    client.request("completion/complete", {"ref": explain, "argument": {"name": "audience", "value": "a"}})
+    arguments = {"topic": "pipes", "audience": "a child"}
+    explained = client.request("prompts/get", {"name": "explain", "arguments": arguments})
+    print(f"      {explained['result']['messages'][0]['content']['text']}")
+
     title("Arguments that do not fit: the model is told what to mend.")
     refused = client.request("tools/call", {"name": "add", "arguments": {"numbers": ["one"]}})
     assert refused["result"]["isError"], refused

@@ -22,6 +22,7 @@ from mcpgreen.errors import ProjectError
 
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
+ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 MAX_META_BYTES = 1_048_576
@@ -106,7 +107,7 @@ def is_description(file_name: str) -> bool:
 def lonely_descriptions(names: Iterable[str]) -> list[str]:
     """Descriptions beside which there is nothing that they could describe."""
     known = set(names)
-    described = {meta_file_for(name, known) for name in known if not is_description(name)}
+    described = {meta_file_for(name, known) for name in known if not name.endswith(ACCOMPANYING)}
     return sorted(name for name in known if is_description(name) and name not in described)
 
 

@@ -1,6 +1,7 @@
 """Read the prompts of a project: each file below prompts/ is one, and so is a description with `messages` of its own.
 
-A file is a template, unless it is executable and says what runs it: then its output is the prompt.
+A file is a template, unless it is executable and says what runs it: then its output is the prompt. Pictures and sounds
+are neither: messages show them.
 
 Rule: one bad description costs one prompt and a warning, never the list.
 """
@@ -10,15 +11,17 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from mcpgreen import media
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
 
-ROLES = ("user", "assistant")
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
+SHOWN_TYPES = ("image/", "audio/", "video/")
 
 
 class Prompt(NamedTuple):
@@ -38,7 +41,8 @@ class Prompt(NamedTuple):
 
 
 FIELD_RULES = {
-    "name": A_STRING,
+    # It is part of the environment of scripts, where a NUL or a lone surrogate cannot be.
+    "name": Rule(lambda value: metadata.is_string(value) and value.isprintable(), "one line of printable text"),
     "title": A_STRING,
     "description": A_STRING,
     "role": A_STRING,
@@ -61,10 +65,7 @@ def discover_prompts(project: Project, tree: Tree) -> Discovery:
     ]
     found: list[Prompt] = []
     for directory in tree.directories:
-        names = directory.files
-        data = [name for name in names if not metadata.is_description(name)]
-        sources = [name for name in data if not metadata.is_beside_the_point(name, names)]
-        for file_name in sources + metadata.lonely_descriptions(names):
+        for file_name in _sources_in(directory):
             try:
                 prompt, complaints = _prompt_of(project, directory, file_name)
             except ProjectError as error:
@@ -103,12 +104,9 @@ def describe_prompt(source: str, fields: dict[str, Any], *, default_name: str, c
         complaints,
     )
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
-    role = fields.get("role") or "user"
-    if role not in ROLES:
-        complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(role)}')
-        role = "user"
+    role = _legal_role(fields.get("role"), complaints)
     if "messages" in fields:
-        _check_messages(source, fields["messages"])
+        fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     return Prompt(
         name=definition["name"],
@@ -140,28 +138,38 @@ def is_program(path: str, status: os.stat_result) -> bool:
         return True  # executable and not readable: it can only be run
 
 
+def _sources_in(directory: Directory) -> list[str]:
+    """The files of a directory that stand for a prompt each: templates, programs, and descriptions without either."""
+    names = [name for name in directory.files if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES)]
+    data = [name for name in names if not metadata.is_description(name)]
+    return [name for name in data if not metadata.is_beside_the_point(name, names)] + metadata.lonely_descriptions(
+        names
+    )
+
+
 def _prompt_of(project: Project, directory: Directory, file_name: str) -> tuple[Prompt, list[str]]:
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
-    is_lonely = metadata.is_description(file_name)
-    meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
     complaints: list[str] = []
-    if not meta_file:
-        fields = metadata.read_inline_of(path) if is_program(path, directory.files[file_name]) else None
-        prompt = describe_prompt(path, fields or {}, default_name=metadata.stem_of(file_name), complaints=complaints)
-    else:
-        source = f"{directory.path}/{meta_file}"
-        fields = metadata.read_meta_file(source)
-        default_name = metadata.described_stem(file_name) if is_lonely else metadata.stem_of(file_name)
-        prompt = describe_prompt(source, fields, default_name=default_name, complaints=complaints)
-    if is_lonely:
-        if prompt.messages is None:
-            raise ProjectError(
-                path, "describes no prompt: no template of that name is beside it, and it has no messages"
-            )
-        return prompt._replace(relative_path=relative_path), complaints
+    if metadata.is_description(file_name):
+        return _lonely_prompt(path, relative_path, complaints), complaints
     runs = is_program(path, directory.files[file_name])
+    meta_file = metadata.meta_file_for(file_name, directory.files)
+    source = f"{directory.path}/{meta_file}" if meta_file else path
+    # A comment in a template is part of its text.
+    inline = metadata.read_inline_of(path) if runs and not meta_file else None
+    fields = metadata.read_meta_file(source) if meta_file else inline or {}
+    prompt = describe_prompt(source, fields, default_name=metadata.stem_of(file_name), complaints=complaints)
     return with_file(prompt, path, relative_path, is_program=runs), complaints
+
+
+def _lonely_prompt(path: str, relative_path: str, complaints: list[str]) -> Prompt:
+    """A description without a file, which has to bring its messages."""
+    default_name = metadata.described_stem(os.path.basename(path))
+    prompt = describe_prompt(path, metadata.read_meta_file(path), default_name=default_name, complaints=complaints)
+    if prompt.messages is None:
+        raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
+    return prompt._replace(relative_path=relative_path)
 
 
 def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -177,6 +185,8 @@ def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]
                 source, f"each of arguments must be an object with a name, found {metadata.shown(entry)}"
             )
         entry = metadata.checked(source, entry, ARGUMENT_RULES)
+        if entry["name"] in schemas:
+            raise ProjectError(source, f"the argument {entry['name']} stands there twice")
         arguments.append({key: entry[key] for key in ARGUMENT_RULES if key in entry})
         schemas[entry["name"]] = entry.get("schema", entry)
     return arguments, schemas
@@ -185,23 +195,35 @@ def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]
 def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     properties = schema.get("properties", {})
     required = schema.get("required", [])
-    if not isinstance(properties, dict) or not isinstance(required, list):
-        raise ProjectError(source, "arguments must have properties (an object) and required (an array)")
+    are_names = isinstance(required, list) and all(map(metadata.is_string, required))
+    if not isinstance(properties, dict) or not are_names:
+        raise ProjectError(source, "arguments must have properties (an object) and required (an array of names)")
     arguments = []
-    for name, about in properties.items():
-        about = about if isinstance(about, dict) else {}
+    for name in dict.fromkeys([*properties, *required]):
+        about = properties.get(name)
         argument = {"name": name}
         for key in ("title", "description"):
-            if isinstance(about.get(key), str):
+            if isinstance(about, dict) and isinstance(about.get(key), str):
                 argument[key] = about[key]
         arguments.append({**argument, "required": name in required})
     return arguments, dict(properties)
 
 
-def _check_messages(source: str, messages: list[Any]) -> None:
-    for message in messages:
-        content = message.get("content") if isinstance(message, dict) else None
-        if not isinstance(content, str) and not (isinstance(content, dict) and isinstance(content.get("type"), str)):
-            raise ProjectError(source, "each of messages needs content: a text, or an object with a type")
-        if message.get("role", "user") not in ROLES:
-            raise ProjectError(source, "the role of a message must be user or assistant")
+def _checked_message(source: str, message: Any, complaints: list[str]) -> dict[str, Any]:
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, dict) and isinstance(content.get("type"), str):
+        if content["type"] not in BLOCK_TYPES:
+            known = ", ".join(BLOCK_TYPES)
+            raise ProjectError(source, f"content of the type {metadata.shown(content['type'])}; there are {known}")
+    elif not isinstance(content, str):
+        raise ProjectError(source, "each of messages needs content: a text, or an object with a type")
+    if "role" not in message:
+        return dict(message)
+    return {**message, "role": _legal_role(message["role"], complaints)}
+
+
+def _legal_role(given: Any, complaints: list[str]) -> str:
+    if given is None or given in ROLES:
+        return given or "user"
+    complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
+    return "user"

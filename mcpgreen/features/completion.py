@@ -6,47 +6,21 @@ names, and at last a few variations of what was typed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcpgreen import jsontext
-from mcpgreen.catalog.metadata import COMPLETION_SUFFIXES, stem_of
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
-from mcpgreen.errors import InternalError, InvalidParams
+from mcpgreen.errors import InvalidParams
 from mcpgreen.features.call import Call
-from mcpgreen.features.scripts import output_or_error
+from mcpgreen.features.completion_scripts import Question, ask, page_of, script_for
 from mcpgreen.protocol import pagination
-from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.starting import Script, run_script
 
 Json = dict[str, Any]
 
 MAX_VALUES = 100
 COLLECTION = "completion"
-
-
-class Question(NamedTuple):
-    """What is to be completed: for whom, which argument, and how much of it is typed."""
-
-    name: str
-    item: Prompt | Resource | ResourceTemplate | None  # None: only a registered script has this name
-    argument: str
-    typed: str
-    context: Json
-    ref: Json
-    limit: int
-    offset: int
-    script: list[str] | None
-
-
-class Answer(NamedTuple):
-    """Some values; how many there are in all, if that is known; and where the next ones begin, if there are more."""
-
-    values: list[str]
-    total: int | None
-    next_offset: int | None
 
 
 def runs_script(call: Call) -> bool:
@@ -57,11 +31,11 @@ def runs_script(call: Call) -> bool:
 def complete(call: Call) -> Json:
     question: Question = call.target
     if question.script is not None:
-        answer = _from_script(call, question)
+        answer = ask(call, question)
     else:
         known = _known_values(question)
         matching = _variations(question) if known is None else [each for each in known if _fits(each, question.typed)]
-        answer = _cut(matching, question)
+        answer = page_of(matching, question)
     completion: Json = {"values": answer.values, "hasMore": answer.next_offset is not None}
     if answer.total is not None:
         completion["total"] = answer.total
@@ -80,25 +54,36 @@ def _question(call: Call) -> Question:
     typed = argument.get("value", "")
     if not isinstance(typed, str):
         raise InvalidParams("argument.value must be a string.")
-    context = call.params.get("context")
-    if context is not None and not isinstance(context, dict):
-        raise InvalidParams("context must be an object.")
     _require_known_argument(item, argument["name"])
     question = Question(
         name=name,
         item=item,
         argument=argument["name"],
         typed=typed,
-        context=context or {},
+        context=_context(call.params.get("context")),
         ref=ref,
         limit=_limit(call.params.get("limit")),
         offset=0,
-        script=_script_for(call, name, item),
+        script=script_for(call, name, item),
     )
     cursor = call.params.get("cursor")
     if cursor is None:
         return question
-    return question._replace(offset=pagination.offset_in(cursor, COLLECTION, _mark(question)))
+    offset = pagination.offset_in(cursor, COLLECTION, _mark(question))
+    if offset < 0:
+        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
+    return question._replace(offset=offset)
+
+
+def _context(given: Any) -> Json:
+    """What the client says about the other arguments."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise InvalidParams("context must be an object.")
+    if not isinstance(given.get("arguments", {}), dict):
+        raise InvalidParams("context.arguments must be an object.")
+    return given
 
 
 def _limit(wanted: Any) -> int:
@@ -147,96 +132,6 @@ def _require_known_argument(item: Any, argument: str) -> None:
         raise InvalidParams(f"'{item.name}' has no argument '{argument}'; it has {', '.join(known)}.")
 
 
-def _script_for(call: Call, name: str, item: Any) -> list[str] | None:
-    registered = call.services.catalog.completions().get(name)
-    if registered is not None:
-        return registered
-    path = getattr(item, "path", None)
-    if path is None:
-        return None
-    # A template is described by a file of its own; what it is called without the ending is meant.
-    owners = (path, stem_of(path)) if not isinstance(item, ResourceTemplate) else (path.rpartition(".meta.")[0], path)
-    for owner in owners:
-        for suffix in COMPLETION_SUFFIXES:
-            if os.path.isfile(owner + suffix) and os.access(owner + suffix, os.X_OK):
-                return [owner + suffix]
-    return None
-
-
-def _from_script(call: Call, question: Question) -> Answer:
-    assert question.script is not None
-    services = call.services
-    arguments = jsontext.dumps(
-        {
-            "query": question.typed,
-            "prefix": question.typed,
-            "argument": {"name": question.argument, "value": question.typed},
-            "context": question.context,
-            "ref": question.ref,
-        }
-    )
-    variables = {
-        "MCP_COMPLETION_NAME": question.name,
-        "MCP_COMPLETION_ARGS_JSON": arguments.decode("ascii"),
-        "MCP_COMPLETION_ARGS_HASH": jsontext.digest_of_chunks([arguments]),
-        "MCP_COMPLETION_LIMIT": str(question.limit),
-        "MCP_COMPLETION_OFFSET": str(question.offset),
-        **_about_the_item(question.item),
-    }
-    secs: float = services.settings.resource_timeout_secs
-    script = Script(f"Completion '{question.name}'", question.script[-1], question.script)
-    outcome = run_script(
-        services.runner,
-        script,
-        env=services.provider_environment().for_run("", variables),
-        deadline=Deadline(secs),
-        on_control=lambda chunk: None,
-    )
-    return _printed(b"".join(output_or_error(script.label, outcome, secs)), question)
-
-
-def _about_the_item(item: Any) -> dict[str, str]:
-    if isinstance(item, Prompt):
-        metadata = jsontext.dumps(item.registry_entry).decode("ascii")
-        return {
-            "MCP_PROMPT_REL_PATH": item.relative_path,
-            "MCP_PROMPT_PATH": item.path or "",
-            "MCP_PROMPT_METADATA": metadata,
-        }
-    if item is None:
-        return {}
-    return {
-        "MCP_RESOURCE_REL_PATH": item.relative_path,
-        "MCP_RESOURCE_PATH": item.path or "",
-        "MCP_RESOURCE_URI": item.uri if isinstance(item, Resource) else item.template.text,
-        "MCP_RESOURCE_PROVIDER": item.provider,
-        "MCP_RESOURCE_METADATA": jsontext.dumps(item.registry_entry).decode("ascii"),
-    }
-
-
-def _printed(output: bytes, question: Question) -> Answer:
-    """What a script suggests: an array of strings, or `{suggestions, hasMore, next, total}`."""
-    text = output.decode("utf-8", "replace").strip()
-    try:
-        value = jsontext.loads(text) if text else []
-    except ValueError as error:
-        raise InternalError(f"Completion provider emitted invalid JSON: {error}") from error
-    details = value if isinstance(value, dict) else {}
-    suggestions = details.get("suggestions", details.get("values", [])) if isinstance(value, dict) else value
-    if not isinstance(suggestions, list) or not all(isinstance(each, str) for each in suggestions):
-        raise InternalError("Completion provider emitted invalid JSON: an array of strings is wanted")
-    values = suggestions[: question.limit]
-    following = details.get("next")
-    has_more = bool(details.get("hasMore")) or len(suggestions) > len(values) or type(following) is int
-    end = question.offset + len(values)
-    total = details.get("total")
-    if type(total) is not int or total < 0:
-        total = None if has_more else end
-    if not has_more:
-        return Answer(values, total, None)
-    return Answer(values, total, following if type(following) is int and following >= 0 else end)
-
-
 def _known_values(question: Question) -> list[str] | None:
     """What the schema of the argument names; None if it names nothing."""
     item = question.item
@@ -248,8 +143,14 @@ def _known_values(question: Question) -> list[str] | None:
         for key in ("enum", "examples"):
             values = source.get(key) if isinstance(source, dict) else None
             if isinstance(values, list):
-                return [each if isinstance(each, str) else jsontext.dumps(each).decode("ascii") for each in values]
+                # What cannot be given as an argument is not offered either.
+                fit = [each for each in values if isinstance(each, (str, bool, int, float))]
+                return list(dict.fromkeys(map(_as_text, fit)))
     return None
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
 
 
 def _variations(question: Question) -> list[str]:
@@ -259,11 +160,6 @@ def _variations(question: Question) -> list[str]:
 
 def _fits(value: str, typed: str) -> bool:
     return value.lower().startswith(typed.strip().lower())
-
-
-def _cut(values: list[str], question: Question) -> Answer:
-    end = question.offset + question.limit
-    return Answer(values[question.offset : end], len(values), end if end < len(values) else None)
 
 
 def _mark(question: Question) -> str:

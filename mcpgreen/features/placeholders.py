@@ -14,7 +14,7 @@ from typing import Any
 def fill(template: str, values: Mapping[str, str]) -> str:
     if "{" not in template:
         return template
-    return str(_pattern().sub(lambda match: values.get(match.group(1) or match.group(2), match.group(0)), template))
+    return str(_pattern().sub(lambda match: values.get(_name_in(match), match.group(0)), template))
 
 
 def fill_all(value: Any, values: Mapping[str, str]) -> Any:
@@ -28,9 +28,14 @@ def fill_all(value: Any, values: Mapping[str, str]) -> Any:
     return value
 
 
+def _name_in(match: Any) -> str:
+    in_braces, after_dollar = match.groups("")
+    return str(in_braces.strip() or after_dollar)
+
+
 @functools.cache
 def _pattern() -> Any:
     import re
 
-    name = r"[A-Za-z_][A-Za-z0-9_.-]*"
-    return re.compile(rf"\{{\{{\s*({name})\s*\}}\}}|\$\{{({name})\}}")
+    # Any name may be an argument's. Up to the next brace, so that each character is looked at once.
+    return re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from typing import Any
 
 from mcpgreen import jsontext, media
-from mcpgreen.catalog.prompts import ROLES, Prompt
-from mcpgreen.confined import FileFailure, open_file
-from mcpgreen.errors import InternalError, InvalidParams
+from mcpgreen.catalog.metadata import shown
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.confined import FileFailure, OutsideRoots, TooLarge, open_file
+from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
 from mcpgreen.features.placeholders import fill, fill_all
-from mcpgreen.features.scripts import output_of
+from mcpgreen.features.scripts import output_of, requested_secs
 from mcpgreen.protocol import shapes
-from mcpgreen.protocol.content import problem_of_block
+from mcpgreen.protocol.content import ROLES, problem_of_block
+from mcpgreen.running import policy
 from mcpgreen.running.starting import Script
 
 Json = dict[str, Any]
@@ -36,15 +39,14 @@ def get_prompt(call: Call) -> Json:
     prompt: Prompt = call.target
     values = _values(prompt, call.params.get("arguments"))
     if prompt.is_program:
-        messages = _from_program(call, prompt, values)
+        result = _from_program(call, prompt, values)
     elif prompt.messages is not None:
-        messages = [_message(call, prompt, each, values) for each in prompt.messages]
+        filled = [{**each, "content": fill_all(each["content"], values)} for each in prompt.messages]
+        result = {"messages": [_message(call, prompt, each) for each in filled]}
     else:
-        messages = [_text_message(prompt.role, fill(_template(call, prompt), values))]
-    result: Json = {"messages": messages}
-    if "description" in prompt.definition:
-        result = {"description": prompt.definition["description"], **result}
-    return result
+        result = {"messages": [_text_message(prompt.role, fill(_template(call, prompt), values))]}
+    description = prompt.definition.get("description")
+    return result if description is None else {"description": description, **result}
 
 
 def fit_result(call: Call, result: Json) -> Json:
@@ -65,10 +67,17 @@ def _values(prompt: Prompt, arguments: Any) -> dict[str, str]:
         if isinstance(value, str):
             values[name] = value
         elif isinstance(value, (bool, int, float)):
-            values[name] = jsontext.dumps(value).decode("ascii")
+            values[name] = _number_in_json(prompt, name, value)
         else:
             raise InvalidParams(f"Argument '{name}' of prompt '{prompt.name}' must be a string.")
     return values
+
+
+def _number_in_json(prompt: Prompt, name: str, value: float) -> str:
+    try:
+        return jsontext.dumps(value).decode("ascii")
+    except ValueError:
+        raise InvalidParams(f"Argument '{name}' of prompt '{prompt.name}' is a number out of range.") from None
 
 
 def _default(prompt: Prompt, name: str) -> str:
@@ -82,53 +91,89 @@ def _default(prompt: Prompt, name: str) -> str:
 
 def _template(call: Call, prompt: Prompt) -> str:
     assert prompt.path is not None
-    return b"".join(_file(call, prompt, prompt.path)).decode("utf-8", "replace").rstrip("\r\n")
+    content = b"".join(_file(call, prompt, prompt.path, prompt.relative_path))
+    return content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _file(call: Call, prompt: Prompt, path: str) -> list[bytes]:
+def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
+    """The content of a file below prompts/, which errors call `named`."""
     services = call.services
+    limit_bytes = services.settings.max_resource_bytes
     try:
         with open_file(path, allowed=[services.project.prompts_dir]) as file:
-            return list(file.chunks(services.settings.max_resource_bytes))
+            return list(file.chunks(limit_bytes))
+    except OutsideRoots:
+        reason = f"{named} lies outside prompts/"
+    except TooLarge:
+        reason = f"{named} has more than {limit_bytes} bytes (max_resource_bytes)"
     except FileFailure as failure:
-        raise InternalError(f"Prompt '{prompt.name}' cannot be read: {failure.text}") from failure
+        reason = f"{named}: {failure.text}"
+    raise InternalError(f"Prompt '{prompt.name}' cannot be read: {reason}")
 
 
 def _text_message(role: str, text: str) -> Json:
     return {"role": role, "content": {"type": "text", "text": text}}
 
 
-def _message(call: Call, prompt: Prompt, template: Json, values: dict[str, str]) -> Json:
-    role = template.get("role", prompt.role)
-    content = fill_all(template["content"], values)
+def _message(call: Call, prompt: Prompt, message: Any) -> Json:
+    """A message as clients accept it, of a description or of a program."""
+    if not isinstance(message, dict):
+        raise _invalid(prompt, "each message must be an object with a role and content")
+    role, content = message.get("role", prompt.role), message.get("content")
+    if role not in ROLES:
+        raise _invalid(prompt, f"the role {shown(role)}; user and assistant exist")
     if isinstance(content, str):
         return _text_message(role, content)
-    return {"role": role, "content": _completed(call, prompt, content) or _checked(prompt, content)}
+    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+        raise _invalid(prompt, "content must be a text or one block with a type; several blocks are several messages")
+    return {"role": role, "content": _block(call, prompt, content)}
 
 
-def _completed(call: Call, prompt: Prompt, content: Json) -> Json | None:
+def _block(call: Call, prompt: Prompt, content: Json) -> Json:
     """With the data of a file that the author only named, or the content of a resource that has only an address."""
-    if content["type"] in ("image", "audio") and isinstance(content.get("path"), str) and "data" not in content:
-        path = os.path.join(call.services.project.prompts_dir, os.path.dirname(prompt.relative_path), content["path"])
-        chunks = _file(call, prompt, path)
-        mime_type = media.mime_type(path, chunks[0] if chunks else b"", content.get("mimeType"))
-        others = {key: value for key, value in content.items() if key != "path"}
-        return {**others, "mimeType": mime_type, "data": jsontext.LargeBlob(chunks)}
-    if resources.is_only_an_address(content):
-        (contents,) = resources.read_uri(call, content["resource"]["uri"])["contents"]
-        return {**content, "resource": {**contents, **content["resource"]}}
-    return None
-
-
-def _checked(prompt: Prompt, content: Json) -> Json:
-    problem = problem_of_block(content)
-    if problem:
-        raise InternalError(f"Prompt '{prompt.name}' has an invalid message: content{problem}")
+    if content["type"] in ("image", "audio") and "data" not in content and isinstance(content.get("path"), str):
+        return _shown_file(call, prompt, content)
+    if content["type"] == "resource" and resources.is_only_an_address(content):
+        _require_sound(prompt, {**content, "resource": {**content["resource"], "text": ""}})
+        return {**content, "resource": {**_read(call, prompt, content["resource"]["uri"]), **content["resource"]}}
+    _require_sound(prompt, content)
     return content
 
 
-def _from_program(call: Call, prompt: Prompt, values: dict[str, str]) -> list[Json]:
+def _shown_file(call: Call, prompt: Prompt, content: Json) -> Json:
+    place = os.path.join(call.services.project.prompts_dir, os.path.dirname(prompt.relative_path), content["path"])
+    chunks = _file(call, prompt, place, content["path"])
+    mime_type = media.mime_type(place, chunks[0] if chunks else b"", content.get("mimeType"))
+    block = {**{key: value for key, value in content.items() if key != "path"}, "mimeType": mime_type}
+    _require_sound(prompt, {**block, "data": ""})
+    return {**block, "data": jsontext.LargeBlob(chunks)}
+
+
+def _read(call: Call, prompt: Prompt, uri: str) -> Json:
+    try:
+        (contents,) = resources.read_uri(call, uri)["contents"]
+    except RpcError as error:
+        reason = f"{uri}: {error.message}"
+        raise InternalError(f"Prompt '{prompt.name}' embeds a resource that cannot be read: {reason}") from error
+    read: Json = contents
+    return read
+
+
+def _require_sound(prompt: Prompt, block: Json) -> None:
+    problem = problem_of_block(block)
+    if problem:
+        raise _invalid(prompt, f"content{problem}")
+
+
+def _invalid(prompt: Prompt, problem: str) -> InternalError:
+    return InternalError(f"Prompt '{prompt.name}' has an invalid message: {problem}")
+
+
+def _from_program(call: Call, prompt: Prompt, values: dict[str, str]) -> Json:
     assert prompt.path is not None
+    prompts_dir = call.services.project.prompts_dir
+    real_path = policy.path_inside(prompt.name, prompt.path, directory=prompts_dir, kind="Prompt")
+    policy.require_safe(prompt.name, real_path, kind="Prompt")
     given = {name: value for name, value in values.items() if value or name in (call.params.get("arguments") or {})}
     output = output_of(
         call,
@@ -136,37 +181,29 @@ def _from_program(call: Call, prompt: Prompt, values: dict[str, str]) -> list[Js
         variables={"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path},
         arguments=given,
         entry=prompt.registry_entry,
-        timeout_secs=prompt.timeout_secs or call.services.settings.default_tool_timeout,
+        timeout_secs=requested_secs(call) or prompt.timeout_secs or call.services.settings.default_tool_timeout,
     )
     text = b"".join(output).decode("utf-8", "replace")
-    printed = _printed_messages(text)
+    printed = _printed_result(text)
     if printed is None:
-        return [_text_message(prompt.role, text.rstrip("\r\n"))]
-    return [_printed_message(prompt, each) for each in printed]
+        return {"messages": [_text_message(prompt.role, text.rstrip("\r\n"))]}
+    return {**printed, "messages": [_message(call, prompt, each) for each in printed["messages"]]}
 
 
-def _printed_messages(text: str) -> list[Any] | None:
-    """The messages, if the program printed such: `{"messages": [...]}` or the bare array."""
+def _printed_result(text: str) -> Json | None:
+    """Description and messages, if the program printed such: `{"messages": [...]}`, or the bare array."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         value = jsontext.loads(text)
     except ValueError:
         return None
-    messages = value.get("messages") if isinstance(value, dict) else value
-    if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
+    if isinstance(value, list):
+        # Other arrays are text: only messages have content or a role.
+        is_talk = value and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in value)
+        return {"messages": value} if is_talk else None
+    if not isinstance(value.get("messages"), list):
         return None
-    return messages if all("content" in each for each in messages) else None
-
-
-def _printed_message(prompt: Prompt, message: Json) -> Json:
-    role, content = message.get("role", prompt.role), message["content"]
-    if role not in ROLES:
-        raise InternalError(
-            f"Prompt '{prompt.name}' printed a message with the role {role!r}; user or assistant exist."
-        )
-    if isinstance(content, str):
-        return _text_message(role, content)
-    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise InternalError(f"Prompt '{prompt.name}' printed a message whose content is neither text nor a block.")
-    return {"role": role, "content": _checked(prompt, content)}
+    description = value.get("description")
+    about = {"description": description} if isinstance(description, str) else {}
+    return {**about, "messages": value["messages"]}

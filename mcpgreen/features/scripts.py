@@ -1,4 +1,7 @@
-"""Run a script for a request that is not a tool call: its output, or an error that says what went wrong."""
+"""Run a script for a request that is not a tool call: its output, or an error that says what went wrong.
+
+Also what all requests that run a script have in common: values as JSON for its environment, and the client's patience.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any
 import gevent
 
 from mcpgreen import jsontext
-from mcpgreen.errors import InternalError, OutputTooLarge
+from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
 from mcpgreen.features.call import Call, Reports
+from mcpgreen.protocol import revisions
 from mcpgreen.running import results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
@@ -28,6 +32,8 @@ def output_of(
 ) -> list[bytes]:
     """Run it in the environment of a tool, with its SDK at hand. Raises ScriptError for an error it chose itself."""
     services = call.services
+    arguments_json = encoded(arguments, "arguments")
+    meta_json = encoded(call.params.get("_meta") or {}, "_meta")
     services.runner.prepare()  # who would have to remove the files after a crash is there before them
     call.files = files = services.state_dir.new_call()
     try:
@@ -36,10 +42,11 @@ def output_of(
             about_the_tool=variables,
             about_the_roots=call.roots.variables,
             entry_json=jsontext.dumps(entry),
-            arguments_json=jsontext.dumps(arguments),
-            meta_json=jsontext.dumps(call.params.get("_meta") or {}),
+            arguments_json=arguments_json,
+            meta_json=meta_json,
             worker_key=call.worker_key,
             progress_token=call.token,
+            supports_ui=revisions.supports_ui(call.view.capabilities),
         )
         deadline = Deadline(timeout_secs)
         channel = Channel(Reports(call, deadline))
@@ -64,3 +71,23 @@ def output_or_error(label: str, outcome: Outcome, timeout_secs: float) -> list[b
     if outcome.exit_code != 0:
         raise InternalError(f"{label} failed: {results.reason_of(outcome)}")
     return outcome.stdout
+
+
+def encoded(value: Mapping[str, Any], what: str) -> bytes:
+    """What a client sent, as JSON for a script. Raises InvalidParams for a number such as 1e999."""
+    if not value:
+        return b"{}"
+    try:
+        return jsontext.dumps(value)
+    except ValueError as error:
+        raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
+
+
+def requested_secs(call: Call) -> float | None:
+    """`timeoutSecs` in the parameters, an extension: how long this client wants to wait."""
+    secs = call.params.get("timeoutSecs")
+    if secs is None:
+        return None
+    if type(secs) not in (int, float) or not 0 < secs < float("inf"):
+        raise InvalidParams("timeoutSecs must be a positive number.")
+    return float(secs)

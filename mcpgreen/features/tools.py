@@ -14,6 +14,7 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import InternalError, InvalidParams, ToolFailure
 from mcpgreen.features.call import Call, Reports
+from mcpgreen.features.scripts import encoded, requested_secs
 from mcpgreen.protocol import revisions, schemas, shapes
 from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
@@ -119,15 +120,6 @@ def _problems(snapshot: Snapshot, tool: Tool, which: str, value: Any) -> list[st
         raise InternalError(f"Tool '{tool.name}' has an unusable {which}: {error}") from error
 
 
-def _encoded(value: Json, what: str) -> bytes:
-    if not value:
-        return b"{}"
-    try:
-        return jsontext.dumps(value)
-    except ValueError as error:
-        raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
-
-
 def _real_path(call: Call, snapshot: Snapshot, tool: Tool) -> str:
     """Where the script really lies, made sure once per snapshot."""
     key = ("real path", tool.name)
@@ -149,7 +141,7 @@ def _entry_json(snapshot: Snapshot, tool: Tool) -> bytes:
 def _terms(call: Call, snapshot: Snapshot, tool: Tool) -> tuple[Deadline, results.Expectation]:
     """How long the tool may take and what is expected of its output."""
     settings = call.services.settings
-    secs = _requested_secs(call) or tool.timeout_secs or settings.default_tool_timeout
+    secs = requested_secs(call) or tool.timeout_secs or settings.default_tool_timeout
     extends = tool.progress_extends_timeout
     if extends is None:
         extends = settings.progress_extends_timeout
@@ -168,16 +160,6 @@ def _terms(call: Call, snapshot: Snapshot, tool: Tool) -> tuple[Deadline, result
     return Deadline(secs, extends=extends, cap_secs=cap_secs), expected
 
 
-def _requested_secs(call: Call) -> float | None:
-    """`timeoutSecs` in the parameters, an extension: how long this client wants to wait."""
-    secs = call.params.get("timeoutSecs")
-    if secs is None:
-        return None
-    if type(secs) not in (int, float) or not 0 < secs < float("inf"):
-        raise InvalidParams("timeoutSecs must be a positive number.")
-    return float(secs)
-
-
 def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: Deadline) -> Outcome:
     services = call.services
     assert call.files is not None
@@ -186,8 +168,8 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
         about_the_tool=_variables(snapshot, tool),
         about_the_roots=call.roots.variables,
         entry_json=_entry_json(snapshot, tool),
-        arguments_json=_encoded(arguments, "arguments"),
-        meta_json=_encoded(call.params.get("_meta") or {}, "_meta"),
+        arguments_json=encoded(arguments, "arguments"),
+        meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=call.worker_key,
         progress_token=call.token,
         supports_ui=revisions.supports_ui(call.view.capabilities),

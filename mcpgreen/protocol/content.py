@@ -5,9 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+BLOCK_TYPES = ("text", "image", "audio", "resource", "resource_link")
+ROLES = ("user", "assistant")
+
 
 def problem_of_block(block: Mapping[str, Any]) -> str | None:
     """What a client would trip over; one bad block makes some of them reject the whole result."""
+    return _problem_of_content(block) or (_problem_of_the_rest(block) if len(block) > 2 else None)
+
+
+def _problem_of_the_rest(block: Mapping[str, Any]) -> str | None:
+    """What every kind of block may have."""
+    if not isinstance(block.get("_meta", {}), dict):
+        return "._meta must be an object"
+    annotations = block.get("annotations", {})
+    if not isinstance(annotations, dict):
+        return ".annotations must be an object"
+    audience = annotations.get("audience", [])
+    if not isinstance(audience, list) or not all(role in ROLES for role in audience):
+        return ".annotations.audience must be an array of user and assistant"
+    priority = annotations.get("priority", 0)
+    if type(priority) not in (int, float) or not 0 <= priority <= 1:
+        return ".annotations.priority must be a number from 0 to 1"
+    if not isinstance(annotations.get("lastModified", ""), str):
+        return ".annotations.lastModified must be a string"
+    return None
+
+
+def _problem_of_content(block: Mapping[str, Any]) -> str | None:
     kind = block["type"]
     if kind == "text":
         return None if isinstance(block.get("text"), str) else ".text must be a string"

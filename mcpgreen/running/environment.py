@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from mcpgreen import __version__
+from mcpgreen import __version__, jsontext
 from mcpgreen.errors import Denied
 from mcpgreen.running import scratch
 from mcpgreen.running.process import CONTROL_FD
@@ -76,6 +76,10 @@ class ToolEnvironment:
         self._add_payload(env, files, "MCP_TOOL_ARGS", arguments_json)
         self._add_payload(env, files, "MCP_TOOL_METADATA", entry_json)
         self._add_payload(env, files, "MCP_TOOL_META", meta_json)
+        if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:
+            from mcpgreen.running import tracing
+
+            env.update(tracing.variables(jsontext.loads(meta_json)))
         return env
 
     def _add_payload(self, env: dict[str, str], files: CallFiles, name: str, content: bytes) -> None:

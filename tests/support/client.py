@@ -60,3 +60,6 @@ class Client:
     def tools(self) -> dict[str, Json]:
         """The first page of the list, by name."""
         return {tool["name"]: tool for tool in self.result("tools/list")["tools"]}
+
+    def get_prompt(self, name: str, arguments: Json | None = None, **options: Any) -> Json:
+        return self.result("prompts/get", {"name": name, "arguments": arguments or {}}, **options)

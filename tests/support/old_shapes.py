@@ -22,6 +22,18 @@ NUMBER: Schema = {"type": "number"}
 ANYTHING: Schema = {}
 OBJECT: Schema = {"type": "object"}
 TOKEN: Schema = {"type": ["string", "integer"]}
+# The cursor is an extension of ours, in every revision.
+COMPLETION: Schema = {
+    "type": "object",
+    "required": ["values"],
+    "properties": {
+        "values": {"type": "array", "items": TEXT, "maxItems": 100},
+        "total": {"type": "integer", "minimum": 0},
+        "hasMore": FLAG,
+        "nextCursor": TEXT,
+    },
+    "additionalProperties": False,
+}
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
@@ -81,6 +93,9 @@ def _shapes(revision: str) -> dict[str, Schema]:
             {"content": array_of(_content(since))},
             {"isError": FLAG, **since(R3, {"structuredContent": OBJECT}), **meta},
         ),
+        "prompts/list": record({"prompts": array_of(_prompt(since))}, {"nextCursor": TEXT, **meta}),
+        "prompts/get": record({"messages": array_of(_message(since))}, {"description": TEXT, **meta}),
+        "completion/complete": record({"completion": COMPLETION}, meta),
         "notifications/progress": record(
             {"progressToken": TOKEN, "progress": NUMBER}, {"total": NUMBER, **since(R2, {"message": TEXT}), **meta}
         ),
@@ -113,6 +128,19 @@ def _tool(since: Any) -> Schema:
             **since(R3, {"title": TEXT, "outputSchema": schema, "_meta": OBJECT}),
         },
     )
+
+
+def _prompt(since: Any) -> Schema:
+    title = since(R3, {"title": TEXT})
+    argument = record({"name": TEXT}, {"description": TEXT, "required": FLAG, **title})
+    return record(
+        {"name": TEXT},
+        {"description": TEXT, "arguments": array_of(argument), **title, **since(R3, {"_meta": OBJECT})},
+    )
+
+
+def _message(since: Any) -> Schema:
+    return record({"role": {"enum": ["user", "assistant"]}, "content": _content(since)})
 
 
 def _content(since: Any) -> Schema:

@@ -33,6 +33,23 @@ class ProjectBuilder:
     def python_tool(self, name: str, body: str, **fields: Any) -> Path:
         return self.tool(name, f"#!{sys.executable}\n{body}", **fields)
 
+    def prompt(self, file_name: str, text: str, *, meta: dict[str, Any] | None = None, **fields: Any) -> Path:
+        """A file below prompts/, with a description beside it if there are fields. What has a shebang can be run."""
+        path = self.root / "prompts" / file_name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        description = {**(meta or {}), **fields}
+        if description:
+            self._place(path.with_name(path.stem + ".meta.json"), json.dumps(description), 0o644)
+        self._place(path, text, 0o755 if text.startswith("#!") else 0o644)
+        return path
+
+    def program(self, relative: str, script: str) -> Path:
+        """An executable script anywhere in the project."""
+        path = self.root / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._place(path, script if script.startswith("#!") else "#!/bin/bash\n" + script, 0o755)
+        return path
+
     def write(self, relative: str, content: str) -> Path:
         path = self.root / relative
         path.parent.mkdir(parents=True, exist_ok=True)

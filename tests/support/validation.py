@@ -36,7 +36,8 @@ ENVELOPES = (
 EMPTY_RESULTS = ("ping", "logging/setLevel", "shutdown", "exit")
 MODERN_CODES = (-32020, -32021, -32022)
 # Of MCP Apps, which clients of 2025-11-25 negotiate though only the next revision has a place for it.
-EARLY_MEMBERS = ("/capabilities/extensions",)
+# And of ours: more completions than fit into one answer.
+EARLY_MEMBERS = ("/capabilities/extensions", "/completion/nextCursor")
 MAY_BE_NULL = ("structuredContent", "data")
 
 
@@ -137,7 +138,7 @@ def _check_result(method: str | None, result: Json, revision: str | None) -> Non
         _check_modern_members(result)
     else:
         _check_property_schemas(result.get("tools", []))
-    _check_base64(result.get("content", []))
+    _check_base64([*result.get("content", []), *(each["content"] for each in result.get("messages", []))])
 
 
 def _check_modern_members(result: Json) -> None:

@@ -1,0 +1,622 @@
+"""`prompts/list` and `prompts/get`, over the wire."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.client import ALL_REVISIONS, Client
+from tests.support.prerequisites import require_program
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import MODERN
+
+Json = dict[str, Any]
+PNG = b"\x89PNG\r\n\x1a\n not really"
+DATA = base64.b64encode(PNG).decode()
+
+
+def text_of(result: Json) -> str:
+    """The text of the only message."""
+    (message,) = result["messages"]
+    assert message["content"]["type"] == "text"
+    return str(message["content"]["text"])
+
+
+def printing(value: Any) -> str:
+    return f"#!/bin/sh\ncat <<'END'\n{json.dumps(value)}\nEND\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _prompts(shared_project: ProjectBuilder) -> None:
+    shared_project.prompt(
+        "greet.txt",
+        "Hello {{name}}, ${tone} {{unknown}} ${unknown}\n\n",
+        arguments={
+            "properties": {
+                "name": {"title": "Name", "description": "Whom to greet"},
+                "tone": {"enum": ["warm", "cold"], "default": "warm"},
+                "note": {},
+            },
+            "required": ["name"],
+        },
+        title="Greet",
+        description="Says hello",
+        icons=[{"src": "https://example.org/icon.png"}],
+        _meta={"example/own": 1},
+    )
+    shared_project.prompt("plain.txt", "As it is: {{any}}")
+
+
+# --- Lists -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P-043")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_a_list_has_the_fields_of_the_revision(shared_speak: Callable[..., Client], revision: str) -> None:
+    result = shared_speak(revision).result("prompts/list")
+    greet, plain = result["prompts"]
+
+    has_titles, has_icons = revision >= "2025-06-18", revision >= "2025-11-25"
+    name = {"name": "name", "description": "Whom to greet", "required": True}
+    assert greet == {
+        "name": "greet",
+        "description": "Says hello",
+        "arguments": [
+            {**name, "title": "Name"} if has_titles else name,
+            {"name": "tone", "required": False},
+            {"name": "note", "required": False},
+        ],
+        **({"title": "Greet", "_meta": {"example/own": 1}} if has_titles else {}),
+        **({"icons": [{"src": "https://example.org/icon.png"}]} if has_icons else {}),
+    }
+    assert plain == {"name": "plain"}
+    assert result["_meta"]["mcpbash/total"] == 2
+    assert ("ttlMs" in result) is (revision == MODERN)
+
+
+def test_a_list_comes_in_pages(shared_speak: Callable[..., Client]) -> None:
+    client = shared_speak()
+    first = client.result("prompts/list", {"limit": 1})
+    second = client.result("prompts/list", {"limit": 1, "cursor": first["nextCursor"]})
+
+    assert [prompt["name"] for page in (first, second) for prompt in page["prompts"]] == ["greet", "plain"]
+    assert "nextCursor" not in second
+
+
+def test_a_bad_description_costs_one_prompt_and_a_warning(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.prompt("good.txt", "good")
+    project.prompt("bad.txt", "bad", description=5)
+    client = speak()
+
+    assert [prompt["name"] for prompt in client.result("prompts/list")["prompts"]] == ["good"]
+    eventually(lambda: "prompts/bad.meta.json: description must be a string" in client.wire.stderr)
+
+
+def test_a_new_prompt_shows_without_a_restart(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("first.txt", "one")
+    client = speak()
+    client.result("prompts/list")
+    project.prompt("second.txt", "two")
+
+    client.wire.notice("notifications/prompts/list_changed")
+    assert text_of(client.get_prompt("second")) == "two"
+
+
+# --- Arguments ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P-130", "P-131")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_arguments_are_put_in(shared_speak: Callable[..., Client], revision: str) -> None:
+    result = shared_speak(revision).get_prompt("greet", {"name": "Ada", "tone": "cold"})
+
+    assert result["description"] == "Says hello"
+    assert result["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "Hello Ada, cold {{unknown}} ${unknown}"}}
+    ]
+
+
+@pytest.mark.requirement("P-130")
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5, "5"),
+        (-1.5, "-1.5"),
+        (10**18, "1000000000000000000"),
+        (True, "true"),
+        (False, "false"),
+        ("", ""),
+        ("a\\b \\n \\1", "a\\b \\n \\1"),
+        ("two\nlines\r\n", "two\nlines\r\n"),
+        ("\"quoted\" 'text'", "\"quoted\" 'text'"),
+        ("{{tone}} ${tone}", "{{tone}} ${tone}"),
+        ("$(rm -rf /) `id`", "$(rm -rf /) `id`"),
+    ],
+    ids=ascii,
+)
+def test_a_value_is_put_in_literally(shared_speak: Callable[..., Client], value: Any, text: str) -> None:
+    result = shared_speak().get_prompt("greet", {"name": value})
+    assert text_of(result) == f"Hello {text}, warm {{{{unknown}}}} ${{unknown}}"
+
+
+@pytest.mark.requirement("P-130")
+@pytest.mark.parametrize("value", [None, {}, {"a": 1}, [], ["x"]], ids=ascii)
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_a_value_that_is_no_text_is_refused(shared_speak: Callable[..., Client], revision: str, value: Any) -> None:
+    error = shared_speak(revision).error("prompts/get", {"name": "greet", "arguments": {"name": value}})
+    assert error == {"code": -32602, "message": "Argument 'name' of prompt 'greet' must be a string."}
+
+
+@pytest.mark.requirement("P-130")
+def test_a_number_that_cannot_be_written_is_refused(shared_speak: Callable[..., Client]) -> None:
+    """It ended as an internal error, with a traceback on stderr."""
+    wire = shared_speak().wire
+    wire.send_bytes(
+        b'{"jsonrpc":"2.0","id":"huge","method":"prompts/get","params":{"name":"greet","arguments":{"name":1e999}}}\n'
+    )
+    error = wire.response("huge")["error"]
+    assert (error["code"], "out of range" in error["message"]) == (-32602, True)
+    assert "Traceback" not in wire.stderr
+
+
+@pytest.mark.requirement("P-130")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize("arguments", [{}, None, {"tone": "cold"}], ids=ascii)
+def test_a_required_argument_must_be_there(
+    shared_speak: Callable[..., Client], revision: str, arguments: Json | None
+) -> None:
+    error = shared_speak(revision).error("prompts/get", {"name": "greet", "arguments": arguments})
+    assert error == {"code": -32602, "message": "Prompt 'greet' needs the argument name."}
+
+
+def test_an_optional_argument_left_out_is_its_default_or_nothing(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    arguments = [{"name": "a"}, {"name": "b", "default": "B"}, {"name": "c", "schema": {"default": 5}}]
+    project.prompt("fill.txt", "<{{a}}|{{b}}|{{c}}>", arguments=arguments)
+
+    assert text_of(speak().get_prompt("fill")) == "<|B|5>"
+
+
+def test_a_prompt_that_declares_nothing_takes_any_argument(shared_speak: Callable[..., Client]) -> None:
+    client = shared_speak()
+    assert text_of(client.get_prompt("plain", {"any": "yes", "other": "no"})) == "As it is: yes"
+    assert text_of(client.get_prompt("plain")) == "As it is: {{any}}"
+
+
+@pytest.mark.requirement("P-130")
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "Prompt name is required"),
+        ({"name": ""}, "Prompt name is required"),
+        ({"name": 5}, "Prompt name is required"),
+        ({"name": "nobody"}, "Prompt 'nobody' not found"),
+        ({"name": "Greet"}, "Prompt 'Greet' not found"),
+        ({"name": "../greet"}, "Prompt '../greet' not found"),
+        ({"name": "greet", "arguments": []}, "arguments must be an object."),
+        ({"name": "greet", "arguments": "name=Ada"}, "arguments must be an object."),
+    ],
+    ids=ascii,
+)
+def test_a_request_that_makes_no_sense_is_refused(
+    shared_speak: Callable[..., Client], params: Json, message: str
+) -> None:
+    assert shared_speak().error("prompts/get", params) == {"code": -32602, "message": message}
+
+
+# --- The text of a file ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"one\ntwo\n", "one\ntwo"),
+        (b"one\r\ntwo\r\n\r\n", "one\r\ntwo"),
+        (b"no newline", "no newline"),
+        (b"  kept  \n", "  kept  "),
+        (b"\xef\xbb\xbfwith a mark\n", "with a mark"),
+        (b"caf\xe9 \xff", "caf\ufffd \ufffd"),
+        (b"", ""),
+    ],
+    ids=ascii,
+)
+def test_the_text_is_that_of_the_file_without_its_last_newlines(
+    project: ProjectBuilder, speak: Callable[..., Client], content: bytes, text: str
+) -> None:
+    project.prompt("raw.txt", "").write_bytes(content)
+    assert text_of(speak().get_prompt("raw")) == text
+
+
+def test_a_large_template_is_served_whole_and_one_over_the_limit_is_refused(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.prompt("large.txt", "{{x}}" + "0123456789" * 100_000)
+    project.prompt("larger.txt", "x" * 2_000_000)
+    client = speak(max_resource_bytes=1_500_000)
+
+    assert text_of(client.get_prompt("large", {"x": "!"})) == "!" + "0123456789" * 100_000
+    error = client.error("prompts/get", {"name": "larger"})
+    assert error == {
+        "code": -32603,
+        "message": "Prompt 'larger' cannot be read: larger.txt has more than 1500000 bytes (max_resource_bytes)",
+    }
+
+
+def test_a_removed_file_is_no_prompt_any_more(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("gone.txt", "text")
+    client = speak()
+    assert text_of(client.get_prompt("gone")) == "text"
+    project.remove("prompts/gone.txt")
+
+    eventually(lambda: "error" in client.request("prompts/get", {"name": "gone"}))
+    assert client.error("prompts/get", {"name": "gone"})["code"] in (-32602, -32603)
+
+
+# --- Messages ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P-131", "P-004")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_messages_of_every_kind_are_fitted_to_the_revision(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    audio = {"type": "audio", "data": DATA, "mimeType": "audio/wav"}
+    link = {"type": "resource_link", "uri": "https://example.org/{{name}}", "name": "site", "title": "Of {{name}}"}
+    resource = {"uri": "memo:{{name}}", "mimeType": "text/plain", "text": "about {{name}}"}
+    project.prompt(
+        "talk.meta.json",
+        json.dumps(
+            {
+                "messages": [
+                    {"role": "user", "content": "Hello {{name}}"},
+                    {"role": "assistant", "content": {"type": "text", "text": "Hello ${name}"}},
+                    {"role": "system", "content": {"type": "image", "data": DATA, "mimeType": "image/png"}},
+                    {"content": audio},
+                    {"content": {"type": "resource", "resource": resource}},
+                    {"content": link},
+                ]
+            }
+        ),
+    )
+    messages = speak(revision).get_prompt("talk", {"name": "Ada"})["messages"]
+
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "user", "user", "user"]
+    contents = [message["content"] for message in messages]
+    assert contents[0] == contents[1] == {"type": "text", "text": "Hello Ada"}
+    assert contents[2] == {"type": "image", "data": DATA, "mimeType": "image/png"}
+    as_resource = {"uri": "urn:mcpgreen:audio", "mimeType": "audio/wav", "blob": DATA}
+    assert contents[3] == (audio if revision >= "2025-03-26" else {"type": "resource", "resource": as_resource})
+    assert contents[4]["resource"] == {"uri": "memo:Ada", "mimeType": "text/plain", "text": "about Ada"}
+    if revision >= "2025-06-18":
+        assert contents[5] == {**link, "uri": "https://example.org/Ada", "title": "Of Ada"}
+    else:
+        assert contents[5] == {"type": "text", "text": "Of Ada <https://example.org/Ada>"}
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
+def test_a_picture_or_sound_may_be_a_file_beside_the_description(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    for name in ("logo.png", "jingle.wav"):
+        project.prompt(f"brand/{name}", "").write_bytes(PNG)
+    show = [
+        {"content": {"type": "image", "path": "{{which}}.png"}},
+        {"content": {"type": "image", "path": "logo.png", "mimeType": "image/x-own"}},
+        {"content": {"type": "audio", "path": "../brand/jingle.wav"}},
+    ]
+    project.write("prompts/brand/show.meta.json", json.dumps({"messages": show}))
+    client = speak(revision)
+    first, second, third = (each["content"] for each in client.get_prompt("show", {"which": "logo"})["messages"])
+
+    assert first == {"type": "image", "data": DATA, "mimeType": "image/png"}
+    assert second["mimeType"] == "image/x-own"
+    assert (third.get("data") or third["resource"]["blob"]) == DATA
+    assert [prompt["name"] for prompt in client.result("prompts/list")["prompts"]] == ["show"]
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "/etc/hostname", "link.png", "none.png", "nul\x00.png"], ids=ascii)
+def test_a_file_outside_the_prompts_is_not_shown(
+    project: ProjectBuilder, speak: Callable[..., Client], path: str
+) -> None:
+    project.write("secret.png", "secret")
+    project.write("prompts/show.meta.json", json.dumps({"messages": [{"content": {"type": "image", "path": "{{p}}"}}]}))
+    (project.root / "prompts" / "link.png").symlink_to(project.root / "secret.png")
+    error = speak().error("prompts/get", {"name": "show", "arguments": {"p": path}})
+
+    assert error["code"] == -32603
+    assert error["message"].startswith("Prompt 'show' cannot be read: ")
+    assert str(project.root) not in error["message"]
+
+
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_an_embedded_resource_that_has_only_an_address_is_read(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    project.write("resources/memo.md", "Remember")
+    uri = f"file://{project.root}/resources/{{{{which}}}}.md"
+    content = {"type": "resource", "resource": {"uri": uri}}
+    project.write("prompts/recall.meta.json", json.dumps({"messages": [{"content": content}]}))
+    (message,) = speak(revision).get_prompt("recall", {"which": "memo"})["messages"]
+
+    assert message["content"]["resource"] == {
+        "uri": f"file://{project.root}/resources/memo.md",
+        "mimeType": "text/markdown",
+        "text": "Remember",
+    }
+
+
+@pytest.mark.parametrize("which", ["none", "../secret"])
+def test_an_embedded_resource_that_cannot_be_read_is_an_error_of_the_prompt(
+    project: ProjectBuilder, speak: Callable[..., Client], which: str
+) -> None:
+    project.write("secret.md", "secret")
+    (project.root / "resources").mkdir()
+    project.write("roots/x", "")
+    uri = f"file://{project.root}/resources/{{{{which}}}}.md"
+    content = {"type": "resource", "resource": {"uri": uri}}
+    project.write("prompts/recall.meta.json", json.dumps({"messages": [{"content": content}]}))
+    client = speak(env={"MCPGREEN_ROOTS": str(project.root / "roots")})
+    error = client.error("prompts/get", {"name": "recall", "arguments": {"which": which}})
+
+    assert error["code"] == -32603
+    assert error["message"].startswith("Prompt 'recall' embeds a resource that cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"type": "image", "data": "not base64!", "mimeType": "image/png"}, "content.data must be base64"),
+        ({"type": "image", "data": DATA}, "content.mimeType must be a string"),
+        ({"type": "text"}, "content.text must be a string"),
+        ({"type": "resource", "resource": {}}, "content.resource needs a uri"),
+        ({"type": "resource_link", "uri": "x:y"}, "content needs uri and name"),
+        (
+            {"type": "text", "text": "x", "annotations": {"priority": 5}},
+            "content.annotations.priority must be a number",
+        ),
+        ({"type": "text", "text": "x", "annotations": {"audience": ["all"]}}, "content.annotations.audience must be"),
+        ({"type": "text", "text": "x", "annotations": "high"}, "content.annotations must be an object"),
+        ({"type": "text", "text": "x", "_meta": 5}, "content._meta must be an object"),
+        ({"type": "image", "path": "logo.png", "annotations": []}, "content.annotations must be an object"),
+    ],
+    ids=ascii,
+)
+def test_a_block_that_clients_would_reject_is_an_error(
+    project: ProjectBuilder, speak: Callable[..., Client], content: Json, problem: str
+) -> None:
+    project.write("prompts/talk.meta.json", json.dumps({"messages": [{"content": content}]}))
+    project.prompt("logo.png", "").write_bytes(PNG)
+    error = speak().error("prompts/get", {"name": "talk"})
+
+    assert error["code"] == -32603
+    assert error["message"].startswith(f"Prompt 'talk' has an invalid message: {problem}")
+
+
+# --- Programs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P-131")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_what_a_program_prints_is_the_prompt(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    project.prompt("now.sh", "#!/bin/sh\necho 'The text, with {{name}}.'\necho\n", role="assistant")
+    result = speak(revision).get_prompt("now", {"name": "Ada"})
+
+    assert result["messages"] == [
+        {"role": "assistant", "content": {"type": "text", "text": "The text, with {{name}}."}}
+    ]
+
+
+@pytest.mark.requirement("P-131")
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_a_program_may_print_messages(project: ProjectBuilder, speak: Callable[..., Client], is_bare: bool) -> None:
+    messages = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": {"type": "image", "data": DATA, "mimeType": "image/png"}},
+        {"content": {"type": "image", "path": "logo.png"}},
+    ]
+    project.prompt("logo.png", "").write_bytes(PNG)
+    printed = messages if is_bare else {"description": "Made just now", "messages": messages}
+    project.prompt("talk.sh", printing(printed), description="Made by a program")
+    result = speak().get_prompt("talk")
+
+    assert result["description"] == ("Made by a program" if is_bare else "Made just now")
+    image = {"type": "image", "data": DATA, "mimeType": "image/png"}
+    assert result["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "Hello"}},
+        {"role": "assistant", "content": image},
+        {"role": "user", "content": image},
+    ]
+
+
+@pytest.mark.parametrize("printed", [{"code": 5}, [1, 2], [], {"messages": "none"}, [{"name": "Ada"}]], ids=ascii)
+def test_other_json_is_text(project: ProjectBuilder, speak: Callable[..., Client], printed: Any) -> None:
+    project.prompt("data.sh", printing(printed))
+    assert json.loads(text_of(speak().get_prompt("data"))) == printed
+
+
+@pytest.mark.requirement("P-131")
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ({"role": "system", "content": "x"}, 'the role "system"; user and assistant exist'),
+        ({"role": "user"}, "content must be a text or one block"),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a text or one block"),
+        ({"role": "user", "content": {"text": "x"}}, "content must be a text or one block"),
+        ({"content": {"type": "film"}}, "content.type 'film' is unknown"),
+        ({"content": {"type": "image", "data": "???", "mimeType": "image/png"}}, "content.data must be base64"),
+        ("hello", "each message must be an object"),
+    ],
+    ids=ascii,
+)
+def test_messages_that_clients_would_reject_are_an_error(
+    project: ProjectBuilder, speak: Callable[..., Client], message: Any, problem: str
+) -> None:
+    """Some of them went out as the JSON text of the messages."""
+    project.prompt("talk.sh", printing({"messages": [message]}))
+    error = speak().error("prompts/get", {"name": "talk"})
+
+    assert error["code"] == -32603
+    assert error["message"].startswith("Prompt 'talk' has an invalid message: ")
+    assert problem in error["message"]
+
+
+def test_a_program_sees_its_arguments_and_defaults(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    arguments = [{"name": "who", "required": True}, {"name": "tone", "default": "warm"}, {"name": "note"}]
+    project.prompt(
+        "show.sh", '#!/bin/sh\nprintf "%s %s" "$MCP_PROMPT_NAME" "$MCP_TOOL_ARGS_JSON"\n', arguments=arguments
+    )
+    name, _, given = text_of(speak().get_prompt("show", {"who": "A\\da\n", "other": 5})).partition(" ")
+
+    assert name == "show"
+    assert json.loads(given) == {"who": "A\\da\n", "tone": "warm", "other": "5"}
+
+
+def test_the_sdk_works_in_a_program(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    require_program("jq")
+    script = '#!/usr/bin/env bash\nsource "${MCP_SDK:?}/tool-sdk.sh"\n'
+    project.prompt("greet.sh", script + """mcp_emit_text "Hello $(mcp_args_get '.name')."\n""")
+    project.prompt("refuse.sh", script + 'mcp_fail -32602 "No such person" \'{"hint": 1}\'\n')
+    client = speak()
+
+    assert text_of(client.get_prompt("greet", {"name": "Ada"})) == "Hello Ada."
+    error = client.error("prompts/get", {"name": "refuse"})
+    assert error == {"code": -32602, "message": "No such person", "data": {"hint": 1}}
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_progress_and_log_of_a_program_reach_the_client(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    progress = json.dumps({"method": "notifications/progress", "params": {"progress": 1}})
+    log = json.dumps({"method": "notifications/message", "params": {"level": "error", "data": "careful"}})
+    project.prompt(
+        "work.sh",
+        f"#!/bin/sh\necho '{progress}' >> \"$MCP_PROGRESS_STREAM\"\necho '{log}' >> \"$MCP_LOG_STREAM\"\necho done\n",
+    )
+    client = speak(revision)
+    meta = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
+    assert text_of(client.get_prompt("work", meta=meta)) == "done"
+
+    assert client.wire.notices("notifications/progress")[0]["params"]["progressToken"] == "t"
+    assert client.wire.notices("notifications/message")[-1]["params"]["data"] == "careful"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo half; echo 'no network' >&2; exit 3", "no network"),
+        ("exit 3", "exit code 3"),
+        ("kill -9 $$", "killed by SIGKILL"),
+    ],
+)
+def test_a_program_that_fails_is_an_error_with_the_reason(
+    project: ProjectBuilder, speak: Callable[..., Client], script: str, reason: str
+) -> None:
+    project.prompt("fail.sh", f"#!/bin/sh\n{script}\n")
+    error = speak().error("prompts/get", {"name": "fail"})
+
+    assert error["code"] == -32603
+    assert error["message"].startswith(f"Prompt 'fail' failed: {reason}")
+
+
+def test_a_program_without_its_interpreter_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("odd.sh", "#!/no/such/interpreter\n")
+    error = speak().error("prompts/get", {"name": "odd"})
+    assert "could not be started" in error["message"]
+
+
+def test_a_program_that_prints_too_much_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("flood.sh", "#!/bin/sh\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n")
+    error = speak(max_tool_output_size=65_536).error("prompts/get", {"name": "flood"})
+    assert (error["code"], error["message"]) == (-32603, "Prompt 'flood' printed too much")
+
+
+@pytest.mark.parametrize("said_by", ["description", "request", "setting"])
+def test_a_program_past_its_time_is_stopped(
+    project: ProjectBuilder, speak: Callable[..., Client], said_by: str
+) -> None:
+    fields = {"timeoutSecs": 0.3} if said_by == "description" else {}
+    project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid\nexec sleep 600\n", meta=fields)
+    client = speak(**({"default_tool_timeout": 1} if said_by == "setting" else {}))
+    more = {"timeoutSecs": 0.3} if said_by == "request" else {}
+    error = client.error("prompts/get", {"name": "stuck", **more})
+
+    secs = "1" if said_by == "setting" else "0.3"
+    assert error == {"code": -32603, "message": f"Prompt 'stuck' timed out after {secs}s"}
+    eventually(lambda: not is_alive(project.read("pid")))
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_a_cancelled_program_is_gone_and_gets_no_answer(
+    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+) -> None:
+    project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid.new; mv pid.new pid\nsleep 600\n")
+    client = speak(revision)
+    id = client.start("prompts/get", {"name": "stuck"})
+    eventually(lambda: (project.root / "pid").exists())
+    client.wire.notify("notifications/cancelled", {"requestId": id})
+
+    eventually(lambda: not is_alive(project.read("pid")))
+    client.result("prompts/list")
+    assert not [message for message in client.wire.seen if message.get("id") == id]
+
+
+def test_a_program_holds_up_nobody(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("slow.sh", "#!/bin/sh\nuntil [ -e go ]; do sleep 0.01; done\necho done\n")
+    project.prompt("quick.txt", "at once")
+    client = speak()
+    id = client.start("prompts/get", {"name": "slow"})
+
+    assert text_of(client.get_prompt("quick")) == "at once"
+    project.write("go", "")
+    assert text_of(client.wire.response(id)["result"]) == "done"
+
+
+def test_the_executable_bit_alone_makes_no_program(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("text.txt", "touch ran; echo {{name}}").chmod(0o755)
+
+    assert text_of(speak().get_prompt("text", {"name": "Ada"})) == "touch ran; echo Ada"
+    assert not (project.root / "ran").exists()
+
+
+@pytest.mark.requirement("G-safe-path")
+@pytest.mark.parametrize("mode", [0o775, 0o757])
+def test_a_program_that_others_may_write_to_is_refused(
+    project: ProjectBuilder, speak: Callable[..., Client], mode: int
+) -> None:
+    """It was run, though a tool with the same mode is not."""
+    project.prompt("open.sh", "#!/bin/sh\ntouch ran\n").chmod(mode)
+    error = speak().error("prompts/get", {"name": "open"})
+
+    assert error["code"] == -32602
+    assert error["message"] == "Prompt 'open' path rejected by policy: it may be written to by others (chmod go-w)"
+    assert not (project.root / "ran").exists()
+
+
+def test_a_program_sees_no_foreign_variables(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("env.sh", "#!/bin/sh\nenv\n")
+    text = text_of(speak(env={"API_SECRET": "hush", "MCP_SEEN": "yes"}).get_prompt("env"))
+
+    assert "hush" not in text
+    assert "MCP_SEEN=yes" in text
+
+
+def test_ill_typed_meta_numbers_reach_no_traceback(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    """A program that was called with 1e999 in _meta ended as an internal error, with a traceback on stderr."""
+    project.prompt("now.sh", "#!/bin/sh\necho now\n")
+    wire = speak().wire
+    wire.send_bytes(
+        b'{"jsonrpc":"2.0","id":"m","method":"prompts/get","params":{"name":"now","_meta":{"example/n":1e999}}}\n'
+    )
+    assert wire.response("m")["error"]["code"] == -32602
+    assert "Traceback" not in wire.stderr
