@@ -149,5 +149,5 @@ def _failure(error: OSError) -> FileFailure:
     if error.errno in OUR_TROUBLES:
         return FileFailure(f"The file cannot be opened: {error.strerror}")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return NotFound("The server may not read this file")
+        return FileFailure("The server may not read this file")
     return NotFound("Resource not found")

@@ -61,8 +61,8 @@ class LargeText:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         """From raw bytes; what is not UTF-8 becomes U+FFFD."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        texts = [*(decoder.decode(chunk) for chunk in chunks), decoder.decode(b"", final=True)]
-        self.pieces = [dumps(text)[1:-1] for text in texts]
+        self.pieces = [dumps(decoder.decode(chunk))[1:-1] for chunk in chunks]
+        self.pieces.append(dumps(decoder.decode(b"", final=True))[1:-1])
 
 
 class LargeBlob:

@@ -59,6 +59,14 @@ def problem_with(uri: str) -> str | None:
     return "it contains %00" if b"\0" in decoded else None
 
 
+def with_encoded_text(uri: str) -> str:
+    """A URI as people write it, with the spaces and letters encoded that no URI may hold. Nothing else is mended."""
+    return "".join(
+        each if each != " " and (each.isascii() or not each.isprintable()) else f"%{each.encode().hex('%').upper()}"
+        for each in uri
+    )
+
+
 def percent_decoded(text: str) -> bytes:
     """The bytes behind an ASCII text. Raises ValueError for a % that no two hexadecimal digits follow."""
     first, *escaped = text.split("%")

@@ -117,6 +117,11 @@ def main() -> int:
     client.send("notifications/cancelled", {"requestId": running}, is_notification=True)
     client.request("ping")
 
+    title("A file in project/resources is a resource; a script in project/providers serves a template.")
+    client.request("resources/read", {"uri": "example://about"})
+    source = client.request("resources/read", {"uri": "source://hello"})
+    assert "Hello" in source["result"]["contents"][0]["text"], source
+
     title("A file in project/prompts is a prompt; the values of an argument can be completed.")
     explain = {"type": "ref/prompt", "name": "explain"}
     client.request("completion/complete", {"ref": explain, "argument": {"name": "audience", "value": "a"}})

@@ -235,13 +235,14 @@ def test_a_file_without_a_size_has_the_same_limit() -> None:
         content("/proc/self/status", Path("/"), limit_bytes=10)
 
 
-def test_a_file_that_we_may_not_read_is_not_found() -> None:
+def test_a_file_that_we_may_not_read_exists_all_the_same() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name).resolve()
         directory.chmod(0o755)
         (directory / "file").touch(mode=0)
-        with without_privileges(), pytest.raises(NotFound, match="may not read"):
+        with without_privileges(), pytest.raises(FileFailure, match="may not read") as refusal:
             content(directory / "file", directory)
+        assert not isinstance(refusal.value, NotFound)
 
 
 def test_a_file_that_is_too_large_is_refused_unread(inside: Path) -> None:

@@ -113,13 +113,17 @@ class Walk:
 
     def go(self) -> None:
         for block in self._blocks:
-            if "/" in block.info:
-                target = self.place / block.info
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(block.text, encoding="utf-8")
-                target.chmod(0o644)  # whatever the umask: the page says who gets the executable bit
-            elif (block.language, block.info) == ("bash", ""):
-                self.printed[block.line] = self._run(block.text)
+            self.take(block)
+
+    def take(self, block: Block) -> None:
+        """One block: a file to write, commands to run, or nothing to do."""
+        if "/" in block.info:
+            target = self.place / block.info
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.text, encoding="utf-8")
+            target.chmod(0o644)  # whatever the umask: the page says who gets the executable bit
+        elif (block.language, block.info) == ("bash", ""):
+            self.printed[block.line] = self._run(block.text)
 
     def _run(self, commands: str) -> Printed:
         path = f"{self._programs}{os.pathsep}{os.environ['PATH']}"

@@ -37,7 +37,9 @@ _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mc
 # Two patterns, because one with an alternative takes three times as long.
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
 _MANY_DIGITS = re.compile(rb"\d{300}")
-_INSTANT = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-][0-2]\d:[0-5]\d)")
+# As narrow as the strictest client, which rejects a whole list for one leap second.
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
+_INSTANT = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})", re.ASCII)
 
 
 def is_string(value: Any) -> bool:
@@ -54,6 +56,24 @@ def is_boolean(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_natural(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_instant(value: Any) -> bool:
+    """A time of RFC 3339, on a day that exists."""
+    found = _INSTANT.fullmatch(value) if is_string(value) else None
+    if found is None:
+        return False
+    from datetime import date
+
+    try:
+        date(*map(int, found.groups()[:3]))
+    except ValueError:
+        return False
+    return True
 
 
 class Rule(NamedTuple):
@@ -79,9 +99,7 @@ ANNOTATION_RULES = {
         "an array of user and assistant",
     ),
     "priority": Rule(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
-    "lastModified": Rule(
-        lambda value: is_string(value) and bool(_INSTANT.fullmatch(value)), "an RFC 3339 time with Z or an offset"
-    ),
+    "lastModified": Rule(is_instant, "an RFC 3339 time with Z or an offset"),
 }
 
 
@@ -136,21 +154,22 @@ def read_meta_file(path: str) -> dict[str, Any]:
     return _parsed_json(path, raw) if path.endswith(".json") else _parsed_yaml(path, raw)
 
 
-def read_inline_of(path: str) -> dict[str, Any] | None:
+def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | None:
     """The annotation in a file of which nothing has been read yet; None if there is none."""
     try:
-        return read_inline(path, read_start(path, HEAD_BYTES))
+        return read_inline(path, read_start(path, HEAD_BYTES), is_prose=is_prose)
     except (PermissionError, FileNotFoundError):
         return None
 
 
-def read_inline(path: str, head: bytes) -> dict[str, Any] | None:
-    """The annotation in the script's first lines, or None. `head` is the start of the file, `HEAD_BYTES` at most."""
+def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
+    """The annotation in the script's first lines, or None. `head` is the start of the file, `HEAD_BYTES` at most. Prose
+    may have a heading "mcp:", so there only an object makes an annotation."""
     if b"mcp:" not in head:
         return None
     for line in head.split(b"\n", INLINE_LINES)[:INLINE_LINES]:
         match = _INLINE.match(line) if b"mcp:" in line else None
-        if match is None:
+        if match is None or (is_prose and not match.group(1).lstrip().startswith(b"{")):
             continue
         if len(head) >= HEAD_BYTES and head.endswith(line):
             raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
@@ -161,7 +180,8 @@ def read_inline(path: str, head: bytes) -> dict[str, Any] | None:
 
 def read_start(path: str, size: int) -> bytes:
     """The first `size` bytes, or all if there are fewer."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    # Non-blocking, in case that a FIFO has taken the place of the file since it was listed.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         # A buffer of the full size for each file would cost five times as much as reading it.
         content = chunk = os.read(descriptor, min(size, READ_BYTES))

@@ -21,7 +21,7 @@ from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.catalog.ui_pages import Page
 from mcpgreen.errors import ProjectError
 from mcpgreen.uri_templates import UriTemplate
-from mcpgreen.uris import file_uri, problem_with, scheme_of
+from mcpgreen.uris import file_uri, problem_with, scheme_of, with_encoded_text
 
 PROVIDER_OF_SCHEME = {"git+https": "git"}  # others are named as their scheme
 DEFAULT_PROVIDER = "file"
@@ -63,6 +63,7 @@ FIELD_RULES = {
     "uri": A_STRING,
     "uriTemplate": A_STRING,
     "mimeType": A_STRING,
+    "size": Rule(metadata.is_natural, "a number of bytes"),
     "provider": Rule(
         lambda value: metadata.is_string(value) and value.replace("-", "").replace("_", "").isalnum(),
         "a name of letters, digits, _ and -",
@@ -73,7 +74,7 @@ FIELD_RULES = {
     "_meta": AN_OBJECT,
 }
 SCHEMA_FIELDS = ("arguments", "inputSchema")
-KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path", "size"}
+KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
 
 
 def discover_resources(project: Project, tree: Tree) -> dict[str, Discovery]:
@@ -96,11 +97,11 @@ def discover_resources(project: Project, tree: Tree) -> dict[str, Discovery]:
             else:
                 templates.append(item)
             warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
-    kept = distinct_resources(resources, warnings)
-    return {
-        "resources": Discovery(kept, warnings),
-        "resourceTemplates": Discovery(distinct_templates(templates, {item.name for item in kept}, warnings), []),
-    }
+    doubles: list[str] = []
+    kept = distinct_resources(resources, doubles)
+    kept_templates = distinct_templates(templates, {item.name for item in kept}, doubles)
+    warnings += [f"{project.shown(project.resources_dir)}/{double}" for double in doubles]
+    return {"resources": Discovery(kept, warnings), "resourceTemplates": Discovery(kept_templates, [])}
 
 
 def provider_of(uri: str) -> str:
@@ -114,10 +115,10 @@ def describe_resource(
 ) -> Resource:
     """What the `fields` that were read from `source` say. Raises ProjectError for what cannot be served."""
     fields = metadata.checked(source, fields, FIELD_RULES)
-    uri = fields.get("uri") or default_uri
-    fault = problem_with(uri) if uri else "is missing"
+    uri = with_encoded_text(fields.get("uri") or default_uri)
+    fault = problem_with(uri) if uri else "it is missing"
     if fault:
-        raise ProjectError(source, f"uri {fault}")
+        raise ProjectError(source, f"uri: {fault}")
     definition = _definition(source, fields, {"name": fields.get("name") or default_name, "uri": uri}, complaints)
     provider = fields.get("provider") or provider_of(uri)
     return Resource(
@@ -142,9 +143,7 @@ def describe_template(
     try:
         template = UriTemplate(fields["uriTemplate"])
     except ValueError as error:
-        raise ProjectError(source, f"uriTemplate {error}") from error
-    if not template.variables:
-        raise ProjectError(source, "uriTemplate has no {variable}")
+        raise ProjectError(source, f"uriTemplate: {error}") from error
     named = {"name": fields.get("name") or default_name, "uriTemplate": template.text}
     definition = _definition(source, fields, named, complaints)
     provider = fields.get("provider") or provider_of(template.text)
@@ -216,7 +215,7 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Re
     is_lonely = metadata.is_description(file_name)
     meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
     source = f"{directory.path}/{meta_file}" if meta_file else path
-    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline_of(path) or {}
+    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline_of(path, is_prose=True) or {}
     default_name = metadata.described_stem(file_name) if is_lonely else metadata.stem_of(file_name)
     complaints: list[str] = []
     if fields.get("uriTemplate") is not None:
@@ -254,8 +253,8 @@ def _placed(item: Any, path: str | None, relative_path: str) -> Any:
 
 def _definition(source: str, fields: dict[str, Any], named: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
     definition = dict(named)
-    for key in ("title", "description", "mimeType"):
-        if key in fields:
+    for key in ("title", "description", "mimeType", "size"):
+        if key in fields and (key != "size" or "uri" in named):
             definition[key] = fields[key]
     metadata.decorate(definition, fields, os.path.dirname(source), complaints)
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))

@@ -51,13 +51,15 @@ def _later(module: str, function: str) -> Callable[..., Any]:
 
 class Route(NamedTuple):
     """How a method is served: its handler; whether this request runs a script, for which its target is found first;
-    whether it is about items of the catalog; what it waits for besides a slot; and how its result is fitted."""
+    whether it is about items of the catalog; what it waits for besides a slot; how its result is fitted;
+    and whether the handler sees to it itself that a result is not too large."""
 
     handler: Callable[[Call], Json | bytes]
     runs_script: Callable[[Call], bool] = _never
     uses_catalog: bool = False
     turn: Callable[[Call], AbstractContextManager[Any]] = _at_once
     fit: Callable[[Call, Json], Json] = _unfitted
+    has_own_limit: bool = False
 
 
 ROUTES = {
@@ -76,6 +78,7 @@ ROUTES = {
         _later("resources", "runs_script"),
         uses_catalog=True,
         fit=_later("resources", "fit_result"),
+        has_own_limit=True,  # of the content, which is longer once it is written as JSON
     ),
     "resources/subscribe": Route(
         _later("subscriptions", "subscribe"), _later("resources", "runs_script"), uses_catalog=True
@@ -189,7 +192,7 @@ class Router:
         if isinstance(result, bytes):
             return messages.response(call.id, result)
         try:
-            body = self._encoded(call, route.fit(call, result))
+            body = self._encoded(call, route.fit(call, result), has_limit=not route.has_own_limit)
         except RpcError as error:
             return self._refusal(call, error)
         return messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
@@ -201,13 +204,13 @@ class Router:
             error = InternalError()
         return messages.error(call.id, shapes.error_object(error, call.view.revision))
 
-    def _encoded(self, call: Call, result: Json) -> list[bytes]:
+    def _encoded(self, call: Call, result: Json, *, has_limit: bool) -> list[bytes]:
         finished = shapes.finish(result, call.view.revision, self.services.identity.info)
         try:
             body = jsontext.dump_pieces(finished)
         except ValueError as error:
             raise InternalError(f"The result cannot be written as JSON: {error}") from error
         limit_bytes = self.services.settings.max_response_bytes
-        if limit_bytes and sum(map(len, body)) > limit_bytes:
+        if has_limit and limit_bytes and sum(map(len, body)) > limit_bytes:
             raise OutputTooLarge(f"Response exceeded response size limit ({limit_bytes} bytes)")
         return body

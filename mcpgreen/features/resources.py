@@ -10,6 +10,8 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import shapes
+from mcpgreen.providers.exits import ProviderFailure
+from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
 from mcpgreen.uris import problem_with, scheme_of
 
@@ -17,6 +19,7 @@ Json = dict[str, Any]
 
 READ_TTL_MS = 0
 HEAD_BYTES = 1024
+MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 
 
 class Target(NamedTuple):
@@ -30,8 +33,14 @@ class Target(NamedTuple):
 def runs_script(call: Call) -> bool:
     """Find what is to be read, and say whether that takes a process, or roots that the client has yet to name."""
     call.target = target = find(call, _uri_of(call))
-    provider = target.request.provider
-    return call.services.providers().runs_script(provider) or (provider == "file" and not call.are_roots_known)
+    providers, request = call.services.providers(), target.request
+    if providers.runs_script(request.provider):
+        return True
+    return (
+        request.provider == "file"
+        and not call.are_roots_known
+        and not providers.is_below(request, call.services.resource_directories)
+    )
 
 
 def read_resource(call: Call) -> Json:
@@ -59,9 +68,13 @@ def find(call: Call, uri: str) -> Target:
         raise InvalidParams(f"Invalid resource uri: {fault}.")
     services = call.services
     resources = services.snapshot("resources")
-    resource = _by_uri(resources).get(uri) or _page_at(resources, uri)
+    resource = (
+        _by_uri(resources).get(uri) or _file_at(resources, uri, services.project.root) or _page_at(resources, uri)
+    )
     if resource is not None:
         variables = _variables(resource, uri)
+        if resource.path is not None:
+            variables["MCP_RESOURCE_PATH"] = resource.path
         path = resource.path if scheme_of(uri) != "file" else None
         request = Request(uri, resource.provider, variables, path)
         return Target(request, resource.mime_type, resource.definition.get("_meta"))
@@ -135,6 +148,20 @@ def _by_uri(snapshot: Snapshot) -> dict[str, Resource]:
     return by_uri
 
 
+def _file_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
+    """A file is the same resource however its address is written."""
+    if scheme_of(uri) != "file":
+        return None
+    by_path: dict[str, Resource] | None = snapshot.cache.get("by path")
+    if by_path is None:
+        files = [item for item in snapshot.items if item.path is not None and item.provider == "file"]
+        by_path = snapshot.cache["by path"] = {item.path: item for item in files}
+    try:
+        return by_path.get(path_of_uri(uri, base=root))
+    except ProviderFailure:
+        return None  # whoever reads it says why
+
+
 def _page_at(snapshot: Snapshot, uri: str) -> Resource | None:
     """A page is known by its name, whatever server the address names, or none."""
     if scheme_of(uri) != "ui":
@@ -145,11 +172,11 @@ def _page_at(snapshot: Snapshot, uri: str) -> Resource | None:
 
 
 def _variables(item: Resource | ResourceTemplate, uri: str) -> dict[str, str]:
-    return {
-        "MCP_RESOURCE_NAME": item.name,
-        "MCP_RESOURCE_URI": uri,
-        "MCP_RESOURCE_METADATA": jsontext.dumps(item.registry_entry).decode("ascii"),
-    }
+    variables = {"MCP_RESOURCE_NAME": item.name, "MCP_RESOURCE_URI": uri}
+    entry = jsontext.dumps(item.registry_entry).decode("ascii")
+    if len(entry) <= MAX_VARIABLE_CHARS:
+        variables["MCP_RESOURCE_METADATA"] = entry
+    return variables
 
 
 def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:

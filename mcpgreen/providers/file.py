@@ -18,8 +18,9 @@ def provide(uri: str, settings: Any, out: BinaryIO) -> None:
     root = os.path.realpath(settings.project_root or ".")
     named = settings.resources_roots.split(":") if settings.resources_roots else [settings.resources_dir or "resources"]
     allowed = [os.path.realpath(os.path.join(root, path)) for path in named if path]
+    denied = [os.path.realpath(os.path.join(root, settings.server_dir or "server.d"))]
     limit_bytes = settings.max_resource_bytes
-    with open_path(path_of_uri(uri, base=root), allowed=allowed, denied=[], limit_bytes=limit_bytes) as file:
+    with open_path(path_of_uri(uri, base=root), allowed=allowed, denied=denied, limit_bytes=limit_bytes) as file:
         try:
             out.writelines(file.chunks(limit_bytes))
         except confined.FileFailure as failure:

@@ -17,15 +17,18 @@ from mcpgreen.confined import FileFailure, OpenFile
 from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
+from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.provider_environment import ProviderEnvironment
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.starting import Script, run_script
+from mcpgreen.uris import is_within
 
 NETWORK_PROVIDERS = ("git", "https")
 OUR_PROVIDERS = frozenset({"echo", "file", "ui", *NETWORK_PROVIDERS})
+REASON_BYTES = 4096  # of what a script wrote to stderr, the end
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
 
 
@@ -68,8 +71,8 @@ class Held:
 class Opened:
     """Content in a file that is open."""
 
-    def __init__(self, file: OpenFile, uri: str, limit_bytes: int) -> None:
-        self.name = file.path
+    def __init__(self, file: OpenFile, uri: str, limit_bytes: int, *, name: str) -> None:
+        self.name = name
         self._file = file
         self._uri = uri
         self._limit_bytes = limit_bytes
@@ -102,8 +105,6 @@ class Providers:
         self._settings = settings
         self._runner = runner
         self._environment = environment
-        self._scripts: dict[str, list[str]] = {}
-        self._scripts_stamp: int | None = None
 
     def runs_script(self, provider: str) -> bool:
         """Whether reading takes a process."""
@@ -121,12 +122,22 @@ class Providers:
         except ProviderFailure:
             return None
 
+    def is_below(self, request: Request, directories: Sequence[str]) -> bool:
+        """Whether what would be read is a file that lies in one of these directories now."""
+        path = self.local_path(request)
+        try:
+            real_path = os.path.realpath(path) if path is not None else None
+        except OSError:  # it changes while we look
+            return False
+        return real_path is not None and any(is_within(real_path, each) for each in directories)
+
     def read(self, request: Request) -> Content:
         """Raises the RpcError that a client should see."""
         script = self._script_of(request.provider)
         try:
             if script is not None:
-                return self._run([*script, request.uri], request)
+                require_safe(request.provider, script, directory=self._project.providers_dir)
+                return self._run([*script.command, request.uri], request)
             if request.provider in NETWORK_PROVIDERS:
                 return self._run(["sh", LAUNCHER, request.provider, request.uri], request)
             if request.provider == "file":
@@ -141,13 +152,10 @@ class Providers:
 
     def _open(self, request: Request) -> Content:
         limit_bytes: int = self._settings.max_resource_bytes
-        file = open_path(
-            self._path_of(request),
-            allowed=request.allowed,
-            denied=[self._project.server_dir],
-            limit_bytes=limit_bytes,
-        )
-        return Opened(file, request.uri, limit_bytes)
+        path = self._path_of(request)
+        denied = [self._project.server_dir]
+        file = open_path(path, allowed=request.allowed, denied=denied, limit_bytes=limit_bytes)
+        return Opened(file, request.uri, limit_bytes, name=path)
 
     def _page(self, request: Request) -> Content:
         from mcpgreen.providers.ui import html_of
@@ -161,54 +169,46 @@ class Providers:
     def _run(self, command: Sequence[str], request: Request) -> Content:
         secs: float = self._settings.resource_timeout_secs
         variables = {
-            "MCP_RESOURCES_ROOTS": ":".join(request.allowed),
+            # One with a colon in it would read as two others.
+            "MCP_RESOURCES_ROOTS": ":".join(each for each in request.allowed if ":" not in each),
             "MCPBASH_PROVIDERS_DIR": self._project.providers_dir,
             "MCPBASH_RESOURCES_DIR": self._project.resources_dir,
+            "MCPBASH_SERVER_DIR": self._project.server_dir,
             **request.variables,
         }
         env = self._environment.for_run(request.provider, variables)
+        self._runner.prepare()  # who would have to remove the directory after a crash is there before it
         self._state_dir.new_call()
         env["TMPDIR"] = self._state_dir.path  # what a killed provider leaves there goes with the server
         env.setdefault("MCPGREEN_PYTHON", sys.executable)
         script = Script(f"Resource provider '{request.provider}'", command[0], command)
-        outcome = run_script(self._runner, script, env=env, deadline=Deadline(secs), on_control=_ignore)
+        outcome = run_script(
+            self._runner,
+            script,
+            env=env,
+            deadline=Deadline(secs),
+            on_control=_ignore,
+            stdout_bytes=self._settings.max_resource_bytes,
+        )
         return self._content(request, outcome, secs)
 
     def _content(self, request: Request, outcome: Outcome, secs: float) -> Content:
-        limit_bytes = self._settings.max_resource_bytes
-        if outcome.ended_by == Ending.STDOUT_LIMIT or sum(map(len, outcome.stdout)) > limit_bytes:
-            raise OutputTooLarge(f"Resource content exceeds {limit_bytes} bytes")
+        if outcome.ended_by == Ending.STDOUT_LIMIT:
+            raise OutputTooLarge(f"Resource content exceeds {self._settings.max_resource_bytes} bytes")
         if outcome.ended_by == Ending.DEADLINE:
             raise InternalError(f"Resource provider '{request.provider}' timed out after {secs:g}s")
         if outcome.exit_code != 0:
-            reason = outcome.stderr.decode("utf-8", "replace")
+            reason = outcome.stderr[-REASON_BYTES:].decode("utf-8", "replace")
             raise rpc_error(outcome.exit_code, reason, request.uri)
-        return Held(outcome.stdout, name=request.uri)
+        return Held(outcome.stdout, name=_name_in(request))
 
-    def _script_of(self, provider: str) -> list[str] | None:
-        """The project's own script. Which there are is read again when the directory has changed."""
-        try:
-            stamp = os.stat(self._project.providers_dir).st_mtime_ns
-        except OSError:
-            return None
-        if stamp != self._scripts_stamp:
-            self._scripts = _scripts_in(self._project.providers_dir)
-            self._scripts_stamp = stamp
-        return self._scripts.get(provider)
+    def _script_of(self, provider: str) -> ProviderScript | None:
+        return script_for(provider, self._project.providers_dir)
 
 
-def _scripts_in(directory: str) -> dict[str, list[str]]:
-    """How each provider of the project is started, by its name."""
-    found: dict[str, list[str]] = {}
-    for name in sorted(os.listdir(directory)):
-        path = os.path.join(directory, name)
-        if name.startswith(".") or not os.path.isfile(path):
-            continue
-        if os.access(path, os.X_OK):
-            found.setdefault(os.path.splitext(name)[0], [path])
-        elif name.endswith((".sh", ".bash")):
-            found.setdefault(os.path.splitext(name)[0], ["bash", path])
-    return found
+def _name_in(request: Request) -> str:
+    """The part of an address that ends like the name of a file. With git that is in the fragment."""
+    return request.uri if request.provider == "git" else request.uri.partition("#")[0].partition("?")[0]
 
 
 def _echo(uri: str, settings: Any) -> Content:

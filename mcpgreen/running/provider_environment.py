@@ -18,9 +18,10 @@ NAMES = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
 )
 PREFIXES = ("LC_", "MCP_", "MCPBASH_", "MCPGREEN_")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE")
 NAMES_OF = {
-    "git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
-    "https": ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE"),
+    "git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS", *CERTIFICATES),
+    "https": CERTIFICATES,
 }
 
 

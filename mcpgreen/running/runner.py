@@ -52,14 +52,17 @@ class Runner:
         env: dict[str, str],
         deadline: Deadline,
         on_control: Callable[[bytes], None],
+        stdout_bytes: int | None = None,
     ) -> Outcome:
-        """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started."""
+        """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started. `stdout_bytes`
+        is how much it may print if that is not what tools may."""
+        limits = self._limits if stdout_bytes is None else self._limits._replace(stdout_bytes=stdout_bytes)
         self.prepare()
         mark = self._marks.next()
         env[VARIABLE] = str(mark)
         self._marks.put_on(mark)
         try:
-            run = ScriptRun(command, env, self._directory, self._limits, on_control)
+            run = ScriptRun(command, env, self._directory, limits, on_control)
         finally:
             self._marks.take_off()
         leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark)

@@ -35,16 +35,17 @@ def run_script(
     env: dict[str, str],
     deadline: Deadline,
     on_control: Callable[[bytes], None],
+    stdout_bytes: int | None = None,
 ) -> Outcome:
     """Run to the end. Raises InternalError when it cannot be started."""
     try:
-        return _run(runner, script.command, env, deadline, on_control)
+        return _run(runner, script.command, env, deadline, on_control, stdout_bytes)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise _not_started(script, error) from error
     try:
         # An executable text without a shebang: what a shell would do.
-        return _run(runner, ["/bin/sh", script.path, *script.command[1:]], env, deadline, on_control)
+        return _run(runner, ["/bin/sh", script.path, *script.command[1:]], env, deadline, on_control, stdout_bytes)
     except OSError as error:
         raise _not_started(script, error) from error
 
@@ -55,15 +56,16 @@ def _run(
     env: dict[str, str],
     deadline: Deadline,
     on_control: Callable[[bytes], None],
+    stdout_bytes: int | None,
 ) -> Outcome:
     for _ in range(BUSY_FILE_TRIES):
         try:
-            return runner.run(command, env=env, deadline=deadline, on_control=on_control)
+            return runner.run(command, env=env, deadline=deadline, on_control=on_control, stdout_bytes=stdout_bytes)
         except OSError as error:
             if error.errno != errno.ETXTBSY:
                 raise
             gevent.sleep(BUSY_FILE_PAUSE_SECS)  # an editor or compiler is still writing the file
-    return runner.run(command, env=env, deadline=deadline, on_control=on_control)
+    return runner.run(command, env=env, deadline=deadline, on_control=on_control, stdout_bytes=stdout_bytes)
 
 
 def _not_started(script: Script, error: OSError) -> InternalError:

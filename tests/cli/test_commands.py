@@ -276,3 +276,4 @@ def test_the_demonstration_ends_by_itself() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "notifications/progress" in done.stdout
     assert "Explain pipes to a child." in done.stdout
+    assert "example://about" in done.stdout

@@ -96,6 +96,11 @@ def _shapes(revision: str) -> dict[str, Schema]:
         "prompts/list": record({"prompts": array_of(_prompt(since))}, {"nextCursor": TEXT, **meta}),
         "prompts/get": record({"messages": array_of(_message(since))}, {"description": TEXT, **meta}),
         "completion/complete": record({"completion": COMPLETION}, meta),
+        "resources/list": record({"resources": array_of(_resource(since, "uri"))}, {"nextCursor": TEXT, **meta}),
+        "resources/templates/list": record(
+            {"resourceTemplates": array_of(_resource(since, "uriTemplate"))}, {"nextCursor": TEXT, **meta}
+        ),
+        "resources/read": record({"contents": array_of(_contents(since))}, meta),
         "notifications/progress": record(
             {"progressToken": TOKEN, "progress": NUMBER}, {"total": NUMBER, **since(R2, {"message": TEXT}), **meta}
         ),
@@ -143,8 +148,8 @@ def _message(since: Any) -> Schema:
     return record({"role": {"enum": ["user", "assistant"]}, "content": _content(since)})
 
 
-def _content(since: Any) -> Schema:
-    annotations = record(
+def _annotations(since: Any) -> Schema:
+    return record(
         {},
         {
             "audience": array_of({"enum": ["user", "assistant"]}),
@@ -152,15 +157,31 @@ def _content(since: Any) -> Schema:
             **since(R3, {"lastModified": TEXT}),
         },
     )
+
+
+def _resource(since: Any, address: str) -> Schema:
+    return record(
+        {"name": TEXT, address: TEXT},
+        {
+            "description": TEXT,
+            "mimeType": TEXT,
+            "annotations": _annotations(since),
+            **({"size": {"type": "integer", "minimum": 0}} if address == "uri" else {}),
+            **since(R3, {"title": TEXT, "_meta": OBJECT}),
+        },
+    )
+
+
+def _contents(since: Any) -> Schema:
+    optional = {"mimeType": TEXT, **since(R3, {"_meta": OBJECT})}
+    return {"oneOf": [record({"uri": TEXT, each: TEXT}, optional) for each in ("text", "blob")]}
+
+
+def _content(since: Any) -> Schema:
+    annotations = _annotations(since)
     meta = since(R3, {"_meta": OBJECT})
     common = {"annotations": annotations, **meta}
-    described = {"uri": TEXT}
-    contents = {
-        "oneOf": [
-            record({**described, "text": TEXT}, {"mimeType": TEXT, **meta}),
-            record({**described, "blob": TEXT}, {"mimeType": TEXT, **meta}),
-        ]
-    }
+    contents = _contents(since)
     media = {"data": TEXT, "mimeType": TEXT}
     blocks = {
         "text": record({"type": TEXT, "text": TEXT}, common),

@@ -50,6 +50,26 @@ class ProjectBuilder:
         self._place(path, script if script.startswith("#!") else "#!/bin/bash\n" + script, 0o755)
         return path
 
+    def resource(self, name: str, content: str | bytes, **fields: Any) -> Path:
+        """A file below resources/. `fields` go into its description."""
+        path = self.root / "resources" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if fields:
+            self.described(name, **fields)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return path
+
+    def described(self, name: str, **fields: Any) -> Path:
+        """A description below resources/ alone: of a template, or of a resource that is elsewhere."""
+        return self.write(f"resources/{name}.meta.json", json.dumps(fields))
+
+    def provider(self, name: str, script: str, *, mode: int = 0o755) -> Path:
+        """A script below providers/; the name has its suffix."""
+        path = self.root / "providers" / name
+        path.parent.mkdir(exist_ok=True)
+        self._place(path, script if script.startswith("#!") else "#!/bin/bash\n" + script, mode)
+        return path
+
     def write(self, relative: str, content: str) -> Path:
         path = self.root / relative
         path.parent.mkdir(parents=True, exist_ok=True)

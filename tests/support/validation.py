@@ -139,6 +139,7 @@ def _check_result(method: str | None, result: Json, revision: str | None) -> Non
     else:
         _check_property_schemas(result.get("tools", []))
     _check_base64([*result.get("content", []), *(each["content"] for each in result.get("messages", []))])
+    _check_base64([{"resource": each} for each in result.get("contents", [])])
 
 
 def _check_modern_members(result: Json) -> None:

@@ -1,0 +1,67 @@
+"""The project's own provider scripts: which one provides, how it is started, and whether it may run.
+
+A script is an executable file in providers/, or one without the bit that is a shell script or begins with `#!`. Its
+name without the suffix is that of the provider.
+
+Rule: nothing is remembered. The directory is small, and a script that was changed, or made executable, counts at once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from mcpgreen.catalog.metadata import read_start
+from mcpgreen.errors import Denied
+from mcpgreen.running import trust
+from mcpgreen.uris import is_within
+
+SHELL_SUFFIXES = (".sh", ".bash")
+FIRST_LINE_BYTES = 256
+
+
+class ProviderScript(NamedTuple):
+    path: str
+    command: list[str]
+
+
+def script_for(provider: str, directory: str) -> ProviderScript | None:
+    """The script of this provider, if the project has one."""
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return None
+    for name in names:
+        if os.path.splitext(name)[0] == provider and not name.startswith("."):
+            path = os.path.join(directory, name)
+            command = _command_of(path)
+            if command is not None:
+                return ProviderScript(path, command)
+    return None
+
+
+def require_safe(provider: str, script: ProviderScript, *, directory: str) -> None:
+    """Inside the directory, owned by us or root, and not writable by others: whoever can change it runs code as us."""
+    real_path = os.path.realpath(script.path)
+    try:
+        fault = trust.fault_of(os.stat(real_path)) if is_within(real_path, directory) else "leads out of the directory"
+    except OSError as error:
+        fault = f"cannot be examined: {error.strerror}"
+    if fault:
+        raise Denied(f"Resource provider '{provider}' rejected by policy: it {fault}")
+
+
+def _command_of(path: str) -> list[str] | None:
+    """How the file is started; None if it is no script."""
+    if not os.path.isfile(path):
+        return None
+    if os.access(path, os.X_OK):
+        return [path]
+    if path.endswith(SHELL_SUFFIXES):
+        return ["bash", path]
+    try:
+        first_line = read_start(path, FIRST_LINE_BYTES).partition(b"\n")[0]
+    except OSError:
+        return None
+    words = first_line[2:].strip().split(None, 1) if first_line.startswith(b"#!") else []
+    return [*map(os.fsdecode, words), path] if words else None
