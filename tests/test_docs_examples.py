@@ -145,6 +145,24 @@ class Walk:
         return Printed(done.returncode, done.stdout, done.stderr)
 
 
+def conversation_with(place: Path, conversation: Block) -> list[tuple[Any, Any]]:
+    """What the page says that the server answers, and what it does answer."""
+    answers = []
+    server = Wire(place)
+    try:
+        server.handshake()
+        for line in conversation.text.splitlines():
+            arrow, message = line[:3], {"jsonrpc": "2.0", **json.loads(line[3:])}
+            if arrow == "-->":
+                server.send(message)
+                continue
+            assert arrow == "<--", line
+            answers.append((message, server.receive(lambda _: True)))
+    finally:
+        server.kill()
+    return answers
+
+
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     reader = Walk(tmp_path_factory.mktemp("reader"), BLOCKS)
@@ -163,18 +181,8 @@ def test_a_command_on_the_page_does_what_the_page_says(walk: Walk, step: Step) -
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=at_line)
 def test_a_conversation_on_the_page_takes_place(walk: Walk, conversation: Block) -> None:
-    server = Wire(walk.place)
-    try:
-        server.handshake()
-        for line in conversation.text.splitlines():
-            arrow, message = line[:3], {"jsonrpc": "2.0", **json.loads(line[3:])}
-            if arrow == "-->":
-                server.send(message)
-                continue
-            assert arrow == "<--", line
-            assert server.receive(lambda _: True) == message
-    finally:
-        server.kill()
+    for said, heard in conversation_with(walk.place, conversation):
+        assert heard == said
 
 
 def test_the_server_lists_the_tools_of_the_page_and_no_others(walk: Walk) -> None:

@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 import pytest
 
+from mcpgreen.catalog.registration import KINDS
 from mcpgreen.running.hooks import PRELUDE
 from tests.support.prerequisites import require_program
-from tests.test_docs_examples import CHECKOUT, Step, Walk, at_line, blocks_of, steps_of, values_in
+from tests.test_docs_examples import (
+    CHECKOUT,
+    Block,
+    Step,
+    Walk,
+    at_line,
+    blocks_of,
+    conversation_with,
+    steps_of,
+    values_in,
+)
 
 BLOCKS = blocks_of(CHECKOUT / "docs" / "registration.md")
 STEPS = steps_of(BLOCKS)
+CONVERSATIONS = [block for block in BLOCKS if block.info == "wire"]
+
+
+class Talk(Walk):
+    """A reader who speaks with the server where the page does: later the project is another."""
+
+    answers: dict[int, list[tuple[Any, Any]]]
+
+    def take(self, block: Block) -> None:
+        if block.info == "wire":
+            self.answers[block.line] = conversation_with(self.place, block)
+        else:
+            super().take(block)
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
-    reader = Walk(tmp_path_factory.mktemp("reader"), BLOCKS)
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
+    reader = Talk(tmp_path_factory.mktemp("reader"), BLOCKS)
+    reader.answers = {}
     reader.go()
     return reader
 
@@ -28,6 +54,20 @@ def test_a_command_on_the_page_does_what_the_page_says(walk: Walk, step: Step) -
 
     assert (printed.status, printed.stderr) == (0, "")
     assert values_in(printed.stdout) == (values_in(step.shown.text) if step.shown else [])
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=at_line)
+def test_a_conversation_on_the_page_takes_place(walk: Talk, conversation: Block) -> None:
+    assert walk.answers[conversation.line]
+    for said, heard in walk.answers[conversation.line]:
+        assert heard == said
+
+
+def test_the_example_registers_something_of_each_kind() -> None:
+    (example,) = (block for block in BLOCKS if block.info == "server.d/register.json")
+    (registered,) = values_in(example.text)
+
+    assert all(registered[kind] for kind in KINDS)
 
 
 def test_the_page_names_every_function_that_hooks_find() -> None:

@@ -1,7 +1,7 @@
 """Items that a project registers by hand, read by the same rules as those that are found on disk.
 
 A registered item is a description that says itself where its file is. One that cannot be served is left out with a
-warning; that the registration as a whole makes sense is seen to by `registration`.
+warning; that the registration as a whole makes sense is seen to by `registration`. The order is the author's.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.metadata import shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.survey import is_below
@@ -20,8 +21,15 @@ from mcpgreen.errors import ProjectError
 Json = dict[str, Any]
 
 
+class CompletionScript(NamedTuple):
+    """A script that completes arguments, and how long it may take if that is its own."""
+
+    path: str
+    timeout_secs: float | None = None
+
+
 def registered_tools(project: Project, registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.tools import distinct_tools, tool_at
+    from mcpgreen.catalog.tools import tool_at
 
     def tool(item: Json, complaints: list[str]) -> Any:
         path, status = _file_of(project, item, below=project.tools_dir)
@@ -29,65 +37,85 @@ def registered_tools(project: Project, registration: Registration, items: list[J
         complaints.extend(problems)
         return found
 
-    found, warnings = _each(registration, "tool", items, tool)
-    return Discovery(distinct_tools(project, found, warnings), warnings)
+    return _each(registration, "tool", items, tool)
 
 
 def registered_prompts(project: Project, registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.prompts import describe_prompt, distinct_prompts, is_program, with_file
+    from mcpgreen.catalog.prompts import describe_prompt, is_program, with_file
 
     def prompt(item: Json, complaints: list[str]) -> Any:
-        described = describe_prompt(registration.source, item, default_name="", complaints=complaints)
-        if "path" not in item and described.messages is not None:
-            return described._replace(relative_path=registration.source)
+        if item.get("path") is None and item.get("messages") is not None:
+            return describe_prompt(_in(project.prompts_dir), item, default_name="", complaints=complaints)
         path, status = _file_of(project, item, below=project.prompts_dir)
-        relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
+        described = describe_prompt(path, item, default_name="", complaints=complaints)
+        relative_path = path.removeprefix(_in(project.prompts_dir))
         return with_file(described, path, relative_path, is_program=is_program(path, status))
 
-    found, warnings = _each(registration, "prompt", items, prompt)
-    return Discovery(distinct_prompts(found, warnings), warnings)
+    return _each(registration, "prompt", items, prompt)
 
 
-def registered_resources(registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.resources import describe_resource, distinct_resources
+def registered_resources(project: Project, registration: Registration, items: list[Json]) -> Discovery:
+    from mcpgreen.catalog.resources import describe_resource
 
     def resource(item: Json, complaints: list[str]) -> Any:
-        described = describe_resource(registration.source, item, default_name="", default_uri="", complaints=complaints)
+        place = _in(project.resources_dir)
+        described = describe_resource(place, item, default_name="", default_uri="", complaints=complaints)
         # Clients of older servers look for the provider in the list.
-        definition = {**described.definition, "provider": described.provider}
-        return described._replace(definition=definition, relative_path=registration.source)
+        return described._replace(definition={**described.definition, "provider": described.provider})
 
-    found, warnings = _each(registration, "resource", items, resource)
-    return Discovery(distinct_resources(found, warnings), warnings)
+    # Clients read by address, so two may share a name.
+    return _each(registration, "resource", items, resource, distinct="uri")
 
 
-def registered_templates(registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.resources import describe_template, distinct_templates
+def registered_templates(project: Project, registration: Registration, items: list[Json]) -> Discovery:
+    from mcpgreen.catalog.resources import describe_template
 
     def template(item: Json, complaints: list[str]) -> Any:
-        if "uriTemplate" not in item:
-            raise ProjectError(registration.source, "uriTemplate is missing")
-        described = describe_template(registration.source, item, default_name="", complaints=complaints)
-        return described._replace(path=None, relative_path=registration.source)
+        place = _in(project.resources_dir)
+        if item.get("uriTemplate") is None:
+            raise ProjectError(place, "uriTemplate is missing")
+        return describe_template(place, item, default_name="", complaints=complaints)._replace(path=None)
 
-    found, warnings = _each(registration, "resource template", items, template)
-    return Discovery(distinct_templates(found, set(), warnings), warnings)
+    return _each(registration, "resource template", items, template)
+
+
+def registered_completions(project: Project, registration: Registration) -> dict[str, CompletionScript]:
+    """By name. That each of them is there was seen to when the registration was read."""
+    return {
+        item["name"]: CompletionScript(os.path.join(project.root, item["path"]), item.get("timeoutSecs"))
+        for item in registration.of("completions") or ()
+    }
 
 
 def _each(
-    registration: Registration, what: str, items: list[Json], read: Callable[[Json, list[str]], Any]
-) -> tuple[list[Any], list[str]]:
+    registration: Registration,
+    what: str,
+    items: list[Json],
+    read: Callable[[Json, list[str]], Any],
+    *,
+    distinct: str = "name",
+) -> Discovery:
+    """Read one after the other. Of those that clients could not tell apart the first counts."""
     warnings: list[str] = []
-    found: list[Any] = []
+    kept: dict[str, Any] = {}
     for item in items:
-        label = f"{registration.source}: the {what} {item.get('name')}"
+        name: str = item["name"]
+        label = f"{registration.source}: the {what} {name if name.isprintable() else shown(name)}"
         complaints: list[str] = []
         try:
-            found.append(read(item, complaints))
+            found = read(item, complaints)
+            key: str = getattr(found, distinct)
+            if kept.setdefault(key, found) is not found:
+                raise ProjectError(registration.source, f"an earlier one has the {distinct} {key}")
         except ProjectError as error:
             warnings.append(f"{label} is left out: {error.reason}")
         warnings.extend(f"{label}: {complaint}" for complaint in complaints)
-    return found, warnings
+    return Discovery(list(kept.values()), warnings)
+
+
+def _in(directory: str) -> str:
+    """Where an item without a file of its own is at home: icons are sought there."""
+    return os.path.join(directory, "")
 
 
 def _file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:

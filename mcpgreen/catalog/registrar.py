@@ -1,8 +1,9 @@
 """Which registration counts now: `register.json`, else what `register.sh` said, else none.
 
 `registration` knows what the files may say, this module when to read them again: when a file or the right to trust it
-has changed, and after a time to live. The hook's answer is kept as well; whoever has a server runs the hook in time
-(`run_hook` with the server's way to run things), and `current` runs it itself where nobody did.
+has changed, and after a time to live. With a static registry, the first that can be used counts for good. The hook's
+answer is kept as well; whoever has a server runs the hook in time (`run_hook` with the server's way to run things), and
+`current` runs it itself where nobody did.
 
 Rule: nothing here switches greenlets, apart from the `run` that `run_hook` is given.
 """
@@ -57,9 +58,17 @@ class Registrar:
         self._hook_path = registration.register_sh_path(project)
         self._json: Reading | None = None
         self._hook: Reading | None = None
+        self._is_final = False
+        self._counting: Registration | None = None
 
     def current(self) -> Registration | None:
         """What counts now; None if everything is to be found on disk. Raises ProjectError if it cannot be used."""
+        if not self._is_final:
+            self._counting = self._said_now()
+            self._is_final = self._settings.static_registry
+        return self._counting
+
+    def _said_now(self) -> Registration | None:
         said = self._read_json()
         if said is None and self._settings.allow_project_hooks:
             if self.is_hook_due():
@@ -95,7 +104,8 @@ class Registrar:
 
     def _does_hook_decide(self) -> bool:
         return (
-            self._settings.allow_project_hooks
+            not self._is_final
+            and self._settings.allow_project_hooks
             and os.path.lexists(self._hook_path)
             and not os.path.lexists(self._json_path)
         )

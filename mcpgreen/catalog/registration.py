@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal, jsontext
+from mcpgreen.catalog.metadata import shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
 from mcpgreen.running import trust
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# Each kind, with the fields that an item of it cannot do without when a script registers it.
+# Each kind, with the fields that an item of it cannot do without when a script registers it. A prompt may have
+# messages in place of a path.
 REQUIRED_FIELDS = {
     "tools": ("name", "path"),
     "resources": ("name", "uri"),
     "resourceTemplates": ("name", "uriTemplate"),
-    "prompts": ("name", "path"),
+    "prompts": ("name",),
     "completions": ("name", "path"),
 }
 KINDS = tuple(REQUIRED_FIELDS)
@@ -71,12 +73,12 @@ def read_register_json(project: Project, settings: Settings) -> Registration | N
     content = _object_in(path, _content_of(path, settings.max_manual_registry_bytes))
     version = content.pop("version", None)
     if isinstance(version, bool) or version != 1:
-        raise ProjectError(path, f"version must be 1, found {_shown(version)}")
+        raise ProjectError(path, f"version must be 1, found {shown(version)}")
     if not isinstance(content.pop("_meta", {}), dict):
         raise ProjectError(path, "_meta must be an object")
     for key in content:
         if key not in KINDS:
-            raise ProjectError(path, f"unknown key {_shown(key)}; known are version, {', '.join(KINDS)} and _meta")
+            raise ProjectError(path, f"unknown key {shown(key)}; known are version, {', '.join(KINDS)} and _meta")
     items = {kind: _checked_items(path, kind, content.get(kind)) for kind in KINDS}
     _require_completions(project, path, items["completions"] or [])
     return Registration(project.shown(path), items, jsontext.digest(items))
@@ -134,7 +136,7 @@ def _object_in(path: str, raw: bytes) -> Json:
     except ValueError as error:
         raise ProjectError(path, f"not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ProjectError(path, f"must be an object, found {_shown(value)}")
+        raise ProjectError(path, f"must be an object, found {shown(value)}")
     return value
 
 
@@ -149,13 +151,13 @@ def _checked_items(path: str, kind: str, items: Any) -> list[Json] | None:
     if items is None:
         return None
     if not isinstance(items, list):
-        raise ProjectError(path, f"{kind} must be an array, found {_shown(items)}")
+        raise ProjectError(path, f"{kind} must be an array, found {shown(items)}")
     for index, item in enumerate(items):
         if not isinstance(item, dict):
-            raise ProjectError(path, f"{kind}[{index}] must be an object, found {_shown(item)}")
+            raise ProjectError(path, f"{kind}[{index}] must be an object, found {shown(item)}")
         name = item.get("name")
         if not isinstance(name, str) or not name:
-            raise ProjectError(path, f"{kind}[{index}].name must be a text, found {_shown(name)}")
+            raise ProjectError(path, f"{kind}[{index}].name must be a text, found {shown(name)}")
     return items
 
 
@@ -163,7 +165,7 @@ def _require_completions(project: Project, path: str, items: list[Json]) -> None
     names: set[str] = set()
     for index, item in enumerate(items):
         if item["name"] in names:
-            raise ProjectError(path, f"completions[{index}]: the name {_shown(item['name'])} is already taken")
+            raise ProjectError(path, f"completions[{index}]: the name {shown(item['name'])} is already taken")
         names.add(item["name"])
         problem = _problem_with_completion(project, item)
         if problem:
@@ -173,13 +175,13 @@ def _require_completions(project: Project, path: str, items: list[Json]) -> None
 def _problem_with_completion(project: Project, item: Json) -> str | None:
     path, secs = item.get("path"), item.get("timeoutSecs")
     if not isinstance(path, str) or not path or "\0" in path:
-        return f"path must be a text, found {_shown(path)}"
+        return f"path must be a text, found {shown(path)}"
     if secs is not None and (isinstance(secs, bool) or not isinstance(secs, (int, float)) or secs <= 0):
-        return f"timeoutSecs must be a positive number, found {_shown(secs)}"
+        return f"timeoutSecs must be a positive number, found {shown(secs)}"
     real_path = os.path.realpath(os.path.join(project.root, path))
     if not is_within(real_path, project.root):
         return "path leads out of the project"
-    return None if os.path.isfile(real_path) else f"path: there is no file {_shown(path)}"
+    return None if os.path.isfile(real_path) else f"path: there is no file {shown(path)}"
 
 
 def _is_script(path: str) -> bool:
@@ -202,10 +204,10 @@ def _recorded(project: Project, path: str, records: list[tuple[str, str]], stdou
             items[kind] = _usable(project, path, kind, printed[kind], warnings)
         else:
             items[kind] = None
-    return Registration(project.shown(path), items, jsontext.digest(items), tuple(warnings))
+    return Registration(project.shown(path), items, jsontext.digest([items, warnings]), tuple(warnings))
 
 
-def _registered(shown: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[Any]]:
+def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[Any]]:
     """What the functions were given. What stands between a begin and its abort does not count."""
     items: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     begun_at = dict.fromkeys(KINDS, 0)
@@ -217,7 +219,7 @@ def _registered(shown: str, records: list[tuple[str, str]], warnings: list[str])
             try:
                 items[kind].append(_sendable(content))
             except ValueError as error:
-                warnings.append(f"{shown}: an item of {kind} is left out: not valid JSON: {error}")
+                warnings.append(f"{source}: an item of {kind} is left out: not valid JSON: {error}")
         elif verb == "abort":
             del items[kind][begun_at[kind] :]
         else:  # begin and finalize: what has come so far stays
@@ -236,14 +238,14 @@ def _printed(
         content = _object_in(path, stdout)
         for kind in KINDS:
             if not isinstance(content.get(kind) or [], list):
-                raise ProjectError(path, f"{kind} must be an array, found {_shown(content[kind])}")
+                raise ProjectError(path, f"{kind} must be an array, found {shown(content[kind])}")
     except ProjectError as error:
         if is_needed:
             raise ProjectError(path, f"what it prints is no registration: {error.reason}") from error
         return None
     unknown = sorted(set(content) - {*KINDS, "version", "_meta"})
     if unknown:
-        warnings.append(f"{project.shown(path)}: ignored in what it prints: {', '.join(map(_shown, unknown))}")
+        warnings.append(f"{project.shown(path)}: ignored in what it prints: {', '.join(map(shown, unknown))}")
     return {kind: content.get(kind) or [] for kind in KINDS}
 
 
@@ -261,15 +263,8 @@ def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: 
 
 def _problem_with_item(project: Project, kind: str, item: Any) -> str | None:
     if not isinstance(item, dict):
-        return f"it must be an object, found {_shown(item)}"
+        return f"it must be an object, found {shown(item)}"
     for field in REQUIRED_FIELDS[kind]:
         if not isinstance(item.get(field), str) or not item[field]:
-            return f"{field} must be a text, found {_shown(item.get(field))}"
+            return f"{field} must be a text, found {shown(item.get(field))}"
     return _problem_with_completion(project, item) if kind == "completions" else None
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, (dict, list)):
-        return "an object" if isinstance(value, dict) else "an array"
-    text = jsontext.dumps(value).decode("ascii")
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.project import Project
@@ -24,6 +24,9 @@ from mcpgreen.catalog.sources import FILE_OF, SOURCE_OF, SOURCES, TITLE_OF
 from mcpgreen.catalog.survey import Tree, subdirectory, survey
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.running.storage import Storage
+
+if TYPE_CHECKING:
+    from mcpgreen.catalog.registered import CompletionScript
 
 CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
@@ -51,6 +54,7 @@ class Shelf:
         self.is_watched = False
         self.failure: str | None = None
         self.refusal: str | None = None  # why the registration cannot be used
+        self.has_refused = False  # somebody has been told so
         self.failures_in_a_row = 0
         self.retry_at: float | None = None
         self.told: set[str] = set()
@@ -100,6 +104,7 @@ class Catalog:
         if not shelf.snapshots or shelf.is_stale or self._is_expired(shelf):
             self.refresh(source)
         if shelf.refusal is not None:
+            shelf.has_refused = True
             raise InternalError(f"Unable to load {TITLE_OF[kind]}", data=shelf.refusal)
         return shelf.snapshots[kind]
 
@@ -122,7 +127,7 @@ class Catalog:
         except ProjectError as error:
             return self._refuse(source, error)
         earlier = shelf.snapshots
-        is_changed = shelf.refusal is not None or any(
+        is_changed = shelf.has_refused or any(
             is_listed_otherwise(earlier[kind], look.snapshots[kind]) for kind in earlier
         )
         self._keep(shelf, look)
@@ -133,15 +138,17 @@ class Catalog:
             self.on_change(source, sum(snapshot.total for snapshot in look.snapshots.values()))
         return is_changed
 
-    def completions(self) -> Mapping[str, list[str]]:
-        """How each registered completion script is started, by its name. Raises InternalError."""
+    def completions(self) -> Mapping[str, CompletionScript]:
+        """The registered completion scripts by name. Raises InternalError if the registration cannot be used."""
         try:
             registration = self.registrar.current() if self.registrar is not None else None
         except ProjectError as error:
-            raise InternalError("Unable to load completion registry", data=error.reason) from error
+            raise InternalError("Unable to load completion registry", data=self._reason_of(error)) from error
         if registration is None:
             return {}
-        return {item["name"]: _command_of(self.project, item["path"]) for item in registration.of("completions") or ()}
+        from mcpgreen.catalog.registered import registered_completions
+
+        return registered_completions(self.project, registration)
 
     def mark_stale(self) -> None:
         """Something happened on disk: look again before the next answer, whatever the time."""
@@ -225,6 +232,7 @@ class Catalog:
         shelf.checked_at = self._clock()
         shelf.is_stale = False
         shelf.failure = shelf.refusal = shelf.retry_at = None
+        shelf.has_refused = False
         shelf.failures_in_a_row = 0
 
     def _fail(self, source: str, message: str, *, detail: str) -> bool:
@@ -241,12 +249,15 @@ class Catalog:
 
     def _refuse(self, source: str, error: ProjectError) -> bool:
         shelf = self._shelves[source]
-        reason = f"{self.project.shown(error.path)}: {error.reason}"
+        reason = self._reason_of(error)
         if shelf.refusal != reason:
             journal.error("unable to load %s: %s", TITLE_OF[source], reason)
         shelf.failure = shelf.refusal = reason
         shelf.is_stale = True  # whether it has been mended is looked at each time
         return False
+
+    def _reason_of(self, error: ProjectError) -> str:
+        return f"{self.project.shown(error.path)}: {error.reason}"
 
     def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: bytes | None) -> None:
         path = os.path.join(self.project.registry_dir, FILE_OF.get(snapshot.kind, snapshot.kind) + ".json")
@@ -285,12 +296,6 @@ class Catalog:
             journal.warning("%s", warning)
             if self.on_warning is not None:
                 self.on_warning(warning)
-
-
-def _command_of(project: Project, path: str) -> list[str]:
-    """How a registered script is started: by itself, or by bash if it lacks the bit."""
-    place = os.path.join(project.root, path)
-    return [place] if os.access(place, os.X_OK) else ["bash", place]
 
 
 def _nearest(place: str) -> str:

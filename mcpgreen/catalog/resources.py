@@ -77,8 +77,11 @@ SCHEMA_FIELDS = ("arguments", "inputSchema")
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
 
 
-def discover_resources(project: Project, tree: Tree) -> dict[str, Discovery]:
-    """Read what the walk through resources/ saw: resources by name and address, templates by name."""
+def discover_resources(project: Project, tree: Tree, *, instead: Discovery | None = None) -> dict[str, Discovery]:
+    """Read what the walk through resources/ saw: resources by name and address, templates by name.
+
+    `instead` are the resources that are offered in place of those: then it is only about the templates.
+    """
     warnings = [
         *tree.warnings,
         *(f"{project.shown(link.path)}: skipped, it links to a file outside resources/" for link in tree.links_out),
@@ -92,15 +95,19 @@ def discover_resources(project: Project, tree: Tree) -> dict[str, Discovery]:
             except ProjectError as error:
                 warnings.append(f"{project.shown(error.path)}: {error.reason}; it is left out")
                 continue
-            if isinstance(item, Resource):
+            if not isinstance(item, Resource):
+                templates.append(item)
+            elif instead is None:
                 resources.append(item)
             else:
-                templates.append(item)
+                continue
             warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
     doubles: list[str] = []
-    kept = distinct_resources(resources, doubles)
+    kept = list(instead.items) if instead is not None else distinct_resources(resources, doubles)
     kept_templates = distinct_templates(templates, {item.name for item in kept}, doubles)
     warnings += [f"{project.shown(project.resources_dir)}/{double}" for double in doubles]
+    if instead is not None:
+        warnings += instead.warnings
     return {"resources": Discovery(kept, warnings), "resourceTemplates": Discovery(kept_templates, [])}
 
 

@@ -25,15 +25,23 @@ class Source(NamedTuple):
 
 
 def _read_tools(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    items = registration.of("tools") if registration is not None else None
-    if registration is None or items is None:
-        from mcpgreen.catalog.tools import discover_tools
+    if registration is None:
+        return {"tools": _found_tools(project, tree)}
+    items = registration.of("tools")
+    if items is None:
+        found = _found_tools(project, tree)
+    else:
+        from mcpgreen.catalog.registered import registered_tools
 
-        return {"tools": discover_tools(project, tree)}
-    from mcpgreen.catalog.registered import registered_tools
-
-    found = registered_tools(project, registration, items)
+        found = registered_tools(project, registration, items)
+    # What is wrong with the registration itself is told here, once for all kinds.
     return {"tools": found._replace(warnings=[*registration.warnings, *found.warnings])}
+
+
+def _found_tools(project: Project, tree: Tree) -> Discovery:
+    from mcpgreen.catalog.tools import discover_tools
+
+    return discover_tools(project, tree)
 
 
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
@@ -51,33 +59,47 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     from mcpgreen.catalog.resources import discover_resources, resource_of_page
     from mcpgreen.catalog.ui_pages import discover_pages
 
-    found = discover_resources(project, tree)
-    if registration is not None:
-        found = _with_registered(found, registration)
+    found = discover_resources(project, tree) if registration is None else _with_registered(project, tree, registration)
     pages, warnings = discover_pages(project, project.server_name())
     listed = [resource_of_page(project, page) for page in pages]
     resources = found["resources"]
+    taken = {item.uri for item in resources.items}
+    others = [page for page in listed if page.uri not in taken]
     return {
         **found,
-        "resources": Discovery([*resources.items, *listed], [*resources.warnings, *warnings]),
+        "resources": Discovery([*resources.items, *others], [*resources.warnings, *warnings]),
         "ui": Discovery(listed, []),
     }
 
 
-def _with_registered(found: dict[str, Discovery], registration: Registration) -> dict[str, Discovery]:
+def _with_registered(project: Project, tree: Tree, registration: Registration) -> dict[str, Discovery]:
     from mcpgreen.catalog.registered import registered_resources, registered_templates
+    from mcpgreen.catalog.resources import discover_resources
 
     resources, templates = registration.of("resources"), registration.of("resourceTemplates")
-    if resources is not None:
-        found = {**found, "resources": registered_resources(registration, resources)}
+    instead = registered_resources(project, registration, resources) if resources is not None else None
+    if instead is not None and templates == []:
+        return {"resources": instead, "resourceTemplates": Discovery([], [])}
+    found = discover_resources(project, tree, instead=instead)
     if templates == []:
-        found = {**found, "resourceTemplates": Discovery([], [])}
+        found["resourceTemplates"] = Discovery([], [])
     elif templates is not None:
-        by_hand = registered_templates(registration, templates)
-        named = {item.name: item for item in [*found["resourceTemplates"].items, *by_hand.items]}
-        merged = sorted(named.values(), key=lambda item: str(item.name))
-        found = {**found, "resourceTemplates": Discovery(merged, by_hand.warnings)}
+        by_hand = registered_templates(project, registration, templates)
+        found["resourceTemplates"] = _merged(found["resourceTemplates"], by_hand, registration.source)
     return found
+
+
+def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
+    """Templates of both, by name. What is registered counts."""
+    registered = {item.name for item in by_hand.items}
+    kept = [item for item in found.items if item.name not in registered]
+    hints = [
+        f"resources/{item.relative_path}: {source} registers a template of the same name, which counts"
+        for item in found.items
+        if item.name in registered
+    ]
+    items = sorted([*kept, *by_hand.items], key=lambda item: str(item.name))
+    return Discovery(items, [*found.warnings, *by_hand.warnings], [*found.hints, *hints])
 
 
 def _marks_of_pages(project: Project) -> tuple[Any, ...]:

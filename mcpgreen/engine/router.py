@@ -164,7 +164,8 @@ class Router:
 
     def _serve(self, call: Call, route: Route) -> None:
         try:
-            if route.uses_catalog and not self.services.is_registered():
+            if route.uses_catalog and call.target is None:
+                # A hook had to be run first. Another call may have done it by now; the target is still to be found.
                 self.services.register()
                 route.runs_script(call)
             call.wait_for_roots()
@@ -175,7 +176,7 @@ class Router:
                 line = self._answer(call, route)
         except gevent.GreenletExit:
             return  # cancelled: no answer
-        except RpcError as error:
+        except Exception as error:
             line = self._refusal(call, error)
         call.is_finished = True
         call.link.forget(call)

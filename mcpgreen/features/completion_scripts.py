@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from mcpgreen import jsontext
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.registered import CompletionScript
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
@@ -38,7 +39,7 @@ class Question(NamedTuple):
     ref: Json
     limit: int
     offset: int
-    script: list[str] | None
+    script: CompletionScript | None
 
 
 class Answer(NamedTuple):
@@ -55,8 +56,8 @@ def page_of(values: list[str], question: Question) -> Answer:
     return Answer(values[question.offset : end], len(values), end if end < len(values) else None)
 
 
-def script_for(call: Call, name: str, item: Item | None) -> list[str] | None:
-    """How the script that answers for this item is started; None if there is none."""
+def script_for(call: Call, name: str, item: Item | None) -> CompletionScript | None:
+    """The script that answers for this item; None if there is none."""
     registered = call.services.catalog.completions().get(name)
     if registered is not None:
         return registered
@@ -72,7 +73,7 @@ def script_for(call: Call, name: str, item: Item | None) -> list[str] | None:
         for suffix in metadata.COMPLETION_SUFFIXES:
             path = os.path.join(directory, owner + suffix)
             if os.path.isfile(path) and os.access(path, os.X_OK):
-                return [path]
+                return CompletionScript(path)
     return None
 
 
@@ -80,11 +81,14 @@ def ask(call: Call, question: Question) -> Answer:
     """Run the script of the question. Raises Denied for one that others could have changed."""
     assert question.script is not None
     services = call.services
-    path = question.script[-1]
+    path, own_secs = question.script
+    if not os.path.exists(path):
+        raise InternalError(f"Completion '{question.name}' could not be started: its script does not exist.")
     real_path = policy.path_inside(question.name, path, directory=_home_of(call, path), kind="Completion")
     policy.require_safe(question.name, real_path, kind="Completion")
-    secs: float = requested_secs(call) or services.settings.resource_timeout_secs
-    script = Script(f"Completion '{question.name}'", path, question.script)
+    secs: float = requested_secs(call) or own_secs or services.settings.resource_timeout_secs
+    command = [path] if os.access(path, os.X_OK) else ["bash", path]
+    script = Script(f"Completion '{question.name}'", path, command)
     outcome = run_script(
         services.runner,
         script,

@@ -82,7 +82,7 @@ class Subscriptions:
         for uri in honoured.get("resourceSubscriptions", ()):
             watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_listen, listen, uri))
             listen.watches.append(watch)
-            watch.start()
+            watch.start(can_find=call.services.is_registered())  # this is the reader, which must not wait for a hook
 
     def close(self, call: Call) -> None:
         for listen in [listen for listen in self._listens if listen.call is call]:

@@ -64,9 +64,10 @@ class Watch:
         self._note_place(request)
         self._state = State(self._watcher.digest_of(request), None)
 
-    def start(self) -> None:
-        """Watch from now on. Without a `look` before, what the file is like at this moment counts."""
-        if self._state is None:
+    def start(self, *, can_find: bool = True) -> None:
+        """Watch from now on. Without a `look` before, what the file is like at this moment counts, if it can be found
+        without waiting."""
+        if self._state is None and can_find:
             try:
                 self._note_place(self._find())
             except RpcError:

@@ -36,8 +36,9 @@ ENVELOPES = (
 EMPTY_RESULTS = ("ping", "logging/setLevel", "shutdown", "exit")
 MODERN_CODES = (-32020, -32021, -32022)
 # Of MCP Apps, which clients of 2025-11-25 negotiate though only the next revision has a place for it.
-# And of ours: more completions than fit into one answer.
-EARLY_MEMBERS = ("/capabilities/extensions", "/completion/nextCursor")
+EARLY_MEMBERS = ("/capabilities/extensions",)
+# What clients of older servers look for: who provides a registered resource, and how a completion goes on.
+OWN_MEMBERS = ("/resources/*/provider", "/completion/nextCursor")
 MAY_BE_NULL = ("structuredContent", "data")
 
 
@@ -202,7 +203,9 @@ def _require_known(given: Any, parsed: Any, where: str) -> None:
                 _require(value is not None or key in MAY_BE_NULL, f"{where}/{key} must not be null", given)
                 _require_known(value, getattr(parsed, names[key]), f"{where}/{key}")
             else:
-                is_open = type(parsed).model_config.get("extra") == "allow" or f"{where}/{key}" in EARLY_MEMBERS
+                place = "/".join("*" if part.isdigit() else part for part in f"{where}/{key}".split("/"))
+                is_known = place in EARLY_MEMBERS or place in OWN_MEMBERS
+                is_open = type(parsed).model_config.get("extra") == "allow" or is_known
                 _require(is_open, f"unknown member {where}/{key}", given)
     elif isinstance(parsed, list):
         for index, pair in enumerate(zip(given, parsed, strict=True)):
