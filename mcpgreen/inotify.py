@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 from collections.abc import Iterable
@@ -47,7 +48,8 @@ class Inotify:
         self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
-        self._watched: dict[str, int] = {}
+        self._watched: dict[str, int] = {}  # several names of one directory share a watch
+        self._refused: set[str] = set()
 
     def watch_exactly(self, directories: Iterable[str]) -> bool:
         """Watch these and no others. False when the system's limit does not allow it."""
@@ -61,15 +63,20 @@ class Inotify:
         """False when the system's limit does not allow it; a directory that does not exist is no failure."""
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), MASK)
         if watch >= 0:
+            if self._watched.get(directory, watch) != watch:
+                self.unwatch(directory)  # another directory stands under this name now
             self._watched[directory] = watch
+            self._refused.discard(directory)
         elif os.path.isdir(directory):
-            journal.warning("cannot watch %s for changes: %s", directory, os.strerror(ctypes.get_errno()))
+            if directory not in self._refused:
+                journal.warning("cannot watch %s for changes: %s", directory, os.strerror(ctypes.get_errno()))
+                self._refused.add(directory)
             return False
         return True
 
     def unwatch(self, directory: str) -> None:
         watch = self._watched.pop(directory, None)
-        if watch is not None:
+        if watch is not None and watch not in self._watched.values():
             self._libc.inotify_rm_watch(self.fd, watch)
 
     def watch_again(self, directories: Iterable[str]) -> None:
@@ -85,20 +92,28 @@ class Inotify:
     def changed_paths(self) -> set[str]:
         """What changed since the last time: files, or directories of which more is not known. Never blocks."""
         raw = self._read()
-        directories = {watch: directory for directory, watch in self._watched.items()}
+        names: dict[int, list[str]] = {}
+        for directory, watch in self._watched.items():
+            names.setdefault(watch, []).append(directory)
         paths: set[str] = set()
         offset = 0
         while offset < len(raw):
             watch, mask, _, name_bytes = EVENT.unpack_from(raw, offset)
             offset += EVENT.size
-            name = raw[offset : offset + name_bytes].rstrip(b"\0")
+            name = os.fsdecode(raw[offset : offset + name_bytes].rstrip(b"\0"))
             offset += name_bytes
             if mask & IN_Q_OVERFLOW:
                 paths.update(self._watched)
-            elif mask & IN_IGNORED:
-                self._watched.pop(directories.get(watch, ""), None)  # the directory is gone
-            elif watch in directories:
-                paths.add(os.path.join(directories[watch], os.fsdecode(name)) if name else directories[watch])
+            for directory in names.get(watch, ()):
+                if mask & IN_IGNORED:
+                    self._watched.pop(directory, None)  # the directory is gone
+                elif mask & IN_MOVE_SELF:
+                    self.unwatch(directory)  # it is known under another name now
+                    paths.add(directory)
+                else:
+                    path = os.path.join(directory, name) if name else directory
+                    if not (mask & IN_CREATE and _is_being_written(path)):
+                        paths.add(path)
         return paths
 
     def _read(self) -> bytes:
@@ -109,3 +124,12 @@ class Inotify:
 
     def close(self) -> None:
         os.close(self.fd)
+
+
+def _is_being_written(path: str) -> bool:
+    """Whether a path that was just made is an ordinary new file, whose writer will close it: we hear of that too."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1

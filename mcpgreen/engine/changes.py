@@ -34,6 +34,7 @@ class ChangeWatch:
         self._registering = registering
         self._is_renewal_wanted = False
         self._news = Event()
+        self._news_at = 0.0
         self._greenlet: Any = None
         self._has_begun = False
         self._inotify: Any = None
@@ -101,10 +102,12 @@ class ChangeWatch:
         give_up_at = time.monotonic() + LONGEST_BURST_SECS
         while self._news.is_set() and time.monotonic() < give_up_at:
             self._news.clear()
-            gevent.sleep(self._settings.list_change_debounce_secs)
+            quiet_at = self._news_at + self._settings.list_change_debounce_secs
+            gevent.sleep(max(0.0, quiet_at - time.monotonic()))
 
     def _on_news(self) -> None:
         self._catalog.mark_stale()
+        self._news_at = time.monotonic()
         self._news.set()
 
     def _start_inotify(self) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import jsontext
-from mcpgreen.errors import InvalidParams
+from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.uris import problem_with
@@ -95,11 +95,14 @@ class Subscriptions:
         link, key = call.link, (id(call.link), uri)
         if key in self._subscriptions:
             return self._subscriptions[key].id
-        if not self._room():
-            raise InvalidParams(f"There are {self._limit} subscriptions already; unsubscribe from some.")
+        self._require_room()
         watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_link, link, uri))
         try:
             watch.look()
+            if call.is_cancelled:
+                raise InternalError("This request has been cancelled.")
+            if key not in self._subscriptions:
+                self._require_room()  # others may have come while we looked
         except BaseException:
             self._watcher().end(watch)
             raise
@@ -123,6 +126,10 @@ class Subscriptions:
     def _room(self) -> int:
         return self._limit - len(self._subscriptions) - sum(len(listen.watches) for listen in self._listens)
 
+    def _require_room(self) -> None:
+        if not self._room():
+            raise InvalidParams(f"There are {self._limit} subscriptions already; unsubscribe from some.")
+
     def end_all(self, link: Any) -> None:
         """The orderly end from our side: each listen of this link gets its result."""
         for listen in [listen for listen in self._listens if listen.call.link is link]:
@@ -138,6 +145,8 @@ class Subscriptions:
         method = f"notifications/{kind}/list_changed"
         for sink, line, call in self._due(kind, method):
             sink.put(line, call, is_droppable=True)
+        if kind == "resources" and (self._subscriptions or self._listens):
+            self._watcher().try_again()
 
     def _due(self, kind: str, method: str) -> list[tuple[Any, bytes, Call | None]]:
         plain = messages.notification(method)
@@ -166,10 +175,11 @@ def unsubscribe(call: Call) -> Json:
     return {}
 
 
-def _request_for(call: Call, uri: str) -> Request:
+def _request_for(call: Call, uri: str, known: Request | None) -> Request:
+    """How it is read now: as it was known, or found anew; in any case within the limits of this moment."""
     from mcpgreen.features import resources
 
-    return resources.within_limits(call, resources.find(call, uri).request)
+    return resources.within_limits(call, known or resources.find(call, uri).request)
 
 
 def _tell_listen(listen: Listen, uri: str) -> None:

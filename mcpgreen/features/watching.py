@@ -1,8 +1,11 @@
-"""Notice that a subscribed resource changed: a greenlet for each, which looks when there is a reason.
+"""Notice that a subscribed resource changed: a greenlet for each subscription, which looks when there is a reason.
 
 For a file the reason is another stat: inotify says so at once where it exists, and one clock asks for all files every
-few seconds. What a script or the network provides is read again from time to time. Only the content counts: a file that
-was merely touched has not changed; a resource that cannot be read any more has, once.
+few seconds. What a script or the network provides is read again from time to time, by all who want to know at the same
+moment, so that one read serves them all. Only the content counts: a file that was merely touched has not changed; a
+resource that cannot be read any more has, once.
+
+Rule: who has been ended says nothing more and holds nothing, even if it was about to run.
 """
 
 from __future__ import annotations
@@ -10,169 +13,206 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import gevent
 from gevent.event import Event
-from gevent.lock import Semaphore
 
-from mcpgreen import journal, jsontext
-from mcpgreen.errors import InternalError, RpcError
+from mcpgreen import journal
+from mcpgreen.errors import RpcError
+from mcpgreen.features.readings import (
+    GONE,
+    UNKNOWN,
+    UNSETTLED,
+    Reading,
+    Readings,
+    Stamp,
+    State,
+    exact_stamp_of,
+    failed,
+    is_settled,
+    stamp_of,
+)
 from mcpgreen.providers.reading import NETWORK_PROVIDERS, Providers, Request
 from mcpgreen.settings import Settings
+from mcpgreen.uris import scheme_of
 
 READ_EVENT = 1
 SETTLE_SECS = 0.02  # a writer may touch a file several times in a row
 LONGEST_BURST_SECS = 1.0
 NETWORK_FACTOR = 15
 LONGEST_BACKOFF_SECS = 60.0
-READS_AT_A_TIME = 4
-# Two writes within one tick of the file system's clock leave the same stamp; a tick is at most 10 ms on Linux.
-SETTLING_NS = 50_000_000
 
-Stamp = tuple[int, ...]
-GONE: Stamp = ()
-UNSETTLED: Stamp = (0,)
-
-
-class State(NamedTuple):
-    """What a look saw: the digest of the content, or the code of the error."""
-
-    digest: str | None
-    error_code: int | None
+Find = Callable[[Request | None], Request]
 
 
 class Watch:
-    """One watched resource. `find` says anew each time how it is read; `on_update` is told that it changed."""
+    """One watched resource. `find` says how it is read, anew or with what is known of it; `on_update` is told that it
+    changed."""
 
-    def __init__(self, watcher: Watcher, find: Callable[[], Request], on_update: Callable[[], None]) -> None:
+    def __init__(self, watcher: Watcher, find: Find, on_update: Callable[[], None]) -> None:
         self._watcher = watcher
         self._find = find
         self._on_update = on_update
         self._news = Event()
+        self._noticed_at = 0.0
         self._state: State | None = None
+        self._known: Request | None = None
+        self._reading: Reading | None = None  # kept, because others share it as long as somebody does
         self._failures_in_a_row = 0
         self._greenlet: Any = None
         self._is_remote = False
-        self._stamp_at_start = GONE
+        self._is_over = False
+        self._since = 0.0
+        self._stamp_at_start: Stamp | None = None  # None: nobody looked
         self.path: str | None = None
         self.stamp = GONE
 
+    @property
+    def is_failing(self) -> bool:
+        return self._failures_in_a_row > 0
+
     def look(self) -> None:
         """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
-        request = self._find()
-        self._note_place(request)
-        self._state = State(self._watcher.digest_of(request), None)
+        reading = self._read(self._find(None), since=time.monotonic())
+        if reading.error is not None:
+            raise reading.error
+        self._state = reading.state
 
     def start(self, *, can_find: bool = True) -> None:
         """Watch from now on. Without a `look` before, what the file is like at this moment counts, if it can be found
-        without waiting."""
+        without waiting; only if its stamp may lie is it read at once. For other resources what was seen at the last
+        beat of the clock will do."""
         if self._state is None and can_find:
             try:
-                self._note_place(self._find())
+                path = self._watcher.local_path(self._find(None))
             except RpcError:
-                journal.debug("watching what does not exist yet")
-            self._stamp_at_start = exact_stamp_of(self.path)
+                path = None  # it does not exist yet
+            secs: float = self._watcher.poll_secs
+            self._since = time.monotonic() if path is not None or not secs else last_beat(secs)
+            self._stamp_at_start = exact_stamp_of(path)
+            if not is_settled(self._stamp_at_start):
+                self._state = self._seen(since=time.monotonic())
         self._greenlet = gevent.spawn(self._run)
 
     def stop(self) -> None:
+        self._is_over = True
         if self._greenlet is not None:
             self._greenlet.kill(block=False)
 
     def notice(self) -> None:
         """There is a reason to look."""
+        self._noticed_at = time.monotonic()
         self._news.set()
+
+    def forget_place(self) -> None:
+        """It may have to be read in another way than before."""
+        self._known = None
 
     def _run(self) -> None:
         if self._state is None:
             self._look_first()
         while True:
-            if self._news.wait(self._pause_secs()):
-                self._wait_for_quiet()
-            self._look_again()
+            state = self._seen(since=self._wait_for_reason())
+            if state != self._state and not self._is_over:
+                self._state = state
+                self._on_update()
 
     def _look_first(self) -> None:
-        self._state = self._seen()
-        if exact_stamp_of(self.path) != self._stamp_at_start:
-            self._on_update()  # it may have been before we read it; better once too often than never
+        self._state = self._seen(since=self._since)
+        if self._stamp_at_start not in (None, exact_stamp_of(self.path)):
+            # It may have been written before we read it, or be half written. Better once too often than never.
+            self._state = UNKNOWN
+            self.notice()
 
-    def _look_again(self) -> None:
-        state = self._seen()
-        if state != self._state:
-            self._state = state
-            self._on_update()
-
-    def _seen(self) -> State:
+    def _seen(self, *, since: float) -> State:
+        """What a read that began then or later saw."""
+        if self._is_over:
+            raise gevent.GreenletExit
         try:
-            request = self._find()
-            self._note_place(request)
-            state = State(self._watcher.digest_of(request), None)
-        except RpcError as error:
-            state = State(None, error.code)
-        except Exception:
-            journal.exception("a subscribed resource cannot be watched")
-            state = State(None, InternalError.code)
+            state = self._read(self._find(self._known), since=since).state or UNKNOWN
+        except Exception as error:
+            state = failed(error)
         self._failures_in_a_row = self._failures_in_a_row + 1 if state.error_code is not None else 0
+        if self.is_failing:
+            self.forget_place()
         return state
 
-    def _note_place(self, request: Request) -> None:
-        """Where the content is. Before it is read: what is written meanwhile then has another stamp."""
+    def _read(self, request: Request, *, since: float) -> Reading:
         path = self._watcher.local_path(request)
         if path != self.path:
             self._watcher.move(self, path)
-        self.stamp = stamp_of(path)
+        # The address of a file says all: to find it again would mean to look at all that is listed, because it changed.
+        self._known = request if path is not None and scheme_of(request.uri) == "file" else None
         self._is_remote = request.provider in NETWORK_PROVIDERS
+        self._reading = reading = self._watcher.readings.read(request, path, since=since)
+        self.stamp = reading.stamp
+        return reading
 
-    def _pause_secs(self) -> float | None:
-        """How long to wait for news; None if somebody else brings them."""
-        poll_secs: float = self._watcher.poll_secs
-        if not poll_secs or self.path is not None:
+    def _wait_for_reason(self) -> float:
+        """Until there is news, or it is time to look. Gives the moment before which a read does not count."""
+        secs = self._interval_secs()
+        if secs is None:
+            self._news.wait()
+        elif not self._news.wait(secs - time.monotonic() % secs):
+            return last_beat(secs)  # all look at the same beat of the clock, and share one read
+        return self._wait_for_quiet()
+
+    def _interval_secs(self) -> float | None:
+        """How often to look without news; None if the clock of the files brings them."""
+        secs: float = self._watcher.poll_secs
+        if not secs or self.path is not None:
             return None
         if self._is_remote:
-            poll_secs *= NETWORK_FACTOR
-        return max(poll_secs, min(LONGEST_BACKOFF_SECS, poll_secs * float(1 << min(self._failures_in_a_row, 10))))
+            secs *= NETWORK_FACTOR
+        return max(secs, min(LONGEST_BACKOFF_SECS, secs * float(1 << min(self._failures_in_a_row, 10))))
 
-    def _wait_for_quiet(self) -> None:
+    def _wait_for_quiet(self) -> float:
         give_up_at = time.monotonic() + LONGEST_BURST_SECS
-        while self._news.is_set() and time.monotonic() < give_up_at:
+        while True:
             self._news.clear()
-            gevent.sleep(SETTLE_SECS)
+            since, stamp = time.monotonic(), exact_stamp_of(self.path)
+            gevent.sleep(max(0.0, self._noticed_at + SETTLE_SECS - since))
+            if exact_stamp_of(self.path) != stamp:
+                self.notice()
+            if not self._news.is_set() or time.monotonic() > give_up_at:
+                return since
 
 
 class Watcher:
-    """All watches of one server: the clock and the inotify that they share."""
+    """All watches of one server: the reads, the clock and the inotify that they share."""
 
     def __init__(self, providers: Callable[[], Providers], settings: Settings) -> None:
         self.poll_secs: float = settings.resources_poll_interval_secs
         self._uses_inotify = settings.watch_files != "poll"
         self._providers = providers
-        self._slots = Semaphore(READS_AT_A_TIME)
+        self.readings = Readings(providers)
+        self._watches: set[Watch] = set()
         self._by_path: dict[str, set[Watch]] = {}
         self._directories: dict[str, int] = {}  # how many paths are in each
         self._clock: Any = None
         self._inotify: Any = None
         self._io_watcher: Any = None
 
-    def new_watch(self, find: Callable[[], Request], on_update: Callable[[], None]) -> Watch:
-        return Watch(self, find, on_update)
+    def new_watch(self, find: Find, on_update: Callable[[], None]) -> Watch:
+        watch = Watch(self, find, on_update)
+        self._watches.add(watch)
+        return watch
 
     def end(self, watch: Watch) -> None:
         watch.stop()
+        self._watches.discard(watch)
         self.move(watch, None)
 
-    def close(self) -> None:
-        for watches in list(self._by_path.values()):
-            for watch in list(watches):
-                self.end(watch)
+    def try_again(self) -> None:
+        """Other resources are listed than before: what could not be read may be there now."""
+        for watch in self._watches:
+            watch.forget_place()
+            if watch.is_failing:
+                watch.notice()
 
     def local_path(self, request: Request) -> str | None:
         return self._providers().local_path(request)
-
-    def digest_of(self, request: Request) -> str:
-        if not self._providers().runs_script(request.provider):
-            return self._digest(request)
-        with self._slots:
-            return self._digest(request)
 
     def move(self, watch: Watch, path: str | None) -> None:
         """A watch has another file than before, or none."""
@@ -189,13 +229,6 @@ class Watcher:
                 self._enter(os.path.dirname(path))
             self._by_path[path].add(watch)
         self._run_or_rest()
-
-    def _digest(self, request: Request) -> str:
-        content = self._providers().read(request)
-        try:
-            return jsontext.digest_of_chunks(content.chunks())
-        finally:
-            content.close()
 
     def _enter(self, directory: str) -> None:
         self._directories[directory] = self._directories.get(directory, 0) + 1
@@ -222,10 +255,10 @@ class Watcher:
     def _tick_on(self) -> None:
         while self.poll_secs:
             gevent.sleep(self.poll_secs)
-            for path, watches in list(self._by_path.items()):
+            for path, watches in self._by_path.items():
                 stamp = stamp_of(path)
                 for watch in watches:
-                    if watch.stamp != stamp:
+                    if stamp == UNSETTLED or stamp != watch.stamp:
                         watch.notice()
             if self._inotify is not None:
                 self._inotify.watch_again(self._directories)
@@ -260,17 +293,6 @@ class Watcher:
                         watch.notice()
 
 
-def stamp_of(path: str | None) -> Stamp:
-    """What a stat can tell about the content. `UNSETTLED` while the next write might leave the same stamp."""
-    stamp = exact_stamp_of(path)
-    return UNSETTLED if stamp and stamp[0] > time.time_ns() - SETTLING_NS else stamp
-
-
-def exact_stamp_of(path: str | None) -> Stamp:
-    if path is None:
-        return GONE
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return GONE
-    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
+def last_beat(secs: float) -> float:
+    """When it was last time for all who look every so many seconds."""
+    return time.monotonic() // secs * secs

@@ -68,6 +68,10 @@ METRICS = {
     "rss_start": Metric("RSS at start", "MB"),
     "rss_1000": Metric("RSS after 1,000 calls", "MB"),
     "list_changed": Metric("change on disk to list_changed", "ms"),
+    "read_1kb": Metric("resources/read p50, 1 KB", "ms"),
+    "read_1mb": Metric("resources/read p50, 1 MB", "ms"),
+    "subscriptions_idle": Metric("CPU of 1,000 idle subscriptions", "% of a core"),
+    "resource_updated": Metric("change on disk to resources/updated", "ms"),
 }
 
 BARS = {
@@ -83,6 +87,10 @@ BARS = {
     "rss_start": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
     "rss_1000": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
     "list_changed": Bar((Limit(20),), goal=Limit(5)),
+    "read_1kb": Bar((Limit(1, BEST_SDK),), goal=Limit(0.25, BEST_SDK)),
+    "read_1mb": Bar((Limit(1, BEST_SDK),), goal=Limit(0.5, BEST_SDK)),
+    "subscriptions_idle": Bar((Limit(1),), goal=Limit(0.5)),
+    "resource_updated": Bar((Limit(20),), goal=Limit(5)),
 }
 
 

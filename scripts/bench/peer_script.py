@@ -1,4 +1,4 @@
-"""What both peers need: the tools of a project folder, and a coroutine that runs the script of one.
+"""What both peers need: the tools and resources of a project folder, and a coroutine that runs the script of a tool.
 
 The script runs as an author would run it with asyncio: `create_subprocess_exec`, output read to the end, and the whole
 group killed when the call is cancelled.
@@ -24,6 +24,11 @@ def read_tools(project: str) -> dict[str, dict[str, Any]]:
         else:
             tools[script.stem] = {"name": script.stem, "inputSchema": {"type": "object"}}
     return tools
+
+
+def read_resources(project: str) -> dict[str, Path]:
+    """Address to file, for each file below `resources/`."""
+    return {path.as_uri(): path for path in sorted(Path(project, "resources").glob("*.txt"))}
 
 
 async def run_script(project: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The official Python SDK with tools that run the same scripts.
+"""The official Python SDK with tools that run the same scripts, and the same files as resources.
 
 Uses the low-level `Server`, which is the faster of the SDK's two forms.
 
@@ -14,7 +14,7 @@ from typing import Any
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from peer_script import read_tools, run_script
+from peer_script import read_resources, read_tools, run_script
 
 
 async def main(project: str) -> None:
@@ -27,7 +27,20 @@ async def main(project: str) -> None:
         output = await run_script(project, params.name)
         return types.CallToolResult(content=[types.TextContent(type="text", text=output)])
 
-    server: Server[Any] = Server("python-sdk", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+    resources = read_resources(project)
+
+    async def read_resource(_context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        text = resources[params.uri].read_text(encoding="utf-8")
+        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    server: Server[Any] = Server(
+        "python-sdk",
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_read_resource=read_resource,
+    )
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 

@@ -8,6 +8,8 @@ from client import encoded
 
 LINE = b"x" * 99 + b"\n"
 MB = 1_000_000
+RESOURCE_BYTES = {"1kb": 1000, "1mb": MB}
+WATCHED_COUNT = 1000
 
 
 def write_script(path: Path, body: str) -> None:
@@ -20,6 +22,8 @@ def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
     for count in tool_counts:
         _tools_project(folder / f"tools-{count}", count)
     _tools_project(folder / "changing", 100)
+    _resources_project(folder / "resources")
+    _watched_project(folder / "watched")
 
 
 def _calls_project(root: Path) -> None:
@@ -46,3 +50,19 @@ def _tools_project(root: Path, count: int) -> None:
         meta = {"name": name, "description": description, "inputSchema": schema}
         # One line without its newline: the C floor copies it into the answer as it stands.
         (tools / f"{name}.meta.json").write_bytes(encoded(meta).rstrip())
+
+
+def _resources_project(root: Path) -> None:
+    """Two files to read, and a tool, because every server has one."""
+    _tools_project(root, 1)
+    (root / "resources").mkdir()
+    for name, size_bytes in RESOURCE_BYTES.items():
+        (root / "resources" / f"{name}.txt").write_bytes(LINE * (size_bytes // len(LINE)))
+
+
+def _watched_project(root: Path) -> None:
+    """Many files to subscribe to."""
+    (root / "resources").mkdir(parents=True)
+    (root / "tools").mkdir()
+    for number in range(WATCHED_COUNT):
+        (root / "resources" / f"{number:04}.txt").write_bytes(LINE)

@@ -29,6 +29,9 @@ class Counts:
     outputs: int = 3
     cancels: int = 10
     changes: int = 3
+    reads: int = 200
+    large_reads: int = 20
+    idle_secs: float = 4.0  # twice the interval at which subscribed files are looked at
 
     def for_subject(self, subject: Subject) -> Counts:
         """The SDKs need a second to start and a millisecond for a ping: fewer of each give the same medians."""
@@ -42,6 +45,8 @@ class Counts:
             pings_one_by_one=min(self.pings_one_by_one, 300),
             pings_pipelined=min(self.pings_pipelined, 1000),
             lists=min(self.lists, 5),
+            reads=min(self.reads, 100),
+            large_reads=min(self.large_reads, 5),
         )
 
 
@@ -58,6 +63,9 @@ QUICK = Counts(
     outputs=1,
     cancels=2,
     changes=1,
+    reads=10,
+    large_reads=2,
+    idle_secs=0.1,
 )
 
 
@@ -95,9 +103,12 @@ class Workload:
     metrics: tuple[str, ...]
     measure: Callable[[Stand], Values]
     is_ours_only: bool = False
+    is_beyond_floors: bool = False
 
     def suits(self, subject: Subject) -> bool:
-        return subject.name == OURS or not self.is_ours_only
+        if subject.name == OURS:
+            return True
+        return not self.is_ours_only and (subject.is_peer or not self.is_beyond_floors)
 
 
 def greet(session: Session) -> None:

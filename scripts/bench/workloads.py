@@ -12,9 +12,9 @@ from collections.abc import Callable
 from statistics import median
 
 import processes
-from changes import tool_changes
+from changes import idle_subscriptions, resource_changes, tool_changes
 from client import Session, SubjectError, result_of, text_of
-from projects import MB
+from projects import MB, RESOURCE_BYTES
 from stand import Stand, Values, Workload, greet, list_tools, since_ms
 
 IN_FLIGHT = 16
@@ -148,6 +148,27 @@ def outputs(stand: Stand) -> Values:
     return values
 
 
+def reads(stand: Stand) -> Values:
+    """A server of its own: the shared one has no resources, so that its memory is that of its tools."""
+    counts = {"1kb": stand.counts.reads, "1mb": stand.counts.large_reads}
+    values = {}
+    with stand.start("resources") as session:
+        greet(session)
+        for name, size_bytes in RESOURCE_BYTES.items():
+            params = {"uri": (stand.folder("resources") / "resources" / f"{name}.txt").as_uri()}
+            durations = []
+            for _ in range(counts[name]):
+                request = session.encode("resources/read", params)
+                start = time.perf_counter()
+                answer = session.ask(request)
+                durations.append(since_ms(start))
+                (content,) = result_of(answer)["contents"]
+                if len(content["text"]) != size_bytes:
+                    raise SubjectError(f"{len(content['text'])} bytes of {size_bytes} came back")
+            values[f"read_{name}"] = median(durations)
+    return values
+
+
 def cancels(stand: Stand) -> Values:
     session = stand.shared()
     # A server may start a helper of its own with the first call. It is no part of the tree that has to go.
@@ -198,5 +219,8 @@ WORKLOADS = (
     Workload("1 MB and 10 MB of output", ("output_1mb", "output_10mb"), outputs),
     # After everything else on the shared server: a late answer to a cancelled call would be taken for another one.
     Workload("cancel", ("cancel",), cancels),
+    Workload("resources/read", ("read_1kb", "read_1mb"), reads, is_beyond_floors=True),
     Workload("change on disk", ("list_changed",), tool_changes, is_ours_only=True),
+    Workload("change of a resource", ("resource_updated",), resource_changes, is_ours_only=True),
+    Workload("idle subscriptions", ("subscriptions_idle",), idle_subscriptions, is_ours_only=True),
 )

@@ -6,7 +6,10 @@ it. So a report that came only with the result would be noticed, and none can ra
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -19,6 +22,8 @@ CLIENT_GRACE_SECS = 2.0  # after closing the pipe, Python and TypeScript clients
 
 TOOLS = ["broken", "endless", "greet", "narrate", "walk", "weigh", "where"]
 STEPS = [10, 50, 90]
+TONES = ["formal", "friendly", "funny"]
+PICTURE_BYTES = 5_000_000
 
 WAIT_UNTIL_SEEN = """
 import os, sys, time
@@ -78,7 +83,43 @@ print("told", end="")
     # Ready to be moved into tools/, in one step, while a client is connected.
     latecomer = project.write("aside/latecomer", "#!/bin/sh\nprintf 'better late'\n")
     latecomer.chmod(0o755)
+    _add_resources(project)
+    _add_prompt(project)
     return project
+
+
+def add_picture(project: ProjectBuilder) -> str:
+    """A large resource that is no text. Gives its SHA-256."""
+    content = b"\x89PNG\r\n\x1a\n" + random.Random(5).randbytes(PICTURE_BYTES - 8)
+    (project.root / "resources" / "picture.png").write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def uri_of(project: ProjectBuilder, name: str) -> str:
+    return (project.root / "resources" / name).as_uri()
+
+
+def change_letter(project: ProjectBuilder) -> None:
+    (project.root / "aside" / "letter.new").replace(project.root / "resources" / "letter.txt")
+
+
+def _add_resources(project: ProjectBuilder) -> None:
+    project.write("resources/letter.txt", "Dear Zoë\n")
+    project.write("resources/letter.txt.meta.json", json.dumps({"name": "letter", "mimeType": "text/plain"}))
+    project.write("aside/letter.new", "Dear all\n")  # to be moved into its place, in one step
+    project.write("resources/marker.txt", "0")
+    words = {"name": "said", "uriTemplate": "echo://{word}", "arguments": {"word": {"enum": ["hello", "help"]}}}
+    project.write("resources/said.meta.json", json.dumps(words))
+
+
+def _add_prompt(project: ProjectBuilder) -> None:
+    project.write("prompts/invite.txt", "Write a {{tone}} invitation for {{guest}}.")
+    arguments = {
+        "type": "object",
+        "properties": {"guest": {"type": "string"}, "tone": {"type": "string", "enum": TONES}},
+        "required": ["guest", "tone"],
+    }
+    project.write("prompts/invite.meta.json", json.dumps({"description": "Invites", "arguments": arguments}))
 
 
 def server_command(project: ProjectBuilder) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -344,6 +346,109 @@ def test_a_tool_added_while_connected_is_announced_listed_and_callable(
     assert before == scenario.TOOLS
     assert after == sorted([*scenario.TOOLS, "latecomer"])
     assert texts(result) == "better late"
+
+
+# --- resources -------------------------------------------------------------------------------------------------------
+
+
+def test_the_client_reads_text_and_a_large_picture(connect: Connector, project: ProjectBuilder) -> None:
+    digest = scenario.add_picture(project)
+
+    async def act() -> tuple[list[str], Any, Any]:
+        async with connect() as client:
+            listed = sorted(resource.name for resource in (await client.list_resources()).resources)
+            letter = await client.read_resource(scenario.uri_of(project, "letter.txt"))
+            picture = await client.read_resource(scenario.uri_of(project, "picture.png"))
+            return listed, letter.contents[0], picture.contents[0]
+
+    listed, letter, picture = run(act)
+
+    assert "letter" in listed
+    assert (letter.text, letter.mime_type) == ("Dear Zoë\n", "text/plain")
+    assert picture.mime_type == "image/png"
+    assert hashlib.sha256(base64.b64decode(picture.blob)).hexdigest() == digest
+
+
+def test_a_resource_that_does_not_exist_is_a_protocol_error(connect: Connector, project: ProjectBuilder) -> None:
+    async def act() -> Any:
+        async with connect() as client:
+            with pytest.raises(mcp.MCPError) as caught:
+                await client.read_resource(scenario.uri_of(project, "absent.txt"))
+            return caught.value.error
+
+    assert run(act).code == (-32002 if connect.mode == "legacy" else types.INVALID_PARAMS)
+
+
+def test_the_client_lists_templates_and_completes_and_reads_them(connect: Connector) -> None:
+    async def act() -> tuple[Any, Any, Any]:
+        async with connect() as client:
+            (template,) = (await client.list_resource_templates()).resource_templates
+            reference = types.ResourceTemplateReference(type="ref/resource", uri=template.uri_template)
+            completed = await client.complete(reference, {"name": "word", "value": "hel"})
+            return template, completed.completion, await client.read_resource("echo://hello")
+
+    template, completion, said = run(act)
+
+    assert (template.name, template.uri_template) == ("said", "echo://{word}")
+    assert completion.values == ["hello", "help"]
+    assert said.contents[0].text == "hello"
+
+
+@is_deprecated
+def test_a_subscriber_hears_once_of_one_change(connect: Connector, project: ProjectBuilder) -> None:
+    uris = [scenario.uri_of(project, name) for name in ("letter.txt", "marker.txt")]
+    heard: list[str] = []
+
+    async def on_message(message: Any) -> None:
+        if connect.mode == "legacy" and isinstance(message, types.ResourceUpdatedNotification):
+            heard.append(message.params.uri)
+
+    async def change_both() -> None:
+        scenario.change_letter(project)
+        await until(lambda: uris[0] in heard)
+        project.write("resources/marker.txt", "1")
+        await until(lambda: uris[1] in heard)
+
+    async def act() -> str:
+        async with connect(message_handler=on_message) as client:
+            if connect.mode == "legacy":
+                for uri in uris:
+                    await client.subscribe_resource(uri)
+                await change_both()
+                for uri in uris:
+                    await client.unsubscribe_resource(uri)
+            else:
+                async with client.listen(resource_subscriptions=uris) as subscription:
+                    assert subscription.honored.resource_subscriptions == uris
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(change_both)
+                        async for event in subscription:
+                            heard.append(event.uri)
+                            if event.uri == uris[1]:
+                                break
+            return (await client.read_resource(uris[0], cache_mode="bypass")).contents[0].text
+
+    assert run(act) == "Dear all\n"
+    assert [uri for uri in heard if uri == uris[0]] == uris[:1]
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_client_gets_a_prompt_and_completes_its_argument(connect: Connector) -> None:
+    async def act() -> tuple[Any, Any, Any]:
+        async with connect() as client:
+            (listed,) = (await client.list_prompts()).prompts
+            reference = types.PromptReference(type="ref/prompt", name="invite")
+            completed = await client.complete(reference, {"name": "tone", "value": "f"})
+            filled = await client.get_prompt("invite", {"guest": "Zoë", "tone": "funny"})
+            return listed, completed.completion, filled
+
+    listed, completion, filled = run(act)
+
+    assert [(argument.name, argument.required) for argument in listed.arguments] == [("guest", True), ("tone", True)]
+    assert completion.values == scenario.TONES
+    assert [message.content.text for message in filled.messages] == ["Write a funny invitation for Zoë."]
 
 
 # --- leaving ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -63,6 +64,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def visit(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
     driver, mode, revision = VISITORS[request.param]
     project = scenario.build(tmp_path_factory.mktemp("visited") / "project")
+    scenario.add_picture(project)
     done = subprocess.run(
         [require_program("node"), drivers / driver, mode, project.root, *scenario.server_command(project)],
         env=scenario.server_environment(),
@@ -154,6 +156,38 @@ def test_a_tool_added_while_connected_is_announced_listed_and_callable(visit: Vi
 
     assert added["announced"] == added["listed"] == sorted([*scenario.TOOLS, "latecomer"])
     assert text_of(added["result"]) == "better late"
+
+
+def test_the_client_reads_text_and_a_large_picture(visit: Visit) -> None:
+    resources = visit["resources"]
+
+    assert {"letter", "picture"} <= set(resources["names"])
+    assert resources["letter"]["text"] == "Dear Zoë\n"
+    assert resources["letter"]["mimeType"] == "text/plain"
+    picture = (visit.project.root / "resources" / "picture.png").read_bytes()
+    assert len(picture) == scenario.PICTURE_BYTES
+    assert resources["picture"] == {"type": "image/png", "digest": hashlib.sha256(picture).hexdigest()}
+
+
+def test_a_resource_that_does_not_exist_is_a_protocol_error(visit: Visit) -> None:
+    """A handshake client is told -32002; the 2.x client shows its callers the code of the stateless era instead."""
+    assert visit.report["absentResource"]["thrown"]["code"] in (-32002, -32602)
+
+
+def test_the_client_lists_templates_and_completes_and_reads_them(visit: Visit) -> None:
+    assert visit["templates"] == {"names": ["said"], "values": ["hello", "help"], "said": "hello"}
+
+
+def test_a_subscriber_hears_once_of_one_change(visit: Visit) -> None:
+    assert visit["subscription"] == {"heard": 1, "text": "Dear all\n"}
+
+
+def test_the_client_gets_a_prompt_and_completes_its_argument(visit: Visit) -> None:
+    prompt = visit["prompt"]
+
+    assert [argument["name"] for argument in prompt["arguments"]] == ["guest", "tone"]
+    assert prompt["values"] == scenario.TONES
+    assert [message["content"]["text"] for message in prompt["messages"]] == ["Write a funny invitation for Zoë."]
 
 
 def test_the_client_finds_nothing_odd_in_what_the_server_sends(visit: Visit) -> None:

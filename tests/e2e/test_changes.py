@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,27 @@ def test_a_change_is_told_once_where_there_are_no_file_events(
     after_the_next_change(project, wire)
 
     assert sids(wire) == [None, None]
+
+
+@pytest.mark.requirement("G-list-changed")
+def test_a_change_in_several_steps_waits_for_one_quiet_time(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    """It waited for two: a second step came in the first quiet time, and another began at the end of that."""
+    quiet_secs = 1.0
+    wire = start(list_change_debounce_secs=quiet_secs)
+    wire.handshake()
+    wire.result("tools/list")
+    project.tool("first", "echo", description="new")
+    wire.notice(CHANGED)  # the disk is being watched
+    for step in range(3):
+        project.write(f"tools/step{step}.txt", "no tool")
+        wire.result("ping")  # it has been noticed
+    project.tool("second", "echo", description="new")
+    changed_at = time.monotonic()
+    wire.notice(CHANGED)
+
+    assert time.monotonic() - changed_at < 1.8 * quiet_secs
 
 
 @pytest.mark.requirement("G-list-changed")

@@ -111,6 +111,8 @@ def _shapes(revision: str) -> dict[str, Schema]:
         "notifications/resources/updated": record({"uri": TEXT}, meta),
         "notifications/cancelled": record({"requestId": TOKEN}, {"reason": TEXT, **meta}),
         "roots/list": record({}, meta),
+        "resources/subscribe": record({}, meta),
+        "resources/unsubscribe": record({}, meta),
     }
 
 

@@ -2,7 +2,11 @@
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport, getDefaultEnvironment } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { ListRootsRequestSchema, LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  ListRootsRequestSchema,
+  LoggingMessageNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 import { run } from "./scenario.mjs";
 
 const [, root, command, ...args] = process.argv.slice(2);
@@ -22,6 +26,7 @@ async function open(events) {
     events.logs.push(params);
     events.onLog(params);
   });
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void events.updates.push(params.uri));
   client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: events.roots }));
   const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
   const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
@@ -35,6 +40,10 @@ async function open(events) {
     agreement: () => ({ era: "legacy", revision }),
     callOptions: (options) => [undefined, options],
     setLevel: async (level) => void (await client.setLoggingLevel(level)),
+    subscribe: async (uris) => {
+      for (const uri of uris) await client.subscribeResource({ uri });
+      return () => Promise.all(uris.map((uri) => client.unsubscribeResource({ uri })));
+    },
   };
 }
 

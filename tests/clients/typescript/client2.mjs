@@ -24,6 +24,7 @@ async function open(events) {
     events.logs.push(params);
     events.onLog(params);
   });
+  client.setNotificationHandler("notifications/resources/updated", ({ params }) => void events.updates.push(params.uri));
   client.setRequestHandler("roots/list", () => ({ roots: events.roots }));
   const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
   const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
@@ -34,6 +35,14 @@ async function open(events) {
     transport,
     agreement: () => ({ era: client.getProtocolEra(), revision: client.getNegotiatedProtocolVersion() }),
     callOptions: (options) => [options],
+    subscribe: async (uris) => {
+      if (isModern) {
+        const subscription = await client.listen({ resourceSubscriptions: uris });
+        return () => subscription.close();
+      }
+      for (const uri of uris) await client.subscribeResource({ uri });
+      return () => Promise.all(uris.map((uri) => client.unsubscribeResource({ uri })));
+    },
     // A stateless client asks with each request.
     setLevel: async (level) => (isModern ? { [LOG_LEVEL]: level } : void (await client.setLoggingLevel(level))),
   };

@@ -1,5 +1,6 @@
 // What every TypeScript client does with the project of ../scenario.py. Prints one JSON report; the tests judge it.
 
+import { createHash } from "node:crypto";
 import { access, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -7,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const STEP_PATIENCE_MS = 15_000;
 const POLL_MS = 10;
 
-// `open(events)` connects a client whose notifications go to `events`: {client, transport, callOptions, setLevel}.
+// `open(events)` connects a client whose notifications go to `events`: {client, transport, callOptions, setLevel, subscribe}.
 export async function run(open, root) {
   const report = {};
   const step = async (name, act) => {
@@ -19,7 +20,7 @@ export async function run(open, root) {
   };
   const rootAt = (name) => ({ uri: pathToFileURL(join(root, name)).href, name });
   const roots = [rootAt("tools"), rootAt("aside")];
-  const events = { logs: [], errors: [], toolLists: [], roots, onLog: () => {}, onTools: () => {} };
+  const events = { logs: [], errors: [], toolLists: [], updates: [], roots, onLog: () => {}, onTools: () => {} };
   const session = await within(STEP_PATIENCE_MS, open(events));
   const { client, transport } = session;
   const call = (name, args = {}, options = {}, meta = undefined) =>
@@ -79,6 +80,40 @@ export async function run(open, root) {
     const listed = await client.listTools();
     const names = (list) => list.map((tool) => tool.name);
     return { announced: names(tools), listed: names(listed.tools), result: await call("latecomer") };
+  });
+  const uriOf = (name) => pathToFileURL(join(root, "resources", name)).href;
+  await step("resources", async () => {
+    const { resources } = await client.listResources();
+    const [letter] = (await client.readResource({ uri: uriOf("letter.txt") })).contents;
+    const [picture] = (await client.readResource({ uri: uriOf("picture.png") })).contents;
+    const digest = createHash("sha256").update(Buffer.from(picture.blob, "base64")).digest("hex");
+    return { names: resources.map((resource) => resource.name), letter, picture: { type: picture.mimeType, digest } };
+  });
+  await step("absentResource", () => client.readResource({ uri: uriOf("absent.txt") }));
+  await step("templates", async () => {
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const ref = { type: "ref/resource", uri: resourceTemplates[0].uriTemplate };
+    const { completion } = await client.complete({ ref, argument: { name: "word", value: "hel" } });
+    const [said] = (await client.readResource({ uri: "echo://hello" })).contents;
+    return { names: resourceTemplates.map((template) => template.name), values: completion.values, said: said.text };
+  });
+  await step("subscription", async () => {
+    const uris = [uriOf("letter.txt"), uriOf("marker.txt")];
+    const unsubscribe = await session.subscribe(uris);
+    await rename(join(root, "aside", "letter.new"), join(root, "resources", "letter.txt"));
+    await until(() => events.updates.includes(uris[0]));
+    await writeFile(join(root, "resources", "marker.txt"), "1");
+    await until(() => events.updates.includes(uris[1]));
+    await unsubscribe();
+    const [letter] = (await client.readResource({ uri: uris[0] })).contents;
+    return { heard: events.updates.filter((uri) => uri === uris[0]).length, text: letter.text };
+  });
+  await step("prompt", async () => {
+    const { prompts } = await client.listPrompts();
+    const ref = { type: "ref/prompt", name: "invite" };
+    const { completion } = await client.complete({ ref, argument: { name: "tone", value: "f" } });
+    const filled = await client.getPrompt({ name: "invite", arguments: { guest: "Zoë", tone: "funny" } });
+    return { arguments: prompts[0].arguments, values: completion.values, messages: filled.messages };
   });
   await step("close", () => leave(client, transport));
   await step("leavingInACall", async () => {

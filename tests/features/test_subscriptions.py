@@ -1,0 +1,540 @@
+"""Who hears of changed resources, from when on, and until when."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+
+from mcpgreen.catalog.project import open_project
+from mcpgreen.engine.server import Server
+from tests.support.client import HANDSHAKE_REVISIONS
+from tests.support.project import ProjectBuilder
+from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
+from tests.support.waiting import eventually
+from tests.support.wire import Wire, modern_meta
+
+Json = dict[str, Any]
+
+SUBSCRIBE = "resources/subscribe"
+UNSUBSCRIBE = "resources/unsubscribe"
+
+PROVIDER = """#!/bin/sh
+[ -e "$MCPGREEN_PROJECT_ROOT/go" ] || { : > "$MCPGREEN_PROJECT_ROOT/up"; sleep 600; }
+cat "$MCPGREEN_PROJECT_ROOT/source"
+"""
+
+
+@pytest.fixture
+def note(project: ProjectBuilder) -> Path:
+    return project.write("resources/note.txt", "first\n")
+
+
+@pytest.fixture
+def other(project: ProjectBuilder) -> Path:
+    return project.write("resources/other.txt", "first\n")
+
+
+@pytest.fixture
+def events(start: Callable[..., Wire]) -> Wire:
+    """A server that finds changes by file events."""
+    return start(**WAYS["events"])
+
+
+def hear(wire: Wire, uri: str, sid: Any = None) -> Json:
+    """The next time that somebody is told of this: the handshake client, or the listen with this id."""
+
+    def is_it(message: Json) -> bool:
+        params = message.get("params", {})
+        return message.get("method") == UPDATED and params["uri"] == uri and params.get("_meta", {}).get(SID) == sid
+
+    return wire.receive(is_it)["params"]
+
+
+def told(wire: Wire) -> list[tuple[str, Any]]:
+    """Who was told of what."""
+    notices = [notice["params"] for notice in wire.notices(UPDATED)]
+    return [(params["uri"].rpartition("/")[2], params.get("_meta", {}).get(SID)) for params in notices]
+
+
+def cancel(wire: Wire, id: Any) -> None:
+    wire.notify("notifications/cancelled", {"requestId": id})
+
+
+# --- subscribing after a handshake -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P-245", "P-240")
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
+def test_a_handshake_client_is_told_without_an_id(note: Path, events: Wire, revision: str) -> None:
+    capabilities = events.handshake(revision)["capabilities"]
+    result = events.result(SUBSCRIBE, {"uri": note.as_uri()})
+    replace(note, "second\n")
+
+    assert capabilities["resources"]["subscribe"] is True
+    assert set(result) == {"_meta"}
+    assert hear(events, note.as_uri()) == {"uri": note.as_uri()}
+    assert events.result(UNSUBSCRIBE, {"uri": note.as_uri()}) == {}
+
+
+@pytest.mark.requirement("P-245")
+def test_what_does_not_exist_cannot_be_subscribed_to(project: ProjectBuilder, note: Path, events: Wire) -> None:
+    events.handshake()
+    absent = (project.root / "resources" / "absent.txt").as_uri()
+
+    error = events.error(SUBSCRIBE, {"uri": absent})
+
+    assert error["code"] == -32002
+    assert events.error(SUBSCRIBE, {"uri": "unheard-of://x"})["code"] == -32002
+    assert events.error(SUBSCRIBE, {"name": "nobody"})["code"] == -32002
+    replace(Path(absent.removeprefix("file://")), "now it is here\n")
+    events.result(SUBSCRIBE, {"uri": note.as_uri()})
+    replace(note, "second\n")
+    hear(events, note.as_uri())
+    assert told(events) == [("note.txt", None)]
+
+
+@pytest.mark.requirement("P-245")
+@pytest.mark.parametrize("method", [SUBSCRIBE, UNSUBSCRIBE])
+@pytest.mark.parametrize("params", [{}, {"uri": 5}, {"uri": None}, {"name": 5}, {"subscriptionId": 5}], ids=str)
+def test_a_subscription_to_nothing_is_refused(events: Wire, method: str, params: Json) -> None:
+    events.handshake()
+
+    assert events.error(method, params)["code"] == -32602
+
+
+@pytest.mark.requirement("P-245")
+def test_a_resource_can_be_subscribed_to_by_its_name(note: Path, events: Wire) -> None:
+    events.handshake()
+    (listed,) = events.result("resources/list")["resources"]
+    events.result(SUBSCRIBE, {"name": listed["name"]})
+    replace(note, "second\n")
+
+    assert hear(events, listed["uri"]) == {"uri": listed["uri"]}
+
+
+@pytest.mark.requirement("P-245")
+def test_who_subscribes_twice_is_told_once_and_gets_the_same_id(note: Path, other: Path, events: Wire) -> None:
+    events.handshake()
+    ids = {events.result(SUBSCRIBE, {"uri": note.as_uri()})["_meta"]["subscriptionId"] for _ in range(2)}
+    events.result(SUBSCRIBE, {"uri": other.as_uri()})
+    replace(note, "second\n")
+    hear(events, note.as_uri())
+    replace(other, "second\n")
+    hear(events, other.as_uri())
+
+    assert len(ids) == 1
+    assert told(events) == [("note.txt", None), ("other.txt", None)]
+
+
+@pytest.mark.requirement("P-245")
+@pytest.mark.parametrize("by", ["uri", "subscriptionId"])
+def test_nothing_is_told_after_unsubscribing(note: Path, other: Path, events: Wire, by: str) -> None:
+    events.handshake()
+    subscribed = events.result(SUBSCRIBE, {"uri": note.as_uri()})
+    events.result(SUBSCRIBE, {"uri": other.as_uri()})
+    named = {"uri": note.as_uri(), "subscriptionId": subscribed["_meta"]["subscriptionId"]}
+    for _ in range(2):  # a second time is no error
+        assert events.result(UNSUBSCRIBE, {by: named[by]}) == {}
+    for number in range(3):
+        replace(note, f"{number}\n")
+        replace(other, f"{number}\n")
+        hear(events, other.as_uri())
+
+    assert told(events) == [("other.txt", None)] * 3
+
+
+@pytest.mark.requirement("P-245")
+def test_a_change_that_was_on_its_way_is_not_told_after_unsubscribing(note: Path, other: Path, events: Wire) -> None:
+    """A watch that was about to look when it was ended went on for one more look, and kept its place for ever."""
+    events.handshake()
+    events.result(SUBSCRIBE, {"uri": other.as_uri()})
+    for number in range(30):
+        events.result(SUBSCRIBE, {"uri": note.as_uri()})
+        replace(note, f"{number}\n")
+        replace(other, f"{number}\n")
+        hear(events, other.as_uri())  # the other watch is just through, this one is or is not
+        events.result(UNSUBSCRIBE, {"uri": note.as_uri()})
+        heard = len(told(events))
+        events.result("ping")
+        assert len(told(events)) == heard
+
+
+@pytest.mark.requirement("P-245")
+def test_a_stateless_client_cannot_subscribe_in_the_old_way(note: Path, events: Wire) -> None:
+    assert events.modern(SUBSCRIBE, {"uri": note.as_uri()})["error"]["code"] == -32601
+    assert events.modern(UNSUBSCRIBE, {"uri": note.as_uri()})["error"]["code"] == -32601
+
+
+@pytest.mark.requirement("P-245")
+def test_a_subscription_that_is_cancelled_while_it_is_read_does_not_come_about(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.write("providers/slow.sh", PROVIDER).chmod(0o755)
+    project.write("source", "first\n")
+    wire = start(max_subscriptions=1, resources_poll_interval_secs=0.05)
+    wire.handshake()
+    id = wire.start_request(SUBSCRIBE, {"uri": "slow://x/1"})
+    eventually((project.root / "up").exists)
+    cancel(wire, id)
+    project.write("go", "")
+
+    wire.result(SUBSCRIBE, {"uri": "slow://x/2"})  # there is room
+    project.write("source", "second\n")
+    hear(wire, "slow://x/2")
+    assert told(wire) == [("2", None)]
+    assert not [message for message in wire.seen if message.get("id") == id]
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("G-subscription-limit")
+def test_more_subscriptions_than_allowed_are_refused_until_one_is_given_up(
+    note: Path, other: Path, start: Callable[..., Wire]
+) -> None:
+    wire = start(max_subscriptions=1)
+    wire.handshake()
+    wire.result(SUBSCRIBE, {"uri": note.as_uri()})
+    wire.result(SUBSCRIBE, {"uri": note.as_uri()})  # the same one
+
+    error = wire.error(SUBSCRIBE, {"uri": other.as_uri()})
+
+    assert error["code"] == -32602
+    assert "unsubscribe" in error["message"]
+    wire.result(UNSUBSCRIBE, {"uri": note.as_uri()})
+    wire.result(SUBSCRIBE, {"uri": other.as_uri()})
+
+
+@pytest.mark.requirement("G-subscription-limit")
+def test_subscriptions_that_are_read_at_the_same_time_do_not_exceed_the_limit(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.write("providers/slow.sh", "#!/bin/sh\nsleep 0.2; echo here\n").chmod(0o755)
+    wire = start(max_subscriptions=2)
+    wire.handshake()
+    ids = [wire.start_request(SUBSCRIBE, {"uri": f"slow://x/{number}"}) for number in range(5)]
+    answers = [wire.response(id) for id in ids]
+
+    assert len([answer for answer in answers if "result" in answer]) == 2
+    assert {answer["error"]["code"] for answer in answers if "error" in answer} == {-32602}
+
+
+@pytest.mark.requirement("G-subscription-limit", "P-231")
+def test_a_listen_is_acknowledged_for_as_many_as_there_is_room_for(
+    note: Path, other: Path, start: Callable[..., Wire]
+) -> None:
+    wire = start(max_subscriptions=1, **WAYS["events"])
+    uris = [note.as_uri(), other.as_uri()]
+
+    assert listen(wire, uris, "a")["notifications"] == {"resourceSubscriptions": uris[:1]}
+    assert listen(wire, uris, "b")["notifications"] == {"resourceSubscriptions": []}
+    cancel(wire, "a")
+    assert listen(wire, uris[1:], "c")["notifications"] == {"resourceSubscriptions": uris[1:]}
+    replace(note, "second\n")
+    replace(other, "second\n")
+    hear(wire, other.as_uri(), "c")
+    assert told(wire) == [("other.txt", "c")]
+
+
+# --- listens ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P-230", "P-231", "P-232")
+def test_a_listen_names_the_addresses_that_it_honours(note: Path, other: Path, events: Wire) -> None:
+    uris = [note.as_uri(), "no address", other.as_uri(), note.as_uri(), ""]
+    acknowledged = listen(events, uris, 7, toolsListChanged=True)
+    replace(other, "second\n")
+    replace(note, "second\n")
+    hear(events, other.as_uri(), 7)
+    hear(events, note.as_uri(), 7)
+
+    honoured = {"resourceSubscriptions": [note.as_uri(), other.as_uri()], "toolsListChanged": True}
+    assert acknowledged == {"notifications": honoured, "_meta": {SID: 7}}
+    assert sorted(told(events)) == [("note.txt", 7), ("other.txt", 7)]
+    assert events.seen[0]["method"] == ACKNOWLEDGED
+
+
+@pytest.mark.requirement("P-230")
+def test_the_acknowledgement_does_not_wait_for_what_is_watched(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    """The provider never comes back."""
+    project.write("providers/slow.sh", PROVIDER).chmod(0o755)
+    wire = start()
+    listen(wire, [f"slow://x/{number}" for number in range(50)])
+    eventually((project.root / "up").exists)
+
+    assert "result" in wire.modern("server/discover")
+
+
+@pytest.mark.requirement("P-233")
+def test_a_listen_hears_of_its_own_addresses_only(note: Path, other: Path, events: Wire) -> None:
+    listen(events, [note.as_uri()], "note")
+    listen(events, [], "nothing")
+    listen(events, [other.as_uri()], "other")
+    replace(note, "second\n")
+    hear(events, note.as_uri(), "note")
+    replace(other, "second\n")
+    hear(events, other.as_uri(), "other")
+
+    assert told(events) == [("note.txt", "note"), ("other.txt", "other")]
+
+
+@pytest.mark.requirement("P-234", "P-232")
+def test_each_of_several_listens_gets_its_own_copy(note: Path, other: Path, events: Wire) -> None:
+    for id in ("a", 1, "1"):
+        listen(events, [note.as_uri(), other.as_uri()], id)
+    for path in (note, other):
+        replace(path, "second\n")
+        for id in ("a", 1, "1"):
+            hear(events, path.as_uri(), id)
+
+    assert sorted(map(repr, told(events))) == sorted(
+        repr((name, id)) for name in ("note.txt", "other.txt") for id in ("a", 1, "1")
+    )
+
+
+@pytest.mark.requirement("P-240", "P-245")
+def test_with_both_eras_on_one_pipe_each_gets_its_own_form(note: Path, other: Path, events: Wire) -> None:
+    events.handshake()
+    events.result(SUBSCRIBE, {"uri": note.as_uri()})
+    listen(events, [note.as_uri()], "listen-1")
+    replace(note, "second\n")
+    assert hear(events, note.as_uri(), "listen-1") == {"uri": note.as_uri(), "_meta": {SID: "listen-1"}}
+    assert hear(events, note.as_uri()) == {"uri": note.as_uri()}
+    events.result(UNSUBSCRIBE, {"uri": note.as_uri()})
+    replace(note, "third\n")
+    hear(events, note.as_uri(), "listen-1")
+
+    assert sorted(map(str, told(events))) == [
+        "('note.txt', 'listen-1')",
+        "('note.txt', 'listen-1')",
+        "('note.txt', None)",
+    ]
+
+
+@pytest.mark.requirement("P-236")
+def test_a_cancelled_listen_hears_nothing_more(note: Path, other: Path, events: Wire) -> None:
+    listen(events, [note.as_uri()], "gone")
+    listen(events, [other.as_uri()], "stays")
+    cancel(events, "gone")
+    for number in range(3):
+        replace(note, f"{number}\n")
+        replace(other, f"{number}\n")
+        hear(events, other.as_uri(), "stays")
+
+    assert told(events) == [("other.txt", "stays")] * 3
+    assert not [message for message in events.seen if message.get("id") == "gone"]
+
+
+@pytest.mark.requirement("P-236")
+def test_a_cancelled_listen_stops_the_script_that_reads_for_it(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.write("providers/slow.sh", '#!/bin/sh\necho $$ > "$MCPGREEN_PROJECT_ROOT/pid"\nexec sleep 600\n')
+    (project.root / "providers/slow.sh").chmod(0o755)
+    wire = start(kill_grace_secs=0.2)
+    listen(wire, ["slow://x/1"], "l")
+    pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid").strip())
+    cancel(wire, "l")
+
+    eventually(lambda: not os.path.exists(f"/proc/{pid}") if os.path.isdir("/proc/self") else True)
+    assert "result" in wire.modern("server/discover")
+
+
+@pytest.mark.requirement("P-230")
+def test_what_does_not_exist_yet_can_be_listened_to(project: ProjectBuilder, note: Path, events: Wire) -> None:
+    absent = project.root / "resources" / "absent.txt"
+
+    assert listen(events, [absent.as_uri()])["notifications"] == {"resourceSubscriptions": [absent.as_uri()]}
+    replace(absent, "here\n")
+    hear(events, absent.as_uri(), "listen-1")
+
+
+@pytest.mark.requirement("P-237")
+def test_listens_to_resources_end_with_their_result(note: Path, events: Wire) -> None:
+    listen(events, [note.as_uri()], "l")
+    events.close_stdin()
+
+    assert events.response("l")["result"]["_meta"][SID] == "l"
+    assert events.wait() == 0
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+
+
+@pytest.fixture
+def listed(project: ProjectBuilder, note: Path, events: Wire) -> Wire:
+    """A client that has listed resources and prompts, and listens to changes of both in either era."""
+    project.write("prompts/greet.txt", "Hello")
+    events.handshake()
+    listen(events, [], resourcesListChanged=True, promptsListChanged=True)
+    for method in ("resources/list", "resources/templates/list", "prompts/list"):
+        events.result(method)
+    return events
+
+
+def list_changes(wire: Wire, method: str) -> list[Any]:
+    """Who was told that this list changed, in order of name; None is the handshake client."""
+    notices = wire.notices(method)
+    return sorted((notice.get("params", {}).get("_meta", {}).get(SID) for notice in notices), key=str)
+
+
+def hear_twice(wire: Wire, method: str) -> None:
+    for _ in range(2):
+        wire.notice(method)
+
+
+@pytest.mark.requirement("G-list-changed", "P-240")
+def test_other_content_of_a_resource_does_not_change_the_list_and_a_new_file_does_once(
+    project: ProjectBuilder, note: Path, listed: Wire
+) -> None:
+    replace(note, "7 bytes")  # as large as before: the list has the size
+    listed.result("resources/list")
+    replace(project.root / "resources" / "new.txt", "new\n")
+    hear_twice(listed, RESOURCES_CHANGED)
+    replace(project.root / "prompts" / "new.txt", "new\n")
+    hear_twice(listed, PROMPTS_CHANGED)
+
+    assert list_changes(listed, RESOURCES_CHANGED) == [None, "listen-1"]
+    assert list_changes(listed, PROMPTS_CHANGED) == [None, "listen-1"]
+
+
+@pytest.mark.requirement("G-list-changed")
+def test_a_new_template_changes_the_list_of_resources_once(project: ProjectBuilder, listed: Wire) -> None:
+    template = json.dumps({"name": "by-day", "uriTemplate": "file:///days/{day}.txt"})
+    replace(project.root / "resources" / "days.meta.json", template)
+    hear_twice(listed, RESOURCES_CHANGED)
+    replace(project.root / "prompts" / "new.txt", "new\n")
+    hear_twice(listed, PROMPTS_CHANGED)
+
+    assert [each["name"] for each in listed.result("resources/templates/list")["resourceTemplates"]] == ["by-day"]
+    assert list_changes(listed, RESOURCES_CHANGED) == [None, "listen-1"]
+
+
+@pytest.mark.requirement("G-list-changed")
+def test_other_content_of_a_prompt_does_not_change_the_list_and_another_description_does_once(
+    project: ProjectBuilder, listed: Wire
+) -> None:
+    replace(project.root / "prompts" / "greet.txt", "Hello, you")
+    listed.result("prompts/list")
+    replace(project.root / "prompts" / "greet.meta.json", json.dumps({"description": "Greets"}))
+    hear_twice(listed, PROMPTS_CHANGED)
+    replace(project.root / "resources" / "new.txt", "new\n")
+    hear_twice(listed, RESOURCES_CHANGED)
+
+    assert list_changes(listed, PROMPTS_CHANGED) == [None, "listen-1"]
+
+
+# --- nothing is left -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("G-subscriptions-leave-nothing")
+def test_a_client_that_leaves_with_a_hundred_subscriptions_does_not_hold_the_server(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.write("providers/slow.sh", PROVIDER).chmod(0o755)
+    paths = [project.write(f"resources/{number}.txt", "first\n") for number in range(100)]
+    wire = start()
+    wire.handshake()
+    for path in paths:
+        wire.result(SUBSCRIBE, {"uri": path.as_uri()})
+    listen(wire, [path.as_uri() for path in paths], "files")
+    listen(wire, ["slow://x/1"], "script")
+    eventually((project.root / "up").exists)
+    wire.close_stdin()
+
+    assert wire.wait(within_secs=5) == 0
+    assert wire.stderr == ""
+
+
+@pytest.mark.requirement("G-subscriptions-leave-nothing")
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are looked for in /proc")
+def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events: Wire) -> None:
+    events.handshake()
+    pid = events.process.pid
+
+    def round_of(number: int) -> None:
+        events.result(SUBSCRIBE, {"uri": note.as_uri()})
+        listen(events, [note.as_uri()], f"l{number}")
+        cancel(events, f"l{number}")
+        events.result(UNSUBSCRIBE, {"uri": note.as_uri()})
+
+    def descriptors() -> list[str]:
+        return [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+
+    round_of(0)
+    eventually(lambda: "anon_inode:inotify" in descriptors())  # the one that watches over the lists
+    before = len(descriptors())
+    for number in range(1, 101):
+        round_of(number)
+
+    assert len(descriptors()) == before
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def put(self, line: Any, call: Any = None, *, is_droppable: bool = False) -> None:
+        self.lines.append(line if isinstance(line, bytes) else b"".join(line))
+
+    def wait_for_room(self) -> None: ...
+
+    def expect(self) -> None: ...
+
+    def withdraw(self) -> None: ...
+
+
+def living_greenlets() -> int:
+    gc.collect()
+    return sum(isinstance(each, gevent.Greenlet) and not each.dead for each in gc.get_objects())
+
+
+@pytest.mark.requirement("G-subscriptions-leave-nothing")
+def test_a_hundred_rounds_of_subscribing_leave_no_greenlet(project: ProjectBuilder, note: Path) -> None:
+    project.write("providers/echoing.sh", "#!/bin/sh\necho here\n").chmod(0o755)
+    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
+    server = Server(settings, found, environ=environ)
+    sink = Kept()
+    link = server.connect(sink)
+    uris = [note.as_uri(), "echo://here", "echoing://x/1"]
+
+    def say(method: str, params: Json, id: Any = None) -> None:
+        link.receive({"jsonrpc": "2.0", "method": method, "params": params, **({} if id is None else {"id": id})})
+
+    about = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    say("initialize", {"protocolVersion": HANDSHAKE_REVISIONS[-1], **about}, "hello")
+    say("notifications/initialized", {})
+    before = living_greenlets()
+    for number in range(100):
+        for uri in uris[:2]:
+            say(SUBSCRIBE, {"uri": uri}, f"s{number}{uri}")
+        filter = {"notifications": {"resourceSubscriptions": uris}, "_meta": modern_meta()}
+        say("subscriptions/listen", filter, f"l{number}")
+        if number % 2:
+            gevent.sleep(0.001)  # some have begun to look, and some have not
+        say("notifications/cancelled", {"requestId": f"l{number}"})
+        for uri in uris[:2]:
+            say(UNSUBSCRIBE, {"uri": uri}, f"u{number}{uri}")
+
+    assert not [line for line in sink.lines if b'"error"' in line]
+    assert not [line for line in sink.lines if UPDATED.encode() in line]
+    give_up = gevent.Timeout(15)
+    with give_up:
+        while living_greenlets() > before:
+            gevent.sleep(0.01)
+    server.disconnect(link)
+    server.stop()
