@@ -106,6 +106,13 @@ class ShutdownNotRequested(RpcError):
     summary = "Shutdown not requested"
 
 
+class MissingClientCapability(RpcError):
+    """Something has to be asked that this client did not say it can answer."""
+
+    stateless_code = -32021
+    summary = "Missing client capability"
+
+
 class UnsupportedVersion(RpcError):
     """Stateless era: the envelope names a revision that is not served there."""
 
@@ -140,6 +147,24 @@ class ToolFailure(McpgreenError):
         self.meta = meta
         self.structured = structured
         self.more_text = more_text
+
+
+class InputNeeded(McpgreenError):
+    """A stateless client has to come back with answers; becomes an `input_required` result."""
+
+    def __init__(self, questions: dict[str, Any], state: str) -> None:
+        super().__init__("input is needed")
+        self.questions = questions
+        self.state = state
+
+
+class ScriptAsks(McpgreenError):
+    """A script printed questions instead of a result, and a state of its own to be run again with."""
+
+    def __init__(self, questions: Any, state: Any) -> None:
+        super().__init__("the script asks")
+        self.questions = questions
+        self.state = state
 
 
 class ProjectError(McpgreenError):

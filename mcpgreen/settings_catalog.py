@@ -256,6 +256,24 @@ TIMEOUTS = (
         doc="How many seconds running requests have to finish after the client has closed its end.",
     ),
     Setting(
+        "ask_timeout_secs",
+        seconds,
+        300.0,
+        low=1,
+        high=DAY_SECS,
+        group="timeouts",
+        doc="How many seconds a person or model has to answer a script that does not say it itself.",
+    ),
+    Setting(
+        "parked_ttl_secs",
+        seconds,
+        900.0,
+        low=1,
+        high=DAY_SECS,
+        group="timeouts",
+        doc="How many seconds a script waits for a stateless client to come back with answers.",
+    ),
+    Setting(
         "health_timeout_secs",
         seconds,
         5.0,
@@ -508,6 +526,26 @@ PROVIDERS = (
         group="providers",
         doc="Private addresses that the https and git providers may connect to all the same, e.g. of an intranet "
         "server.",
+    ),
+)
+
+ASKING = (
+    Setting(
+        "parked_max",
+        integer,
+        32,
+        low=1,
+        high=10_000,
+        group="asking",
+        doc="How many scripts may wait for stateless clients to come back. One more, and the oldest is stopped.",
+    ),
+    Setting(
+        "state_key",
+        text,
+        "",
+        group="asking",
+        secret=True,
+        doc="A secret that several servers share so that a client may continue with any of them. Empty: a random one.",
     ),
 )
 
@@ -774,6 +812,7 @@ ROWS = (
     + RESOURCES
     + PROVIDERS
     + POLICY
+    + ASKING
     + REMOTE_TOKEN
     + REGISTRY
     + DIAGNOSTICS

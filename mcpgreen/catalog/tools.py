@@ -21,10 +21,15 @@ from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol import schema_lint
+from mcpgreen.protocol.questions import CAPABILITY_OF_NEED
 
 SHELL_SUFFIXES = (".sh", ".bash")
 UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+# What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
+INTERACTIONS = ("auto", "park", "replay")
 
 
 class Tool(NamedTuple):
@@ -40,6 +45,8 @@ class Tool(NamedTuple):
     progress_extends_timeout: bool | None
     max_timeout_secs: float | None
     max_concurrent: int | None
+    needs: tuple[str, ...]  # what has to be asked of a client
+    interaction: str
     registry_entry: dict[str, Any]
 
 
@@ -57,6 +64,11 @@ FIELD_RULES = {
     "timeoutHint": metadata.A_STRING,
     "progressExtendsTimeout": metadata.A_BOOLEAN,
     "maxConcurrent": metadata.Rule(lambda value: isinstance(value, int) and value > 0, "a positive integer"),
+    "needs": metadata.Rule(
+        lambda value: isinstance(value, list) and all(need in CAPABILITY_OF_NEED for need in value),
+        f"an array of {', '.join(CAPABILITY_OF_NEED)}",
+    ),
+    "interaction": metadata.Rule(lambda value: value in INTERACTIONS, f"one of {', '.join(INTERACTIONS)}"),
 }
 
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
@@ -71,6 +83,8 @@ class Description(NamedTuple):
     progress_extends_timeout: bool | None
     max_timeout_secs: float | None
     max_concurrent: int | None
+    needs: tuple[str, ...]
+    interaction: str
     others: dict[str, Any]
     complaints: list[str]
 
@@ -171,6 +185,8 @@ def _described_tool(
         progress_extends_timeout=description.progress_extends_timeout,
         max_timeout_secs=description.max_timeout_secs,
         max_concurrent=description.max_concurrent,
+        needs=description.needs,
+        interaction=description.interaction,
         registry_entry=_registry_entry(description, relative_path),
     )
 
@@ -211,6 +227,8 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Descr
         progress_extends_timeout=fields.get("progressExtendsTimeout"),
         max_timeout_secs=fields.get("maxTimeoutSecs"),
         max_concurrent=fields.get("maxConcurrent"),
+        needs=tuple(fields.get("needs", ())),
+        interaction=fields.get("interaction", INTERACTIONS[0]),
         others={key: value for key, value in fields.items() if key not in KNOWN_FIELDS},
         complaints=complaints,
     )
@@ -276,6 +294,7 @@ def _registry_entry(description: Description, relative_path: str) -> dict[str, A
         "progressExtendsTimeout": description.progress_extends_timeout,
         "maxTimeoutSecs": description.max_timeout_secs,
         "maxConcurrent": description.max_concurrent,
+        "needs": list(description.needs) or None,
     }
     entry.update((key, value) for key, value in own_fields.items() if value is not None)
     entry.update(description.others)

@@ -15,11 +15,11 @@ from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
-from mcpgreen.errors import InternalError, OutputTooLarge, RpcError, ToolFailure
+from mcpgreen.errors import InputNeeded, InternalError, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
-from mcpgreen.features.call import Call, Line, Sink
+from mcpgreen.features.call import Call, Line, Sink, Slot
 from mcpgreen.features.services import Services
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, questions, shapes
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.running.results import failure_result
 
@@ -36,6 +36,10 @@ def _at_once(call: Call) -> AbstractContextManager[Any]:
 
 def _never(call: Call) -> bool:
     return False
+
+
+def _always(call: Call) -> bool:
+    return True
 
 
 def _later(module: str, function: str) -> Callable[..., Any]:
@@ -57,6 +61,7 @@ class Route(NamedTuple):
     handler: Callable[[Call], Json | bytes]
     runs_script: Callable[[Call], bool] = _never
     uses_catalog: bool = False
+    may_repeat: Callable[[Call], bool] | None = None  # for what may ask: whether it may be run twice
     turn: Callable[[Call], AbstractContextManager[Any]] = _at_once
     fit: Callable[[Call, Json], Json] = _unfitted
     has_own_limit: bool = False
@@ -70,13 +75,21 @@ ROUTES = {
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
     "tools/list": Route(listing.list_tools, uses_catalog=True),
-    "tools/call": Route(tools.call_tool, tools.runs_script, uses_catalog=True, turn=tools.turn, fit=tools.fit_result),
+    "tools/call": Route(
+        tools.call_tool,
+        tools.runs_script,
+        uses_catalog=True,
+        may_repeat=tools.may_repeat,
+        turn=tools.turn,
+        fit=tools.fit_result,
+    ),
     "resources/list": Route(listing.list_resources, uses_catalog=True),
     "resources/templates/list": Route(listing.list_resource_templates, uses_catalog=True),
     "resources/read": Route(
         _later("resources", "read_resource"),
         _later("resources", "runs_script"),
         uses_catalog=True,
+        may_repeat=_always,
         fit=_later("resources", "fit_result"),
         has_own_limit=True,  # of the content, which is longer once it is written as JSON
     ),
@@ -89,6 +102,7 @@ ROUTES = {
         _later("prompts", "get_prompt"),
         _later("prompts", "runs_script"),
         uses_catalog=True,
+        may_repeat=_always,
         fit=_later("prompts", "fit_result"),
     ),
     "completion/complete": Route(
@@ -132,6 +146,8 @@ class Router:
         if route.uses_catalog and not self.services.is_registered():
             return False  # a hook has to be run first
         try:
+            if call.is_retry and self._is_taken_up(call):
+                return True
             if route.runs_script(call):
                 return False
         except Exception as error:
@@ -139,6 +155,11 @@ class Router:
         else:
             call.sink.put(self._answer(call, route))
         return True
+
+    def _is_taken_up(self, call: Call) -> bool:
+        """Whether a retry goes on with what its first try began."""
+        may_repeat = ROUTES[call.method].may_repeat
+        return may_repeat is not None and self.services.asking().take_up(call, may_repeat)
 
     def abandon(self, call: Call) -> None:
         """The server is going: tell the client that this request will not be finished."""
@@ -170,7 +191,8 @@ class Router:
                 route.runs_script(call)
             call.wait_for_roots()
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
-            with route.turn(call), self._slots:
+            call.slot = Slot(self._slots)
+            with route.turn(call), call.slot:
                 call.sink.wait_for_room()
                 self.waiting.discard(call)
                 line = self._answer(call, route)
@@ -185,9 +207,15 @@ class Router:
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""
         try:
-            result = route.handler(call)
+            try:
+                result = route.handler(call)
+            finally:
+                call.wait_until_adopted()
         except ToolFailure as failure:
             result = failure_result(failure)
+        except InputNeeded as needed:
+            result = questions.input_required(needed.questions, needed.state)
+            return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])
         except Exception as error:
             return self._refusal(call, error)
         if isinstance(result, bytes):

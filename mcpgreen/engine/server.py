@@ -35,6 +35,7 @@ from mcpgreen.running.storage import Storage
 from mcpgreen.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.features.asking import Asking
     from mcpgreen.features.watching import Watcher
     from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.providers.reading import Providers
@@ -68,6 +69,7 @@ class Server:
         self._made_environment: ProviderEnvironment | None = None
         self._made_providers: Providers | None = None
         self._made_watcher: Watcher | None = None
+        self._made_asking: Asking | None = None
         runner = Runner(
             directory=project.root,
             state_dir=state_dir.path,
@@ -115,6 +117,7 @@ class Server:
             policy=ProjectPolicy(root=project.root, server_dir=project.server_dir, shell=shell, state_dir=state_dir),
             provider_environment=self._provider_environment,
             providers=self._providers,
+            asking=self._asking,
             resource_directories=_resource_directories(project, settings),
             turns={},
         )
@@ -141,6 +144,8 @@ class Server:
         """End everything: links, scripts, watchers, temporary files."""
         for link in list(self._links):
             self.disconnect(link)
+        if self._made_asking is not None:
+            self._made_asking.close()
         self._changes.stop()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
         self.services.state_dir.remove()
@@ -169,6 +174,16 @@ class Server:
                 state_dir=services.state_dir,
             )
         return self._made_providers
+
+    def _asking(self) -> Asking:
+        if self._made_asking is None:
+            from mcpgreen.features.asking import Asking
+            from mcpgreen.protocol.request_state import KEY_BYTES, Seal
+
+            settings = self.services.settings
+            key = settings.state_key.encode("utf-8") or os.urandom(KEY_BYTES)
+            self._made_asking = Asking(settings, seal=Seal(key))
+        return self._made_asking
 
     def _watcher(self) -> Watcher:
         if self._made_watcher is None:

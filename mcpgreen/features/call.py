@@ -9,12 +9,18 @@ from __future__ import annotations
 import time
 from binascii import b2a_base64
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
+
+import gevent
+from gevent.event import Event
+from gevent.lock import Semaphore
 
 from mcpgreen import jsontext
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import messages, shapes
-from mcpgreen.protocol.admission import ClientView
+from mcpgreen.protocol.admission import ClientView, progress_token
+from mcpgreen.protocol.questions import client_variables
 from mcpgreen.protocol.revisions import Era
 
 if TYPE_CHECKING:
@@ -69,19 +75,26 @@ class Call:
     """One request in progress."""
 
     __slots__ = (
+        "_attached",
+        "_helpers",
         "_last_progress",
         "_log_throttle",
         "_progress_throttle",
+        "elicitation_ids",
         "files",
         "greenlet",
         "id",
         "is_cancelled",
         "is_finished",
+        "is_parked",
         "link",
+        "memo",
         "method",
+        "own_state",
         "params",
         "services",
         "sink",
+        "slot",
         "target",
         "token",
         "view",
@@ -111,6 +124,13 @@ class Call:
         self.files: CallFiles | None = None
         self.is_cancelled = False
         self.is_finished = False
+        self.is_parked = False  # answered with questions; whoever retries the request takes it up
+        self.slot = NO_SLOT
+        self.memo: dict[str, Any] = {}  # answers that the client has brought already, by key
+        self.own_state: str | None = None  # of a script that prints its questions and is run again
+        self.elicitation_ids: list[str] = []
+        self._helpers: list[Any] = []
+        self._attached: Event | None = None
         self._last_progress: float | None = None
         self._progress_throttle: Throttle | None = None
         self._log_throttle: Throttle | None = None
@@ -133,6 +153,19 @@ class Call:
     @property
     def is_stateless(self) -> bool:
         return self.view.revision.era == Era.STATELESS
+
+    @property
+    def about_the_client(self) -> dict[str, str]:
+        """Variables for scripts."""
+        view = self.view
+        if view.variables is None:
+            view.variables = client_variables(view.capabilities, view.revision)
+        return view.variables
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether the client comes back with answers."""
+        return ("requestState" in self.params or "inputResponses" in self.params) and self.is_stateless
 
     @property
     def are_roots_known(self) -> bool:
@@ -180,12 +213,82 @@ class Call:
             self.greenlet.kill(block=False)
         self.sink.withdraw()
 
+    def help_with(self, function: Callable[..., None], *values: Any) -> None:
+        """Do this on the side, at most until the script is over."""
+        self._helpers.append(gevent.spawn(function, *values))
+
+    def stop_helpers(self) -> None:
+        for helper in self._helpers:
+            helper.kill(block=False)
+        self._helpers.clear()
+
+    def park(self, line: Line) -> None:
+        """Answer the request as it is, and stay. Nothing more is written until another request adopts the call."""
+        self.is_parked = self.is_finished = True
+        self._attached = Event()
+        self.link.forget(self)
+        self.sink.put(line, self)
+
+    def adopt(self, retry: Call) -> None:
+        """From now on this is the call of another request."""
+        self.id, self.link, self.sink, self.view = retry.id, retry.link, retry.sink, retry.view
+        self.token = progress_token(retry.params)
+        self.memo = {**self.memo, **retry.memo}
+        self.is_parked = self.is_finished = False
+        self._last_progress = self._progress_throttle = self._log_throttle = None
+        self.link.take(self)
+        self.sink.expect()
+        if self._attached is not None:
+            self._attached.set()
+
+    def wait_until_adopted(self) -> None:
+        """A script that ends while nobody waits for it keeps its result until somebody does."""
+        while self.is_parked and not self.is_cancelled and self._attached is not None:
+            self._attached.wait()
+
+    def give_up(self) -> None:
+        """Nobody came back: end the script."""
+        self.is_cancelled = True
+        if self.files is not None:
+            self.files.mark_cancelled()
+        if self.greenlet is not None:
+            self.greenlet.kill(block=False)
+
     def _notify(self, method: str, params: dict[str, Any]) -> None:
         self.sink.put(messages.notification(method, params), self, is_droppable=True)
 
 
+class Slot:
+    """One of the places in which scripts run. A call that waits for an answer leaves its own to others."""
+
+    __slots__ = ("_is_held", "_slots")
+
+    def __init__(self, slots: Semaphore) -> None:
+        self._slots = slots
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        self.take_again()
+
+    def __exit__(self, *_: Any) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._slots.release()
+
+    def take_again(self) -> None:
+        """May wait."""
+        self._slots.acquire()
+        self._is_held = True
+
+
+NO_SLOT = Slot(Semaphore(1))
+
+
 class Reports:
-    """What a script reports goes to the call, and keeps its deadline away."""
+    """What a script reports goes to the call, and keeps its deadline away; what it asks is asked."""
 
     def __init__(self, call: Call, deadline: Deadline) -> None:
         self._call = call
@@ -195,6 +298,9 @@ class Reports:
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._deadline.progressed()
         self._call.progress(progress, total, message)
+
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None:
+        self._call.services.asking().ask_for_script(self._call, self._deadline, asked, reply, timeout_secs)
 
 
 def wants_level(view: ClientView, level: str) -> bool:

@@ -13,7 +13,6 @@ import gevent
 from mcpgreen import jsontext
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.protocol import revisions
 from mcpgreen.running import results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
@@ -46,11 +45,16 @@ def output_of(
             meta_json=meta_json,
             worker_key=call.worker_key,
             progress_token=call.token,
-            supports_ui=revisions.supports_ui(call.view.capabilities),
+            about_the_client=call.about_the_client,
+            answers_json=jsontext.dumps(call.memo) if call.memo else b"",
+            own_state=call.own_state,
         )
         deadline = Deadline(timeout_secs)
         channel = Channel(Reports(call, deadline))
-        outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
+        try:
+            outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
+        finally:
+            call.stop_helpers()
         error_report, _ = files.take_reports()
     except gevent.GreenletExit:
         services.runner.after_stopping(files.remove)  # the script may still be looking for its cancel file

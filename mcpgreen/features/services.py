@@ -18,6 +18,7 @@ from mcpgreen.running.scratch import StateDir
 from mcpgreen.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.features.asking import Asking
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.provider_environment import ProviderEnvironment
 
@@ -39,6 +40,7 @@ class Services(NamedTuple):
     policy: ProjectPolicy
     provider_environment: Callable[[], ProviderEnvironment]  # made when first needed, as the next one
     providers: Callable[[], Providers]
+    asking: Callable[[], Asking]
     resource_directories: list[str]  # below which files may be read as resources, besides the roots
     turns: dict[Any, Any]  # semaphores of tools that may not run as often as they are called
 

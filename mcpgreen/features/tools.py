@@ -12,10 +12,10 @@ from gevent.lock import Semaphore
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
-from mcpgreen.errors import InternalError, InvalidParams, ToolFailure
+from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.features.scripts import encoded, requested_secs
-from mcpgreen.protocol import revisions, schemas, shapes
+from mcpgreen.protocol import questions, schemas, shapes
 from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
@@ -24,6 +24,7 @@ from mcpgreen.running.starting import Script, run_script
 
 Json = dict[str, Any]
 
+MAX_ROUNDS = 10
 NO_TURN: AbstractContextManager[None] = nullcontext()
 
 
@@ -40,11 +41,26 @@ def call_tool(call: Call) -> Json:
     policy.require_safe(tool.name, _real_path(call, snapshot, tool))
     services.policy.require_allowed(tool.name, _entry_json(snapshot, tool))
     _require_valid_arguments(snapshot, tool, arguments)
+    if tool.needs:
+        _require_needs(call, tool)
+    for _ in range(MAX_ROUNDS):
+        try:
+            return _run_once(call, snapshot, tool, arguments)
+        except ScriptAsks as script:
+            _take_answers(call, tool, script)
+    raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
+
+
+def _run_once(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json) -> Json:
+    services = call.services
     services.runner.prepare()  # who would have to remove the files after a crash is there before them
     call.files = files = services.state_dir.new_call()
     try:
         deadline, expected = _terms(call, snapshot, tool)
-        outcome = _run(call, snapshot, tool, arguments, deadline)
+        try:
+            outcome = _run(call, snapshot, tool, arguments, deadline)
+        finally:
+            call.stop_helpers()
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
             expected = expected._replace(timeout_reason=reason)
@@ -59,6 +75,41 @@ def call_tool(call: Call) -> Json:
         files.remove()
         raise
     return result
+
+
+def _require_needs(call: Call, tool: Tool) -> None:
+    """A tool that will ask does not start for a client that cannot be asked."""
+    try:
+        questions.require_met(tool.needs, call.view.capabilities, call.view.revision)
+    except MissingClientCapability as error:
+        raise _cannot_be_asked(call, tool, error) from error
+
+
+def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
+    """Ask what a script printed, so that it can be run again with the answers."""
+    asked = script.questions
+    fault = questions.fault_of(asked)
+    if fault or not isinstance(script.state, (str, type(None))):
+        raise ToolFailure(f"Tool '{tool.name}' asks what cannot be asked: {fault or 'requestState must be a string'}")
+    try:
+        answers = call.services.asking().ask(call, asked, own_state=script.state, knows_answers=False)
+    except MissingClientCapability as error:
+        raise _cannot_be_asked(call, tool, error) from error
+    call.memo = {**call.memo, **answers}
+    call.own_state = script.state
+
+
+def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> Exception:
+    """A stateless client can repeat the request with more capabilities; of others only the model can make sense."""
+    text = f"Tool '{tool.name}' cannot run here: {error.message}"
+    return MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)
+
+
+def may_repeat(call: Call) -> bool:
+    """Whether running the tool a second time is as good as going on with the first."""
+    _, tool = _named_tool(call)
+    hints = tool.definition.get("annotations", {})
+    return tool.interaction == "replay" or bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
 
 
 def runs_script(call: Call) -> bool:
@@ -172,7 +223,9 @@ def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: 
         meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=call.worker_key,
         progress_token=call.token,
-        supports_ui=revisions.supports_ui(call.view.capabilities),
+        about_the_client=call.about_the_client,
+        answers_json=jsontext.dumps(call.memo) if call.memo else b"",
+        own_state=call.own_state,
     )
     script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
     channel = Channel(Reports(call, deadline))

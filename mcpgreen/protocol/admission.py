@@ -35,12 +35,13 @@ LIFECYCLE_REQUESTS = frozenset({"ping", "shutdown", "exit"})
 class ClientView:
     """Who is asking: revision, capabilities and the least level of log messages wanted (None: send none)."""
 
-    __slots__ = ("capabilities", "log_level", "revision")
+    __slots__ = ("capabilities", "log_level", "revision", "variables")
 
     def __init__(self, revision: Revision, capabilities: dict[str, Any], log_level: str | None) -> None:
         self.revision = revision
         self.capabilities = capabilities
         self.log_level = log_level
+        self.variables: dict[str, str] | None = None  # for scripts; put together when the first one runs
 
 
 class Handshake:

@@ -33,6 +33,8 @@ class Feature:
     CACHE_HINTS = "ttlMs and cacheScope"
     COMPLETIONS_CAPABILITY = "completions capability"
     DEFINITION_META = "_meta on definitions and content blocks"
+    ELICITATION = "questions to the person"
+    ELICITATION_IDS = "ids of URL elicitations, and a notification when one is complete"
     ICONS = "icons"
     LAST_MODIFIED = "lastModified annotation"
     PROGRESS_MESSAGE = "message in progress notifications"
@@ -42,6 +44,7 @@ class Feature:
     STRUCTURED_CONTENT = "structured content"
     TITLES = "titles"
     TOOL_ANNOTATIONS = "tool annotations"
+    URL_ELICITATION = "URL elicitation, and modes"
     UI_EXTENSION = "extension for user interfaces"
 
 
@@ -116,6 +119,7 @@ THIRD = SECOND.next(
     "2025-06-18",
     gains={
         Feature.DEFINITION_META,
+        Feature.ELICITATION,
         Feature.LAST_MODIFIED,
         Feature.RESOURCE_LINKS,
         Feature.STRUCTURED_CONTENT,
@@ -123,7 +127,10 @@ THIRD = SECOND.next(
     },
     loses={Feature.BATCHES},
 )
-FOURTH = THIRD.next("2025-11-25", gains={Feature.ICONS, Feature.UI_EXTENSION})
+FOURTH = THIRD.next(
+    "2025-11-25",
+    gains={Feature.ELICITATION_IDS, Feature.ICONS, Feature.UI_EXTENSION, Feature.URL_ELICITATION},
+)
 FIFTH = FOURTH.next(
     "2026-07-28",
     era=Era.STATELESS,
@@ -135,6 +142,7 @@ FIFTH = FOURTH.next(
         Feature.RESERVED_ERROR_CODES,
         Feature.RESULT_TYPE,
     },
+    loses={Feature.ELICITATION_IDS},
     adds_requests={"server/discover", "subscriptions/listen"},
     drops_requests={
         "initialize",

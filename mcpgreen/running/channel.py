@@ -20,6 +20,8 @@ class Listener(Protocol):
 
     def log(self, level: str, logger: str | None, data: Any) -> None: ...
 
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None: ...
+
 
 class Channel:
     """Cuts the bytes of the pipe into lines and turns each into a call on the listener."""
@@ -43,6 +45,10 @@ class Channel:
             message = jsontext.loads(line)
         except ValueError:
             self._warn("that is not JSON")
+            return
+        if isinstance(message, dict) and "ask" in message:
+            secs = _number(message.get("timeoutSecs"))
+            self._listener.ask(message["ask"], message.get("reply"), secs if secs and secs > 0 else None)
             return
         params = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):

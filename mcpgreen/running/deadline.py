@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 
+MIN_LEFT_SECS = 0.1
+
 
 class Deadline:
     """When a call has to be over. With `extends`, each sign of progress starts the time anew, up to a hard cap."""
 
-    __slots__ = ("_at", "_cap_at", "_secs", "extends")
+    __slots__ = ("_at", "_cap_at", "_left_secs", "_secs", "extends")
 
     def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
         now = time.monotonic()
@@ -16,7 +18,21 @@ class Deadline:
         self._at = now + secs
         self._cap_at = now + cap_secs if extends and cap_secs else None
         self.extends = extends
+        self._left_secs: float | None = None  # while time stands still
         self._bound()
+
+    def pause(self) -> None:
+        """Time stands still: a person is being asked."""
+        if self._left_secs is None:
+            self._left_secs = max(self.remaining_secs(), MIN_LEFT_SECS)
+
+    def resume(self) -> None:
+        if self._left_secs is not None:
+            stood_still_secs = time.monotonic() + self._left_secs - self._at
+            self._at += stood_still_secs
+            if self._cap_at is not None:
+                self._cap_at += stood_still_secs
+            self._left_secs = None
 
     def progressed(self) -> None:
         if self.extends:
@@ -24,7 +40,7 @@ class Deadline:
             self._bound()
 
     def remaining_secs(self) -> float:
-        return self._at - time.monotonic()
+        return self._at - time.monotonic() if self._left_secs is None else self._left_secs
 
     @property
     def is_at_cap(self) -> bool:

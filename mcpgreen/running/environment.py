@@ -57,7 +57,9 @@ class ToolEnvironment:
         meta_json: bytes,
         worker_key: str,
         progress_token: str | int | None,
-        supports_ui: bool = False,
+        about_the_client: Mapping[str, str],
+        answers_json: bytes = b"",
+        own_state: str | None = None,
     ) -> dict[str, str]:
         if self._refusal:
             raise Denied(self._refusal)
@@ -65,14 +67,19 @@ class ToolEnvironment:
             **self.base,
             **about_the_tool,
             **about_the_roots,
+            **about_the_client,
             "MCP_TOOL_ERROR_FILE": files.file(scratch.ERROR_FILE),
             "MCP_TOOL_RESOURCES_FILE": files.file(scratch.RESOURCES_FILE),
             "MCP_CANCEL_FILE": files.file(scratch.CANCEL_FILE),
             "MCPBASH_DEBUG_LOG": files.file(scratch.DEBUG_FILE),
             "MCP_PROGRESS_TOKEN": "" if progress_token is None else str(progress_token),
             "MCPBASH_WORKER_KEY": worker_key,
-            "MCPBASH_CLIENT_SUPPORTS_UI": "1" if supports_ui else "0",
+            "MCP_ASK_REPLY": files.reply_prefix,
         }
+        if answers_json:
+            self._add_payload(env, files, "MCP_INPUT_RESPONSES", answers_json)
+        if own_state is not None:
+            env["MCP_REQUEST_STATE"] = own_state
         self._add_payload(env, files, "MCP_TOOL_ARGS", arguments_json)
         self._add_payload(env, files, "MCP_TOOL_METADATA", entry_json)
         self._add_payload(env, files, "MCP_TOOL_META", meta_json)
@@ -116,7 +123,6 @@ def _about_the_server(
         "MCP_SDK": SDK_DIR,
         "MCP_PROGRESS_STREAM": CONTROL_PATH,
         "MCP_LOG_STREAM": CONTROL_PATH,
-        "MCP_ELICIT_SUPPORTED": "0",
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
         "MCPBASH_STATE_DIR": state_dir,
         "MCPBASH_PROJECT_ROOT": project_root,

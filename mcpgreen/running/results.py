@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
-from mcpgreen.errors import OutputTooLarge, ScriptError, ToolFailure
+from mcpgreen.errors import OutputTooLarge, ScriptAsks, ScriptError, ToolFailure
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
 
@@ -48,6 +48,8 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
         return {"content": [large, *resources], "isError": False, "_meta": meta}
     text = b"".join(outcome.stdout).decode("utf-8", "replace")
     value, is_json = _json_value(text, wants_scalars=expected.output_problems is not None)
+    if is_json and outcome.exit_code == 0 and isinstance(value, dict) and value.get("resultType") == "input_required":
+        raise ScriptAsks(value.get("inputRequests"), value.get("requestState"))
     result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
         return _failed(outcome, result, value, text, meta)

@@ -99,6 +99,11 @@ class CallFiles:
     def file(self, name: str) -> str:
         return f"{self._state.path}/{self._prefix}{name}"
 
+    @property
+    def reply_prefix(self) -> str:
+        """How the places begin at which the script waits for answers."""
+        return self.file("reply")
+
     def spill(self, name: str, content: bytes) -> str:
         path = self.file(name)
         self._state.restore()

@@ -140,7 +140,7 @@ def test_an_annotation_that_is_cut_off_asks_for_a_file() -> None:
 def test_without_fields_everything_has_a_default() -> None:
     description = described({})
     assert description.definition == {"name": "greet", "inputSchema": NO_ARGUMENTS}
-    assert description[1:] == (None, None, None, None, None, {}, [])
+    assert description[1:] == (None, None, None, None, None, (), "auto", {}, [])
 
 
 def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None:
@@ -155,14 +155,15 @@ def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None
     }
     own = {"timeoutSecs": 2.5, "timeoutHint": "Ask for less", "progressExtendsTimeout": True, "maxTimeoutSecs": 60}
 
-    description = described({**fields, **own, "needs": ["roots"], "path": "elsewhere.sh"})
+    description = described({**fields, **own, "needs": ["roots"], "mine": 1, "path": "elsewhere.sh"})
 
     assert description.definition == fields
     assert description.timeout_secs == 2.5
     assert description.timeout_hint == "Ask for less"
     assert description.progress_extends_timeout is True
     assert description.max_timeout_secs == 60
-    assert description.others == {"needs": ["roots"]}
+    assert description.needs == ("roots",)
+    assert description.others == {"mine": 1}
 
 
 @pytest.mark.parametrize(
