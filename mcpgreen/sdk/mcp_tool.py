@@ -1,9 +1,11 @@
 """Python SDK for tool scripts: arguments in, results, progress and log lines out.
 
-Not a part of the server: it imports nothing from mcpgreen and runs inside the tool, on any Python since 3.8. A tool
-finds it after `sys.path.insert(0, os.environ["MCP_SDK"])`.
+Not a part of the server: it imports nothing from mcpgreen and runs inside the tool, on any Python since 3.10. A tool
+finds it after `sys.path.insert(0, os.environ["MCP_SDK"])`. What most tools need is here; the other names come from the
+files beside this one, each file when one of its names is used for the first time.
 
-Rule: the import stays light, because each call of a tool pays for it. Only os, sys and json at the top.
+Rule: the import stays light, because each call of a tool pays for it. Only os, sys and json at the top. What begins
+with an underscore is shared among the files of the SDK, and nobody else's business.
 """
 
 from __future__ import annotations
@@ -14,14 +16,52 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from subprocess import CompletedProcess, Popen
+    from collections.abc import Mapping
     from typing import Any, NoReturn
+
+    from mcp_tool_asking import *  # noqa: F403  # for type checkers: the same names as in _ELSEWHERE
+    from mcp_tool_config import *  # noqa: F403
+    from mcp_tool_content import *  # noqa: F403
+    from mcp_tool_jsontext import *  # noqa: F403
+    from mcp_tool_network import *  # noqa: F403
+    from mcp_tool_questions import *  # noqa: F403
+    from mcp_tool_roots import *  # noqa: F403
+    from mcp_tool_runs import *  # noqa: F403
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
+# Names that are loaded on demand, by the file that has them.
+_ELSEWHERE = {
+    "mcp_tool_asking": "Answer AskFailed AskTimeout CallCancelled Declined Dismissed NotAnswered Reply Unsupported ask "
+    "input_required input_responses request_state",
+    "mcp_tool_config": "config_get config_load",
+    "mcp_tool_content": "audio_block client_supports_ui image_block resource_block resource_link_block result "
+    "result_text_with_resource result_with_ui text_block",
+    "mcp_tool_jsontext": "extract_cli_error json_truncate",
+    "mcp_tool_network": "download_safe download_safe_or_fail with_retry",
+    "mcp_tool_questions": "Sample ask_string can_elicit can_sample choice confirm elicit elicit_url form_request "
+    "multi_choice roots_request sample sampling_request titled_choice titled_multi_choice url_request",
+    "mcp_tool_roots": "require_path roots roots_contains roots_count",
+    "mcp_tool_runs": "run_with_progress",
+}
+
 _ABSENT: Any = object()  # None is a value one may want as a default
 _documents: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _ELSEWHERE.items():
+        if name in names.split():
+            here = os.path.dirname(os.path.abspath(__file__))
+            if here not in sys.path:  # a tool may have taken it off again
+                sys.path.append(here)
+            globals()[name] = value = getattr(__import__(module), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def args() -> dict[str, Any]:
@@ -32,6 +72,22 @@ def args() -> dict[str, Any]:
 def meta() -> dict[str, Any]:
     """The `_meta` object the client sent with this call."""
     return _document("MCP_TOOL_META")
+
+
+def args_raw() -> str:
+    """The arguments of this call as the JSON text that came."""
+    return _text("MCP_TOOL_ARGS")
+
+
+def meta_raw() -> str:
+    """The `_meta` object of this call as the JSON text that came."""
+    return _text("MCP_TOOL_META")
+
+
+def meta_get(name: str, default: Any = None) -> Any:
+    """One member of `_meta`. Absent and null both give the default."""
+    value = meta().get(name)
+    return default if value is None else value
 
 
 def arg(name: str, default: Any = None) -> Any:
@@ -109,19 +165,10 @@ def error(type: str, message: str, *, hint: str | None = None, data: Any = None)
     fields = {"type": type, "message": message}
     if hint is not None:
         fields["hint"] = hint
-        log_warn(os.environ.get("MCP_TOOL_NAME", "tool"), f"{type}: {message} ({hint})")
+        log_warn(_tool_name(), f"{type}: {message} ({hint})")
     if data is not None:
         fields["data"] = data
     result_error(fields)
-
-
-def result_text_with_resource(value: Any, *resources: str | os.PathLike[str] | Mapping[str, str]) -> None:
-    """Print a success with embedded files: paths or {"path", "mimeType"?, "uri"?}. Unreadable ones are left out."""
-    entries = [entry for entry in map(_resource_entry, resources) if entry is not None]
-    if target := os.environ.get("MCP_TOOL_RESOURCES_FILE"):
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(_line(entries))
-    result_success(value)
 
 
 def fail(code: int, message: str = "Tool failed", data: Any = None) -> NoReturn:
@@ -180,79 +227,36 @@ def log_error(logger: str, data: Any) -> None:
     log("error", logger, data)
 
 
+def debug(*words: Any) -> None:
+    """Append a line with the time to the debug log of the call. Does nothing outside of the server."""
+    from time import strftime
+
+    if target := os.environ.get("MCPBASH_DEBUG_LOG"):
+        try:
+            with open(target, "a", encoding="utf-8", errors="replace") as file:
+                file.write(f"[{strftime('%H:%M:%S')}] {' '.join(map(str, words))}\n")
+        except OSError:
+            pass  # no reason to stop the tool's own work
+
+
 def is_cancelled() -> bool:
     """Whether the client has given up on this call."""
     return os.path.exists(os.environ.get("MCP_CANCEL_FILE", ""))
 
 
-def run_with_progress(
-    command: list[str], pattern: str, *, extract: str = "match1", total: float | None = None, progress_file: str = ""
-) -> CompletedProcess[str]:
-    """Run a command; what matches in its stderr, or in a file, is progress. Returns 130 when the call is cancelled."""
-    from re import compile
-    from subprocess import CompletedProcess, Popen
-    from tempfile import TemporaryFile
-    from time import sleep
-
-    if not pattern or extract not in ("json", "match1", "ratio") or (total is not None and total <= 0):
-        raise ValueError("run_with_progress: a pattern, json, match1 or ratio, and a positive total are needed")
-    search, reading, others = compile(pattern).search, (0.0, ""), ""
-    # Files instead of pipes: the command never waits for a reader. They have no names, so that none remains.
-    with TemporaryFile() as out, TemporaryFile() as err, open(progress_file or os.devnull, "w+b") as followed:
-        fds = out.fileno(), err.fileno()
-        process = Popen(command, stdout=out, stderr=err, start_new_session=True)
-        try:
-            for line in _lines(process, followed.fileno() if progress_file else fds[1], sleep):
-                if match := search(line):
-                    progress(*(reading := _reading(match, extract, total, reading[0])))
-                elif not progress_file:
-                    others += f"{line}\n"
-        finally:
-            status = _stop(process, sleep)
-        stdout, stderr = (os.pread(fd, os.fstat(fd).st_size, 0).decode("utf-8", "replace") for fd in fds)
-    return CompletedProcess(command, status, stdout, stderr if progress_file else others)
-
-
-def roots() -> list[str]:
-    """The directories this call may work in."""
-    return [path for path in os.environ.get("MCP_ROOTS_PATHS", "").split("\n") if path]
-
-
-def roots_contains(path: str | os.PathLike[str]) -> bool:
-    """Whether the path, with links resolved, is a root or lies below one."""
-    inner = os.path.join(os.path.realpath(path), "")
-    return os.fspath(path) != "" and any(inner.startswith(os.path.join(os.path.realpath(root), "")) for root in roots())
-
-
-def require_path(name: str, *, default_to_single_root: bool = False, allow_empty: bool = False) -> str:
-    """A path argument as absolute path without links, inside the roots if there are any. It need not exist."""
-    path: str = arg(name, "")
-    if not isinstance(path, str) or "\0" in path:
-        fail_invalid_args(f"{name} must be a path")
-    if not path and default_to_single_root and len(roots()) == 1:
-        path = roots()[0]
-    if not path and allow_empty:
-        return ""
-    if not path:
-        when = " when zero or multiple roots are configured" if default_to_single_root else ""
-        fail_invalid_args(f"{name} is required{when}")
-    physical = os.path.realpath(path)
-    if roots() and not roots_contains(physical):
-        fail_invalid_args(f"{name} is outside configured MCP roots")
-    return physical
-
-
 def _document(name: str) -> dict[str, Any]:
-    path = os.environ.get(f"{name}_FILE", "")
-    text = os.environ.get(f"{name}_JSON", "")
-    key = (path, text)
+    key = (os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", ""))
     if key not in _documents:
-        if path and os.path.isfile(path):
-            with open(path, encoding="utf-8") as file:
-                _documents[key] = json.load(file)
-        else:
-            _documents[key] = json.loads(text or "{}")
+        _documents[key] = json.loads(_text(name))
     return _documents[key]
+
+
+def _text(name: str) -> str:
+    path = os.environ.get(f"{name}_FILE", "")
+    if path and os.path.isfile(path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    return os.environ.get(f"{name}_JSON", "") or "{}"
 
 
 def _value_or_default(name: str, default: Any) -> Any:
@@ -290,61 +294,31 @@ def _summary(value: Any) -> str:
     return f"Success: {(value if isinstance(value, str) else json.dumps(value))[:100]}"
 
 
-def _lines(process: Popen[bytes], source: int, sleep: Callable[[float], None]) -> Iterator[str]:
-    offset, rest, is_over = 0, b"", False
-    while not is_over:
-        sleep(0.05)
-        is_over = process.poll() is not None or is_cancelled()  # asked before reading: no last word is missed
-        data = os.pread(source, max(0, os.fstat(source).st_size - offset), offset)  # the command has its own position
-        offset += len(data)
-        *lines, rest = (rest + data + b"\n" * is_over).replace(b"\r", b"\n").split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in lines if line)
-
-
-def _reading(match: Any, extract: str, total: float | None, last: float) -> tuple[float, str]:
-    try:
-        if extract == "json":
-            event = json.loads(match.string)
-            return float(event["progress"]), str(event.get("message") or "Working...")
-        whole = float(match[2] if extract == "ratio" else total or 100)
-        return round(100 * float(match[1]) / whole, 6), "Working..."
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return last, "Working..."  # the server takes it for a sign of life
-
-
-def _stop(process: Popen[bytes], sleep: Callable[[float], None]) -> int:
-    try:
-        for number in [15, *[0] * 20, 9] if is_cancelled() or process.poll() is None else []:  # TERM, a second, KILL
-            os.killpg(process.pid, number)
-            sleep(0.05)
-            process.poll()
-    except OSError:
-        pass  # everybody has left
-    status = process.wait()
-    return 130 if is_cancelled() else status
-
-
-def _resource_entry(resource: Any) -> dict[str, str] | None:
-    entry = dict(resource) if hasattr(resource, "keys") else {"path": os.fspath(resource)}
-    path = os.path.abspath(entry.get("path", ""))  # an absent path gives a directory, which is no file either
-    if os.path.isfile(path) and os.access(path, os.R_OK):
-        return {**entry, "path": path}
-    log_warn(os.environ.get("MCP_TOOL_NAME", "tool"), f"Skipped the embedded resource {path}: not a readable file")
-    return None
+def _tool_name() -> str:
+    return os.environ.get("MCP_TOOL_NAME") or "tool"
 
 
 def _notify(stream_variable: str, method: str, params: dict[str, Any]) -> None:
     stream = os.environ.get(stream_variable, "")
-    if not stream:
-        return
-    number = stream[len("/dev/fd/") :] if stream.startswith("/dev/fd/") else ""
     try:
-        line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str).encode("ascii")
-        # Unbuffered: one line is one write, so that lines of parallel writers do not mix.
-        if number.isdigit():
-            os.write(int(number), line)
-        else:
-            with open(stream, "ab", buffering=0) as file:
-                file.write(line)
+        line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
+        if stream:
+            _send(stream, line.encode("ascii"))
     except (OSError, ValueError):
         pass  # nobody listens, or NaN in a log line: no reason to stop the tool's own work
+
+
+def _send(stream: str, line: bytes) -> None:
+    """Append one line. Unbuffered: one line is one write, so that lines of parallel writers do not mix."""
+    number = stream[len("/dev/fd/") :] if stream.startswith("/dev/fd/") else ""
+    if number.isdigit():
+        while line:
+            line = line[os.write(int(number), line) :]
+    else:
+        with open(stream, "ab", buffering=0) as file:
+            file.write(line)
+
+
+__all__ = [name for name in list(globals()) if name[0] != "_" and name not in ("annotations", "json", "os", "sys")]
+__all__.remove("TYPE_CHECKING")
+__all__ += " ".join(_ELSEWHERE.values()).split()

@@ -30,14 +30,58 @@ def failure(message: str, code: int = -32602) -> dict[str, object]:
     return {"code": code, "message": message, "data": None}
 
 
-def test_the_sdk_parses_as_python_3_8() -> None:
-    ast.parse(SOURCE.read_text(encoding="utf-8"), feature_version=(3, 8))
+FILES = sorted(SDK.glob("mcp_tool*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_sdk_parses_as_python_3_10(file: Path) -> None:
+    ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 10))
 
 
 def test_the_sdk_imports_only_what_every_call_needs() -> None:
     tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
     imported = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
     assert imported == ["json", "os", "sys"]
+
+
+def test_other_files_of_the_sdk_are_loaded_when_they_are_needed(bench: Bench) -> None:
+    body = """
+def loaded(): return sorted(name for name in sys.modules if name.startswith("mcp_tool"))
+first = loaded()
+sys.path.remove(os.environ["MCP_SDK"])
+mcp_tool.roots_count()
+mcp_tool.emit_json([first, loaded(), mcp_tool.roots_count is sys.modules["mcp_tool_roots"].roots_count])"""
+    assert bench.python(body).result == [["mcp_tool"], ["mcp_tool", "mcp_tool_roots"], True]
+
+
+def test_the_table_of_the_sdk_names_what_its_files_export() -> None:
+    exported = {file.stem: sorted(exports_of(file)) for file in FILES if file != SOURCE}
+    script = "import json, mcp_tool; print(json.dumps({k: sorted(v.split()) for k, v in mcp_tool._ELSEWHERE.items()}))"
+    ended = subprocess.run(
+        [sys.executable, "-B", "-c", script], env={"PYTHONPATH": str(SDK)}, capture_output=True, check=True, timeout=20
+    )
+    assert json.loads(ended.stdout) == exported
+
+
+def exports_of(file: Path) -> list[str]:
+    """The value of `__all__`, which is what type checkers see."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            value: list[str] = ast.literal_eval(node.value)
+            return value
+    return []
+
+
+def test_an_unknown_name_is_an_attribute_error(bench: Bench) -> None:
+    run = bench.python("mcp_tool.elict")
+    assert "AttributeError: module 'mcp_tool' has no attribute 'elict'" in run.stderr
+
+
+def test_every_exported_name_is_there_and_listed(bench: Bench) -> None:
+    run = bench.python(
+        "mcp_tool.emit_json([n for n in mcp_tool.__all__ if n not in dir(mcp_tool) or not getattr(mcp_tool, n)])"
+    )
+    assert run.result == []
 
 
 def test_the_sdk_needs_nothing_but_its_own_place() -> None:
@@ -73,6 +117,35 @@ def test_arguments_come_from_the_file_when_they_were_spilled(bench: Bench) -> No
 
 def test_metadata_comes_from_the_request(bench: Bench) -> None:
     assert bench.python("print(mcp_tool.meta()['k'])", MCP_TOOL_META_JSON='{"k":"v"}').stdout == "v\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("k", "v"), ("nothing", 5), ("absent", 5)])
+def test_one_member_of_the_metadata_has_a_default(bench: Bench, name: str, value: object) -> None:
+    run = bench.python(
+        f"mcp_tool.emit_json(mcp_tool.meta_get({name!r}, 5))", MCP_TOOL_META_JSON='{"k":"v","nothing":null}'
+    )
+    assert json.loads(run.stdout) == value
+
+
+def test_raw_documents_are_the_text_that_came(bench: Bench) -> None:
+    spilled = bench.directory / "meta.json"
+    spilled.write_text('{ "m" : 1.0 }', encoding="utf-8")
+    body = "print(mcp_tool.args_raw(), mcp_tool.meta_raw())"
+    run = bench.python(body, MCP_TOOL_ARGS_JSON='{"a": 1}', MCP_TOOL_META_JSON="", MCP_TOOL_META_FILE=str(spilled))
+    assert run.stdout == '{"a": 1} { "m" : 1.0 }\n'
+    assert bench.python(body, MCP_TOOL_ARGS_JSON="", MCP_TOOL_META_JSON="").stdout == "{} {}\n"
+
+
+def test_debug_lines_go_to_the_log_of_the_call(bench: Bench) -> None:
+    bench.python("mcp_tool.debug('one', 2); mcp_tool.debug('ü')")
+    lines = bench.debug_log.read_text(encoding="utf-8").splitlines()
+    assert [line.partition("] ")[2] for line in lines] == ["one 2", "ü"]
+
+
+@pytest.mark.parametrize("target", ["", "/nonexistent/log"])
+def test_a_debug_log_that_cannot_be_written_does_not_stop_the_script(bench: Bench, target: str) -> None:
+    run = bench.python("mcp_tool.debug('x'); print('went on')", MCPBASH_DEBUG_LOG=target)
+    assert (run.stdout, run.stderr) == ("went on\n", "")
 
 
 @pytest.mark.parametrize(
@@ -391,7 +464,9 @@ def test_a_json_line_carries_progress_and_message(bench: Bench) -> None:
     ]
 
 
-@pytest.mark.parametrize("options", ["''", "'x', extract='loud'", "'x', total=0", "'x', total=-1"])
+@pytest.mark.parametrize(
+    "options", ["''", "'x', extract='loud'", "'x', total=0", "'x', total=-1", "'x', interval=0", "'x', interval=-1"]
+)
 def test_a_misused_run_starts_nothing(bench: Bench, options: str) -> None:
     run = bench.python(run_call("touch started", options))
     assert (run.exit_code, (bench.directory / "started").exists()) == (1, False)
@@ -412,6 +487,76 @@ def test_progress_comes_from_a_file_that_is_followed(bench: Bench) -> None:
     run = bench.python(run_call(script, "'([0-9]+)%', progress_file='p'"), MCP_PROGRESS_STREAM=str(stream))
     lines = [json.loads(line)["params"]["progress"] for line in stream.read_text(encoding="utf-8").splitlines()]
     assert (lines, run.result) == ([10, 95], [0, "", "3%\n"])
+
+
+def test_files_take_what_the_command_says(bench: Bench) -> None:
+    for name in ("out.txt", "err.txt"):
+        (bench.directory / name).write_text("old", encoding="utf-8")
+    options = "'(.)%', stdout_file='out.txt', stderr_file='err.txt'"
+    run = bench.python(run_call("echo ü; printf 'one\\n5%%\\ntwo\\n' >&2", options))
+    assert run.result == [0, "", ""]
+    assert (bench.directory / "out.txt").read_text(encoding="utf-8") == "ü\n"
+    assert (bench.directory / "err.txt").read_text(encoding="utf-8") == "one\ntwo\n"
+
+
+def test_all_of_stderr_goes_to_its_file_when_another_file_tells_the_progress(bench: Bench) -> None:
+    run = bench.python(run_call("echo 5% >p; echo 6% >&2", "'(.)%', progress_file='p', stderr_file='err.txt'"))
+    assert ([params["progress"] for params in run.params], run.result) == ([5], [0, "", ""])
+    assert (bench.directory / "err.txt").read_text(encoding="utf-8") == "6%\n"
+
+
+@pytest.mark.parametrize("files", ["stdout_file", "stderr_file", "progress_file"])
+def test_a_file_that_cannot_be_written_starts_nothing(bench: Bench, files: str) -> None:
+    run = bench.python(run_call("touch started", f"'x', {files}='/nonexistent/x'"))
+    assert "FileNotFoundError" in run.stderr
+    assert not (bench.directory / "started").exists()
+
+
+@pytest.mark.parametrize(("options", "logged"), [("", ["one", "two"]), (", quiet=True", [])])
+def test_what_is_no_progress_goes_to_the_debug_log_unless_it_is_quiet(
+    bench: Bench, options: str, logged: list[str]
+) -> None:
+    bench.python(run_call("printf 'one\\n5%%\\ntwo\\n' >&2", f"'(.)%'{options}"))
+    lines = bench.debug_log.read_text(encoding="utf-8").splitlines() if bench.debug_log.exists() else []
+    assert [line.partition("] ")[2] for line in lines] == logged
+
+
+def test_a_dry_run_shows_the_progress_and_reports_none(bench: Bench) -> None:
+    run = bench.python(run_call("printf '5%%\\nx%%\\n250%%\\n' >&2", "'(.*)%', dry_run=True"))
+    assert [json.loads(line) for line in run.stderr.splitlines()] == [
+        {"progress": 5, "message": "Working..."},
+        {"progress": 100, "message": "Working..."},
+    ]
+    assert (run.lines, run.result) == ([], [0, "", ""])
+
+
+def test_the_interval_is_how_often_the_command_is_looked_at(bench: Bench) -> None:
+    """Time is the subject: with an interval longer than the command, everything is seen at the end."""
+    run = bench.python(run_call("echo 5% >&2", "'(.)%', interval=0.3"))
+    assert ([params["progress"] for params in run.params], run.result) == ([5], [0, "", ""])
+
+
+def test_a_wrong_pattern_starts_nothing(bench: Bench) -> None:
+    run = bench.python(run_call("touch started", "'('"))
+    assert "re.error" in run.stderr or "PatternError" in run.stderr
+    assert not (bench.directory / "started").exists()
+
+
+@pytest.mark.parametrize("command", ["[]", "'echo hello'"])
+def test_a_command_is_a_list(bench: Bench, command: str) -> None:
+    run = bench.python(f"mcp_tool.run_with_progress({command}, 'x')")
+    assert "ValueError: run_with_progress: the command must be a list" in run.stderr
+
+
+def test_a_program_that_does_not_exist_is_an_os_error(bench: Bench) -> None:
+    run = bench.python("mcp_tool.run_with_progress(['/nonexistent/program'], 'x')")
+    assert "FileNotFoundError" in run.stderr
+
+
+def test_a_call_that_is_cancelled_already_starts_nothing(bench: Bench) -> None:
+    bench.cancel_file.touch()
+    run = bench.python(run_call("touch started", "'x'"))
+    assert (run.result, (bench.directory / "started").exists()) == ([130, "", ""], False)
 
 
 def test_large_output_on_both_streams_does_not_block(bench: Bench) -> None:
@@ -463,7 +608,7 @@ def test_containment_follows_links(bench: Bench, tree: Path, path: str, is_insid
 
 def test_roots_are_listed(bench: Bench) -> None:
     bench.roots(Path("/a b"), Path("/c"))
-    assert bench.python("print(mcp_tool.roots())").stdout == "['/a b', '/c']\n"
+    assert bench.python("print(mcp_tool.roots(), mcp_tool.roots_count())").stdout == "['/a b', '/c'] 2\n"
 
 
 def test_require_path_gives_the_physical_path(bench: Bench, tree: Path) -> None:

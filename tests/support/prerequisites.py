@@ -27,6 +27,14 @@ def require_program(name: str) -> str:
     return path
 
 
+def require_perl_modules(*names: str) -> str:
+    """The path of a Perl with these modules; a minimal system may have one without those of the standard library."""
+    perl = require_program("perl")
+    if subprocess.run([perl, *(f"-M{name}" for name in names), "-e", "1"], capture_output=True).returncode:
+        _missing(f"Perl modules missing: {', '.join(names)}")
+    return perl
+
+
 def require_browser() -> str:
     """The path of a Chromium or Chrome."""
     names = ("chromium", "chromium-browser", "google-chrome")

@@ -1,0 +1,154 @@
+"""Run a program whose output tells its progress. A part of `mcp_tool`, loaded on demand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from subprocess import CompletedProcess, Popen
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+
+import mcp_tool
+
+__all__ = ["run_with_progress"]
+
+EXTRACTS = ("json", "match1", "ratio")
+CANCELLED = 130
+
+
+class _Reading(NamedTuple):
+    """What a matching line says; no percentage when it has no usable number."""
+
+    percent: float | None
+    message: str = "Working..."
+
+
+def run_with_progress(
+    command: Sequence[str],
+    pattern: str,
+    *,
+    extract: str = "match1",
+    total: float | None = None,
+    progress_file: str = "",
+    stdout_file: str = "",
+    stderr_file: str = "",
+    interval: float = 0.05,
+    quiet: bool = False,
+    dry_run: bool = False,
+) -> CompletedProcess[str]:
+    """Run a command; what matches in its stderr, or in a file, is progress. Returns 130 when the call is cancelled."""
+    problem = _misuse(command, pattern, extract, total, interval)
+    if problem:
+        raise ValueError(f"run_with_progress: {problem}")
+    search = re.compile(pattern).search
+    if mcp_tool.is_cancelled():
+        return CompletedProcess(command, CANCELLED, "", "")
+    reporter = _Reporter(dry_run=dry_run)
+    # Files instead of pipes: the command never waits for a reader. Ours have no names, so that none remains.
+    with (
+        _opened(stdout_file) as out,
+        TemporaryFile() as err,
+        _opened(progress_file or os.devnull) as followed,
+        _opened(stderr_file) as others,
+    ):
+        process = Popen(command, stdout=out, stderr=err, start_new_session=True)
+        try:
+            for line in _lines(process, followed if progress_file else err, interval):
+                if match := search(line):
+                    reporter.hear(_reading(match, extract, total))
+                    continue
+                if not quiet:
+                    mcp_tool.debug(line)
+                if not progress_file:
+                    others.write(f"{line}\n".encode("utf-8", "replace"))
+        finally:
+            status = _stop(process)
+        if progress_file:
+            others.write(_content(err))
+            for line in [] if quiet else _content(err).decode("utf-8", "replace").splitlines():
+                mcp_tool.debug(line)
+        others.flush()
+        texts = [
+            "" if name else _content(file).decode("utf-8", "replace")
+            for name, file in ((stdout_file, out), (stderr_file, others))
+        ]
+    return CompletedProcess(command, status, *texts)
+
+
+def _misuse(command: Sequence[str], pattern: str, extract: str, total: float | None, interval: float) -> str:
+    if not command or isinstance(command, str):
+        return "the command must be a list of a program and its arguments"
+    if not pattern:
+        return "a pattern is required"
+    if extract not in EXTRACTS:
+        return f"unknown extract {extract!r}; it is one of {', '.join(EXTRACTS)}"
+    if total is not None and not total > 0:
+        return "total must be positive"
+    return "" if interval > 0 else "interval must be positive"
+
+
+class _Reporter:
+    """Tells the client, or shows at the desk what it would be told."""
+
+    def __init__(self, *, dry_run: bool) -> None:
+        self._is_dry = dry_run
+        self._last = 0.0
+
+    def hear(self, reading: _Reading) -> None:
+        if self._is_dry:
+            if reading.percent is not None:
+                percent = int(max(0, min(reading.percent, 100)))
+                print(json.dumps({"progress": percent, "message": reading.message}), file=sys.stderr, flush=True)
+            return
+        # Without a number the last one is repeated: the server takes it for a sign of life.
+        self._last = self._last if reading.percent is None else reading.percent
+        mcp_tool.progress(self._last, reading.message)
+
+
+def _opened(path: str) -> IO[bytes]:
+    """An emptied file of that name, or one without a name."""
+    return open(path, "w+b") if path else TemporaryFile()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    # The command has its own position in the same file, so ours is given with each read.
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _lines(process: Popen[bytes], source: IO[bytes], interval: float) -> Iterator[str]:
+    offset, rest, is_over = 0, b"", False
+    while not is_over:
+        time.sleep(interval)
+        is_over = process.poll() is not None or mcp_tool.is_cancelled()  # asked before reading: no last word is missed
+        data = os.pread(source.fileno(), max(0, os.fstat(source.fileno()).st_size - offset), offset)
+        offset += len(data)
+        *lines, rest = (rest + data + b"\n" * is_over).replace(b"\r", b"\n").split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines if line)
+
+
+def _reading(match: re.Match[str], extract: str, total: float | None) -> _Reading:
+    try:
+        if extract == "json":
+            event: dict[str, Any] = json.loads(match.string)
+            return _Reading(float(event["progress"]), str(event.get("message") or "Working..."))
+        whole = float(match[2] if extract == "ratio" else total or 100)
+        return _Reading(round(100 * float(match[1]) / whole, 6))
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return _Reading(None)
+
+
+def _stop(process: Popen[bytes]) -> int:
+    """End what still runs: TERM, and KILL a second later. The exit status."""
+    try:
+        for number in [15, *[0] * 20, 9] if mcp_tool.is_cancelled() or process.poll() is None else []:
+            os.killpg(process.pid, number)
+            time.sleep(0.05)
+            process.poll()
+    except OSError:
+        pass  # everybody has left
+    status = process.wait()
+    return CANCELLED if mcp_tool.is_cancelled() else status

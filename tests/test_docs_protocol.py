@@ -1,0 +1,188 @@
+"""docs/tool-protocol.md: its tools in Node and Perl are run by the server, and asked by a stand-in for it.
+
+The stand-in (`tests.support.asking`) has the control pipe, FIFO and file of the page, and answers as the test says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import test_docs_examples as guide
+from tests.support.asking import Say, Talk, answered, talk, unanswered
+from tests.support.prerequisites import require_perl_modules, require_program
+from tests.support.project import ProjectBuilder
+from tests.support.wire import Wire, text_of
+from tests.test_docs_examples import CHECKOUT, Block, Step, Walk, at_line, blocks_of, steps_of, values_in
+
+PAGE = CHECKOUT / "docs" / "tool-protocol.md"
+BLOCKS = blocks_of(PAGE)
+STEPS = steps_of(BLOCKS)
+CONVERSATIONS = [block for block in BLOCKS if block.info == "wire"]
+FILES = {block.info: block.text for block in BLOCKS if "/" in block.info}
+TOOLS = {"count-words": "tools/count-words.cjs", "tally-words": "tools/tally-words.pl"}
+
+# Set for scripts that may ask.
+OF_ASKING = ("MCP_ASK_", "MCP_ELICIT_", "MCP_SAMPLING_", "MCP_INPUT_", "MCP_REQUEST_")
+
+each_tool = pytest.mark.parametrize("tool", TOOLS)
+
+
+def require_language_of(tool: str) -> None:
+    if TOOLS[tool].endswith(".pl"):
+        require_perl_modules("JSON::PP", "POSIX")
+    else:
+        require_program("node")
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+    reader = Walk(tmp_path_factory.mktemp("reader"), BLOCKS)
+    reader.go()
+    return reader
+
+
+@pytest.fixture
+def run(walk: Walk, tmp_path: Path) -> Any:
+    """Run a tool of the page beside the stand-in."""
+
+    def run_tool(tool: str, say: Say, arguments: str = "{}", **env: str) -> Talk:
+        require_language_of(tool)
+        variables = {"MCP_TOOL_ARGS_JSON": arguments, "MCP_TOOL_ERROR_FILE": str(tmp_path / "error.json"), **env}
+        return talk([str(walk.place / TOOLS[tool])], say, env=variables, cwd=tmp_path)
+
+    return run_tool
+
+
+@pytest.mark.parametrize("step", STEPS, ids=at_line)
+def test_a_command_on_the_page_does_what_the_page_says(walk: Walk, step: Step) -> None:
+    for tool in guide.RUN_TOOL.findall(step.commands.text):
+        require_language_of(tool)
+    printed = walk.printed[step.commands.line]
+
+    assert (printed.status, printed.stderr) == (0, "")
+    assert values_in(printed.stdout) == (values_in(step.shown.text) if step.shown else [])
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=at_line)
+def test_a_conversation_on_the_page_takes_place(walk: Walk, conversation: Block) -> None:
+    for tool in TOOLS:
+        if tool in conversation.text:
+            require_language_of(tool)
+    guide.test_a_conversation_on_the_page_takes_place(walk, conversation)
+
+
+def test_the_page_has_the_tools_that_are_tested() -> None:
+    assert sorted(FILES) == sorted(TOOLS.values())
+
+
+@each_tool
+def test_a_tool_that_may_not_ask_tells_the_model(walk: Walk, tool: str) -> None:
+    require_language_of(tool)
+    with Wire(walk.place) as server:
+        server.handshake()
+        result = server.call_tool(tool)
+
+    assert result["isError"]
+    assert result["content"][0]["text"] == "There is no text, and asking for one failed: unsupported."
+
+
+@each_tool
+def test_an_error_that_the_tool_chooses_reaches_the_client(walk: Walk, tool: str) -> None:
+    require_language_of(tool)
+    with Wire(walk.place) as server:
+        server.handshake()
+        error = server.error("tools/call", {"name": tool, "arguments": {"text": "\n" * 1000}})
+
+    assert (error["code"], error["message"]) == (-32602, "text has more than 1000 lines")
+
+
+@each_tool
+def test_arguments_that_were_spilled_are_read(walk: Walk, tool: str) -> None:
+    require_language_of(tool)
+    with Wire(walk.place, env={"MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as server:
+        server.handshake()
+        result = server.call_tool(tool, {"text": "ü é ö"})
+
+    assert result["structuredContent"] == {"lines": 1, "words": 3}
+
+
+@each_tool
+def test_a_tool_asks_for_what_it_lacks(run: Any, tool: str) -> None:
+    ended = run(tool, answered(question={"action": "accept", "content": {"text": "drei Wörter hier"}}))
+
+    assert json.loads(ended.stdout) == {"lines": 1, "words": 3}
+    [line] = ended.questions
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    assert line["ask"]["question"] == {
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "Which text?", "requestedSchema": schema},
+    }
+    assert ended.params == [{"progress": 100, "message": "line 1"}]
+
+
+@each_tool
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_tool_takes_no_for_an_answer(run: Any, tool: str, action: str) -> None:
+    ended = run(tool, answered(question={"action": action}))
+
+    result = json.loads(ended.stdout)
+    assert result["content"] == [{"type": "text", "text": "There is no text, and nobody wants to give one."}]
+    assert (result["isError"], ended.exit_code) == (True, 0)
+
+
+@each_tool
+@pytest.mark.parametrize("status", ["unsupported", "timeout", "error", "cancelled"])
+def test_a_tool_says_that_asking_failed(run: Any, tool: str, status: str) -> None:
+    result = json.loads(run(tool, unanswered(status)).stdout)
+
+    assert (result["content"][0]["text"], result["isError"]) == (
+        f"There is no text, and asking for one failed: {status}.",
+        True,
+    )
+
+
+@each_tool
+def test_a_tool_runs_at_the_desk(walk: Walk, tool: str) -> None:
+    require_language_of(tool)
+    done = subprocess.run(
+        [str(walk.place / TOOLS[tool])],
+        env={"PATH": os.environ["PATH"], "MCP_TOOL_ARGS_JSON": '{"text": "a\\n\\nb"}'},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert (json.loads(done.stdout), done.stderr) == ({"lines": 3, "words": 2}, "")
+
+
+def test_the_page_names_every_variable_that_the_sdk_reads() -> None:
+    sources = "".join(file.read_text(encoding="utf-8") for file in (CHECKOUT / "mcpgreen" / "sdk").glob("mcp_tool*.py"))
+    read = set(re.findall(r'"(MCP_[A-Z_]+)"', sources)) - {"MCP_SDK", "MCP_CONFIG_JSON"}
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert "MCP_TOOL_ARGS" in read
+    assert [name for name in sorted(read) if name not in page] == []
+
+
+def test_the_server_sets_the_variables_of_the_page(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    """Long payloads are in files instead; answers exist in a second run only."""
+    project.tool("env", "env")
+    server = start()
+    server.handshake()
+    given = set(re.findall(r"^(MCP_\w+)=", text_of(server.call_tool("env")), re.MULTILINE))
+    table = PAGE.read_text(encoding="utf-8").split("## In: the environment")[1].split("##")[0]
+    named = set(re.findall(r"`(MCP_[A-Z_]+)`", table))
+    elsewhere = {"MCP_TOOL_ARGS_FILE", "MCP_TOOL_META_FILE", "MCP_TOOL_METADATA_FILE"}
+
+    assert {name for name in named - given - elsewhere if not name.startswith(OF_ASKING)} == set()
+    assert given - named - {"MCP_SDK"} == set()

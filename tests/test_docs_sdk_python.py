@@ -1,0 +1,133 @@
+"""docs/sdk-python.md: it names everything that the SDK exports, as it is, and its complete example works."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.asking import Say, Talk, answered, talk, unanswered
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.wire import text_of
+from tests.test_docs_examples import CHECKOUT, blocks_of
+
+SDK = CHECKOUT / "mcpgreen" / "sdk"
+PAGE = CHECKOUT / "docs" / "sdk-python.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+HEADING = re.compile(r"\*\*`(\w+)(?:\((.*?)\)(?: -> [^`]+)?)?`\*\*")
+[EXAMPLE] = [block for block in blocks_of(PAGE) if block.info == "tools/clean-up.py"]
+
+
+@pytest.fixture(scope="module")
+def exported() -> dict[str, Any]:
+    """Each name that the SDK exports, with the names of its parameters; None for what is not called."""
+    script = """
+import inspect, json, mcp_tool
+def shown(value):
+    if not inspect.isfunction(value): return None
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [stars.get(p.kind, "") + p.name for p in inspect.signature(value).parameters.values()]
+print(json.dumps({name: shown(getattr(mcp_tool, name)) for name in mcp_tool.__all__}))"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script],
+        env={"PYTHONPATH": str(SDK)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    names: dict[str, Any] = json.loads(done.stdout)
+    return names
+
+
+def parameters(signature: str) -> list[str]:
+    """The names in a signature as the page writes it: `…` is some default, a lone star separates."""
+    function = ast.parse(f"def f({signature.replace('…', '...')}): pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    given = function.args
+    names = [each.arg for each in given.args]
+    names += [f"*{given.vararg.arg}"] if given.vararg else []
+    names += [each.arg for each in given.kwonlyargs]
+    return names + ([f"**{given.kwarg.arg}"] if given.kwarg else [])
+
+
+def test_the_page_has_a_heading_for_every_exported_name_and_no_other(exported: dict[str, Any]) -> None:
+    named = [found[1] for found in HEADING.finditer(TEXT)]
+
+    assert sorted(named) == sorted(exported)
+
+
+def test_the_page_shows_the_parameters_that_there_are(exported: dict[str, Any]) -> None:
+    shown = {found[1]: parameters(found[2]) for found in HEADING.finditer(TEXT) if found[2] is not None}
+
+    assert shown == {name: names for name, names in exported.items() if names is not None}
+
+
+def test_the_python_on_the_page_is_python() -> None:
+    for block in blocks_of(PAGE):
+        ast.parse(block.text, feature_version=(3, 10))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files, of which two are old."""
+    folder = tmp_path / "project" / "folder"
+    folder.mkdir(parents=True)
+    for name, time in (("a.log", 1), ("b.log", 1), ("new.log", None)):
+        (folder / name).touch()
+        if time:
+            os.utime(folder / name, (time, time))
+    return folder
+
+
+def clean_up(folder: Path, say: Say) -> Talk:
+    script = folder.parent / "clean-up.py"
+    script.write_text(EXAMPLE.text, encoding="utf-8")
+    env = {"MCP_SDK": str(SDK), "MCP_TOOL_ARGS_JSON": json.dumps({"folder": str(folder)})}
+    return talk([sys.executable, "-B", str(script)], say, env=env, cwd=folder.parent)
+
+
+def test_the_complete_example_does_what_it_is_told(folder: Path) -> None:
+    ended = clean_up(folder, answered(question={"action": "accept", "content": {"choices": ["a.log"]}}))
+
+    assert json.loads(ended.stdout) == {"removed": ["a.log"], "kept": ["b.log"]}
+    assert sorted(os.listdir(folder)) == ["b.log", "new.log"]
+    assert ended.params == [
+        {"progress": 100, "message": "removed a.log"},
+        {"level": "info", "logger": "clean-up", "data": {"removed": 1}},
+    ]
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_the_complete_example_takes_no_for_an_answer(folder: Path, action: str) -> None:
+    assert clean_up(folder, answered(question={"action": action})).stdout == "Nothing was removed, as you wish."
+    assert len(os.listdir(folder)) == 3
+
+
+def test_the_complete_example_copes_without_an_answer(folder: Path) -> None:
+    result = json.loads(clean_up(folder, unanswered("timeout")).stdout)
+
+    assert result["isError"]
+    assert result["content"][0]["text"].endswith("nobody could be asked: Nobody answered in time.")
+
+
+def test_the_complete_example_runs_in_the_server(
+    project: ProjectBuilder, folder: Path, speak: Callable[..., Client]
+) -> None:
+    """This client cannot be asked, so nothing is removed."""
+    project.tool("clean-up.py", EXAMPLE.text)
+    client = speak()
+
+    assert "nobody could be asked" in text_of(client.call_tool("clean-up", {"folder": "folder"}))
+    assert text_of(client.call_tool("clean-up", {"folder": "gone"})) == "There is no such folder."
+    assert client.call_tool("clean-up", {"folder": "tools"})["structuredContent"] == {"removed": [], "kept": []}
+    assert client.error("tools/call", {"name": "clean-up", "arguments": {"folder": "/"}})["code"] == -32602
+    assert len(os.listdir(folder)) == 3
