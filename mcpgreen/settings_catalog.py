@@ -395,7 +395,7 @@ SCRIPTS = (
         text,
         "",
         group="scripts",
-        doc="The program that shell tools use to read JSON. Empty: jq or gojq, whichever is found first.",
+        doc="The program that shell tools use to read JSON. Empty: jq or gojq, whichever is found first, or our own.",
     ),
 )
 

@@ -118,7 +118,8 @@ def wrong_imports(source: Source) -> Iterator[str]:
         target = source.layer_of(name)
         short = target if target == "leaves" else name.removeprefix(f"{PACKAGE}.")
         if layer in ALONE:
-            yield source.finding(line, f"{layer} stands alone and must not import {name}.")
+            if target != layer:
+                yield source.finding(line, f"{layer} stands alone and must not import {name}.")
         elif layer in NARROW and not any(is_within(short, allowed) for allowed in NARROW[layer]):
             yield source.finding(line, f"{layer} may import only {', '.join(NARROW[layer])}, not {name}.")
         elif target not in ORDER:

@@ -193,6 +193,7 @@ def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -
         ("mcpgreen/features/a.py", "from mcpgreen.errors import RpcError\nfrom . import b\nimport gevent\n"),
         ("mcpgreen/cli/a.py", "import sys\nsys.stdout.write('x')\n"),
         ("mcpgreen/sdk/mcp_tool.py", "import sys\nsys.stdout.write('x')\n"),
+        ("mcpgreen/sdk/parts/a.py", "from .b import c\n"),
         ("mcpgreen/default_project/tools/a.py", "import logging\nday = '2025-06-18'\n"),
     ],
 )

@@ -24,6 +24,7 @@ SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_S
 MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
 SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
+OWN_JSON_TOOL = os.path.join(SDK_DIR, "json-tool")
 
 
 class ToolEnvironment:
@@ -154,7 +155,7 @@ def hook_environment(environ: Mapping[str, str], *, settings: Any, project_root:
 
 
 def find_json_tool(preferred: str) -> tuple[str, str]:
-    """The name and path of a jq-compatible program for shell scripts; ("none", "") when there is none."""
+    """The name and path of a jq-compatible program for shell scripts: jq, gojq, or the small one of our own."""
     if preferred and os.access(preferred, os.X_OK):
         return os.path.basename(preferred), preferred
     for name in ("jq", "gojq"):
@@ -162,4 +163,5 @@ def find_json_tool(preferred: str) -> tuple[str, str]:
             path = os.path.join(directory, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return name, path
-    return "none", ""
+    # An installer may have lost the permission to run it.
+    return ("mcpgreen", OWN_JSON_TOOL) if os.access(OWN_JSON_TOOL, os.X_OK) else ("none", "")

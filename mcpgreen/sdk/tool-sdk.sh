@@ -3,9 +3,10 @@
 #
 # Source it at the top of a tool: source "${MCP_SDK:?}/tool-sdk.sh"
 #
-# One long file, because a tool sources one file and a second would cost every tool another read.
+# Here is what most tools use. The rest is in files beside this one that are sourced when one of their functions is
+# called for the first time, because every call of every tool pays for what is read here.
 #
-# Rules of this file:
+# Rules of these files:
 #  * The grammar of bash 3.2, because that is what macOS ships.
 #  * Every variable of the environment may be absent; the SDK also works at the desk, outside of the server.
 #  * A process costs more than a string. Private functions hand their value over in __MCP_OUT instead of printing it,
@@ -20,9 +21,18 @@ MCP_TOOL_CANCELLATION_FILE=${MCP_CANCEL_FILE:-}
 
 __MCP_OUT=""
 
+# Where the other files are. An absolute path, because the script may go elsewhere.
+__MCP_SDK_DIR=${BASH_SOURCE[0]}
+[[ $__MCP_SDK_DIR == */* ]] || __MCP_SDK_DIR=./$__MCP_SDK_DIR
+[[ $__MCP_SDK_DIR == /* ]] || __MCP_SDK_DIR=$PWD/$__MCP_SDK_DIR
+__MCP_SDK_DIR=${__MCP_SDK_DIR%/*}
+
 # The server names the processor. At the desk nobody does, and tools call "${MCPBASH_JSON_TOOL_BIN}" themselves.
 if [[ -z ${MCPBASH_JSON_TOOL_BIN:-} && ${MCPBASH_JSON_TOOL:-} != none ]]; then
   MCPBASH_JSON_TOOL_BIN=$(type -P jq || type -P gojq || :)
+  if [[ -z $MCPBASH_JSON_TOOL_BIN ]] && type -P "${MCPGREEN_PYTHON:-python3}" >/dev/null; then
+    MCPBASH_JSON_TOOL_BIN=$__MCP_SDK_DIR/json-tool
+  fi
 fi
 
 __mcp_warn() {
@@ -393,7 +403,7 @@ mcp_error() {
   if [[ -n $hint ]]; then
     mcp_log_warn "${MCP_TOOL_NAME:-tool}" "$type: $message ($hint)"
   fi
-  __mcp_print_error "$error}" "$message"
+  __mcp_print_error "$error}" "$message${hint:+$'\n'Hint: $hint}"
 }
 
 __mcp_error_data() {
@@ -403,53 +413,6 @@ __mcp_error_data() {
     __mcp_quote "$1"
     __MCP_OUT="{\"_invalid_json\":$__MCP_OUT}"
   fi
-}
-
-mcp_result_text_with_resource() {
-  local json=${1-} path="" mime="" uri="" entries=""
-  while (($# > 1)); do
-    case $2 in
-      --path)
-        __mcp_add_resource "$path" "$mime" "$uri"
-        path=${3-} mime="" uri=""
-        [[ -n $path ]] || mcp_log_warn "${MCP_TOOL_NAME:-tool}" "Skipped an embedded resource without a path"
-        ;;
-      --mime) mime=${3-} ;;
-      --uri) uri=${3-} ;;
-      *) __mcp_warn "mcp_result_text_with_resource: ignored $2" && shift && continue ;;
-    esac
-    shift $(($# > 2 ? 2 : 1))
-  done
-  __mcp_add_resource "$path" "$mime" "$uri"
-  if [[ -n ${MCP_TOOL_RESOURCES_FILE:-} ]]; then
-    printf '[%s]\n' "$entries" >"$MCP_TOOL_RESOURCES_FILE"
-  fi
-  mcp_result_success "$json"
-}
-
-# Appends to the caller's "entries".
-__mcp_add_resource() {
-  local path=$1 mime=$2 uri=$3 entry
-  [[ -n $path ]] || return 0
-  if [[ ! -f $path || ! -r $path ]]; then
-    mcp_log_warn "${MCP_TOOL_NAME:-tool}" "Skipped the embedded resource $path: not a readable file"
-    return 0
-  fi
-  [[ $path == /* ]] || path=$PWD/$path # the script may have left the project root
-  if [[ -z $mime ]]; then
-    mime=$(file -b --mime-type -- "$path" 2>/dev/null) || mime="" # without file(1) the server decides
-  fi
-  __mcp_quote "$path"
-  entry="{\"path\":$__MCP_OUT"
-  if [[ -n $mime ]]; then
-    __mcp_quote "$mime"
-    entry+=",\"mimeType\":$__MCP_OUT"
-  fi
-  if [[ -n $uri ]]; then
-    __mcp_quote "$uri"
-    entry+=",\"uri\":$__MCP_OUT"
-  fi
-  entries+="${entries:+,}$entry}"
 }
 
 mcp_fail() {
@@ -478,9 +441,9 @@ __mcp_send() {
   local stream=$1 line=$2
   if [[ $stream =~ ^/dev/fd/[0-9]+$ ]]; then
     # The inherited descriptor itself: opening /dev/fd anew fails where /proc is absent or owned by someone else.
-    (printf '%s\n' "$line" >&"${stream##*/}") 2>/dev/null || :
-  elif [[ -n $stream ]]; then
-    (printf '%s\n' "$line" >>"$stream") 2>/dev/null || :
+    (printf '%s\n' "$line" >&"${stream##*/}") 2>/dev/null
+  else
+    (printf '%s\n' "$line" >>"$stream") 2>/dev/null
   fi
 }
 
@@ -507,7 +470,7 @@ mcp_progress() {
     params+=",\"progressToken\":$__MCP_OUT"
   fi
   __mcp_send "$MCP_PROGRESS_STREAM" \
-    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{$params}}"
+    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{$params}}" || :
 }
 
 mcp_log() {
@@ -524,7 +487,7 @@ mcp_log() {
   __mcp_on_one_line "$data"
   data=$__MCP_OUT
   __mcp_quote "$logger"
-  __mcp_send "$MCP_LOG_STREAM" "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"$level\",\"logger\":$__MCP_OUT,\"data\":$data}}"
+  __mcp_send "$MCP_LOG_STREAM" "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"$level\",\"logger\":$__MCP_OUT,\"data\":$data}}" || :
 }
 
 __mcp_log_text() {
@@ -558,246 +521,6 @@ mcp_debug() {
 
 mcp_is_cancelled() {
   [[ -n ${MCP_CANCEL_FILE:-} && -e $MCP_CANCEL_FILE ]]
-}
-
-# Runs a command and turns lines of its stderr, or of a file, into progress.
-# The variables have long names, because a command that is a function of the script sees all variables of its callers.
-mcp_run_with_progress() {
-  local __MCP_RUN_PATTERN="" __MCP_RUN_EXTRACT=json __MCP_RUN_INTERVAL=0.2 __MCP_RUN_TOTAL="" __MCP_RUN_STDOUT=""
-  local __MCP_RUN_FOLLOWED="" __MCP_RUN_STDERR="" __MCP_RUN_DRY="" __MCP_RUN_QUIET="" __MCP_RUN_STATUS=0
-  while (($#)); do
-    case $1 in
-      --dry-run) __MCP_RUN_DRY=yes ;;
-      --quiet) __MCP_RUN_QUIET=yes ;;
-      --pattern | --extract | --interval | --stdout | --progress-file | --total | --stderr-file)
-        (($# > 1)) || __mcp_misused "$1 needs a value" || return 1
-        case $1 in
-          --pattern) __MCP_RUN_PATTERN=$2 ;;
-          --extract) __MCP_RUN_EXTRACT=$2 ;;
-          --interval) __MCP_RUN_INTERVAL=$2 ;;
-          --stdout) __MCP_RUN_STDOUT=$2 ;;
-          --progress-file) __MCP_RUN_FOLLOWED=$2 ;;
-          --total) __MCP_RUN_TOTAL=$2 ;;
-          --stderr-file) __MCP_RUN_STDERR=$2 ;;
-        esac
-        shift
-        ;;
-      --) shift && break ;;
-      -*) __mcp_misused "unknown option $1" || return 1 ;;
-      *) break ;;
-    esac
-    shift
-  done
-  (($#)) || __mcp_misused "a command is required" || return 1
-  __mcp_check_run || return 1
-  ! mcp_is_cancelled || return 130
-
-  # Not "|| status=$?": that would also take errexit away from a command that is a function.
-  local __MCP_RUN_ERREXIT=${-//[!e]/}
-  set +e
-  if [[ -n $__MCP_RUN_STDOUT ]]; then
-    __mcp_run "$@" 96>"$__MCP_RUN_STDOUT" | __mcp_report
-    __MCP_RUN_STATUS=${PIPESTATUS[0]}
-  else
-    { __mcp_run "$@" | __mcp_report; } 96>&1
-    __MCP_RUN_STATUS=${PIPESTATUS[0]}
-  fi
-  [[ -z $__MCP_RUN_ERREXIT ]] || set -e
-  return "$__MCP_RUN_STATUS"
-}
-
-__mcp_misused() {
-  __mcp_warn "mcp_run_with_progress: $1"
-  return 1
-}
-
-__mcp_check_run() {
-  local status=0
-  [[ -n $__MCP_RUN_PATTERN ]] || __mcp_misused "--pattern is required" || return 1
-  # shellcheck disable=SC2319 # the condition itself tells a wrong pattern by status 2
-  { [[ "" =~ $__MCP_RUN_PATTERN ]] || status=$?; } 2>/dev/null
-  ((status < 2)) || __mcp_misused "--pattern is not a regular expression: $__MCP_RUN_PATTERN" || return 1
-  case $__MCP_RUN_EXTRACT in
-    json) __mcp_has_json || __mcp_misused "--extract json needs a JSON tool" || return 1 ;;
-    match1 | ratio) ;;
-    *) __mcp_misused "unknown extract mode $__MCP_RUN_EXTRACT" || return 1 ;;
-  esac
-  [[ -z $__MCP_RUN_TOTAL || $__MCP_RUN_TOTAL =~ ^0*[1-9][0-9]{0,12}$ ]] ||
-    __mcp_misused "--total must be positive integer" || return 1
-  [[ $__MCP_RUN_INTERVAL =~ ^([0-9]+\.?[0-9]*|\.[0-9]+)$ && $__MCP_RUN_INTERVAL == *[1-9]* ]] ||
-    __mcp_misused "--interval must be a positive number" || return 1
-  # Less than a microsecond would be none, and for read that is a question of another kind.
-  [[ ! $__MCP_RUN_INTERVAL =~ ^0*\.000 ]] || __MCP_RUN_INTERVAL=0.001
-  ((BASH_VERSINFO[0] > 3)) || __MCP_RUN_INTERVAL=$((10#0${__MCP_RUN_INTERVAL%%.*} + 1)) # it knows whole seconds only
-  [[ -z $__MCP_RUN_STDOUT ]] || __mcp_empty "$__MCP_RUN_STDOUT" ||
-    __mcp_misused "cannot write $__MCP_RUN_STDOUT" || return 1
-  [[ -z $__MCP_RUN_FOLLOWED ]] || __mcp_empty "$__MCP_RUN_FOLLOWED" ||
-    __mcp_misused "cannot write $__MCP_RUN_FOLLOWED" || return 1
-  if [[ -n $__MCP_RUN_STDERR ]] && ! __mcp_empty "$__MCP_RUN_STDERR"; then
-    __mcp_warn "mcp_run_with_progress: cannot write $__MCP_RUN_STDERR"
-    __MCP_RUN_STDERR=""
-  fi
-}
-
-__mcp_empty() {
-  { : >"$1"; } 2>/dev/null
-}
-
-# Three processes besides the command: one waits for it, one watches the clock, one reads its stderr. Pipes are the
-# only tie between them, so that no file remains. 94: matching lines, 95: the stderr of the command, 96: its stdout.
-__mcp_run() {
-  # The last line of the pipe. A job that the command leaves behind may keep the pipe open for hours.
-  local __MCP_RUN_END=$'\001'"end $$ $RANDOM$RANDOM "
-  {
-    {
-      __mcp_start "$@" 2>/dev/null | __mcp_watch 96>&-
-    } 95>&1 | __mcp_sift 96>&-
-  } 94>&1
-  return "${PIPESTATUS[1]}"
-}
-
-# Prints the id of the command's process group, and later its status.
-__mcp_start() {
-  [[ ! -t 0 ]] || exec </dev/null # in a group of its own, reading the terminal would stop the command
-  set -m
-  (
-    set +m
-    [[ -z $__MCP_RUN_ERREXIT ]] || set -e
-    "$@"
-  ) <&0 >&96 2>&95 94>&- 95>&- 96>&- &
-  set +m
-  printf '%s\n' "$!"
-  wait "$!"
-  printf '%s\n' "$?"
-}
-
-# Waits for the end of the command, and stops it when the call is cancelled or the script has gone.
-__mcp_watch() {
-  trap '' PIPE
-  local group="" status="" timed_out rest=""
-  [[ -z $__MCP_RUN_FOLLOWED ]] || exec 93<"$__MCP_RUN_FOLLOWED"
-  IFS= read -r group
-  until IFS= read -r -t "$__MCP_RUN_INTERVAL" status; do
-    timed_out=$?
-    __mcp_follow
-    # Bash 3.2 does not tell a timeout from the end of the pipe.
-    if mcp_is_cancelled || ! kill -0 "$$" 2>/dev/null || ((timed_out <= 128 && BASH_VERSINFO[0] > 3)); then
-      __mcp_stop "$group"
-      IFS= read -r status
-      break
-    fi
-  done
-  __mcp_follow
-  [[ -z $rest ]] || __mcp_hear "$rest"
-  ! mcp_is_cancelled || status=130
-  printf '%s%s\n' "$__MCP_RUN_END" "${status:-1}" >&95
-}
-
-__mcp_stop() {
-  local group=$1 tries
-  kill -TERM -- "-$group" 2>/dev/null
-  for ((tries = 0; tries < 20; tries++)); do
-    kill -0 -- "-$group" 2>/dev/null || return 0
-    sleep 0.05
-  done
-  kill -KILL -- "-$group" 2>/dev/null
-}
-
-# Reads what has been added to the progress file. An unfinished line is kept in the caller's "rest".
-__mcp_follow() {
-  local line=""
-  [[ -n $__MCP_RUN_FOLLOWED ]] || return 0
-  while IFS= read -r line <&93; do
-    __mcp_hear "$rest$line"
-    rest=""
-  done
-  rest+=$line
-}
-
-# Reads the stderr of the command to the end mark; its status is that of the command.
-__mcp_sift() {
-  trap '' PIPE
-  local line="" status=""
-  exec 93>>"${__MCP_RUN_STDERR:-/dev/null}"
-  while [[ -z $status ]] && { IFS= read -r line || [[ -n $line ]]; }; do
-    if [[ $line == *"$__MCP_RUN_END"* ]]; then
-      status=${line##*"$__MCP_RUN_END"}
-      line=${line%%"$__MCP_RUN_END"*}
-      [[ -n $line ]] || break
-    fi
-    if [[ -n $__MCP_RUN_FOLLOWED ]] || ! __mcp_hear "$line"; then
-      printf '%s\n' "$line" >&93
-      [[ -z $__MCP_RUN_FOLLOWED || -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
-    fi
-  done
-  return "${status:-1}"
-}
-
-# Hands on what a matching line says as "PERCENT MESSAGE", with "-" for no number; status 1 for other lines.
-__mcp_hear() {
-  local line=${1%$'\r'}
-  if [[ ! $line =~ $__MCP_RUN_PATTERN ]]; then
-    [[ -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
-    return 1
-  fi
-  case $__MCP_RUN_EXTRACT in
-    json) __MCP_OUT=$line ;;
-    match1) __mcp_percent "${BASH_REMATCH[1]:-}" "${__MCP_RUN_TOTAL:-100}" ;;
-    ratio) __mcp_percent "${BASH_REMATCH[1]:-}" "${BASH_REMATCH[2]:-}" ;;
-  esac
-  { printf '%s\n' "$__MCP_OUT" >&94; } 2>/dev/null || :
-}
-
-__mcp_percent() {
-  local part whole
-  __MCP_OUT="- Working..."
-  __mcp_thousandths "$1" && part=$__MCP_THOUSANDTHS || return 0
-  __mcp_thousandths "$2" && whole=$__MCP_THOUSANDTHS || return 0
-  ((whole == 0)) || __MCP_OUT="$((part * 100 / whole)) Working..."
-}
-
-# Bash has no fractions. 13 digits before the point leave room for the factor of a percentage.
-__mcp_thousandths() {
-  [[ $1 =~ ^0*([0-9]{0,13})(\.([0-9]*))?$ && $1 == *[0-9]* ]] || return 1
-  local fraction=${BASH_REMATCH[3]:-}000
-  __MCP_THOUSANDTHS=$((10#0${BASH_REMATCH[1]}${fraction:0:3}))
-}
-
-# shellcheck disable=SC2016 # the dollars are jq's
-__MCP_EVENT_PROGRAM='
-  (try fromjson catch null)
-  | if type == "object" then . else {} end
-  | (try (.progress | tonumber) catch null) as $progress
-  | (if $progress == null then "-" else [[$progress, 0] | max, 100] | min | floor end | tostring)
-    + " " + (.message // "Working..." | tostring | split("\n") | join(" "))'
-
-__mcp_report() {
-  if [[ $__MCP_RUN_EXTRACT != json ]]; then
-    __mcp_report_each
-    return
-  fi
-  # One process for all lines. jq keeps its output back without the option, gojq has none and needs none.
-  local unbuffered=--unbuffered
-  "$MCPBASH_JSON_TOOL_BIN" --unbuffered -n empty </dev/null >/dev/null 2>&1 || unbuffered=""
-  "$MCPBASH_JSON_TOOL_BIN" ${unbuffered:+"$unbuffered"} -Rr "$__MCP_EVENT_PROGRAM" 2>/dev/null | __mcp_report_each
-}
-
-__mcp_report_each() {
-  local percent message last=0
-  while IFS=' ' read -r percent message; do
-    if [[ $percent == - ]]; then
-      # The server does not tell the client, but takes it for a sign of life.
-      [[ -n $__MCP_RUN_DRY ]] || mcp_progress "$last" "$message"
-      continue
-    fi
-    last=$((percent > 100 ? 100 : percent))
-    if [[ -n $__MCP_RUN_DRY ]]; then
-      __mcp_quote "$message"
-      printf '{"progress":%s,"message":%s}\n' "$last" "$__MCP_OUT" >&2
-    else
-      mcp_progress "$last" "$message"
-    fi
-  done
 }
 
 mcp_roots_list() {
@@ -837,6 +560,39 @@ __mcp_physical_path() {
     esac
   done
   __MCP_OUT=${walked:-/}
+}
+
+# The same without following links.
+__mcp_logical_path() {
+  local rest=$1 walked="" part
+  [[ $rest == /* ]] || rest=$PWD/$rest
+  while [[ -n $rest ]]; do
+    part=${rest%%/*}
+    rest=${rest#"$part"}
+    rest=${rest#/}
+    case $part in
+      "" | .) ;;
+      ..) walked=${walked%/*} ;;
+      *) walked=$walked/$part ;;
+    esac
+  done
+  __MCP_OUT=${walked:-/}
+}
+
+mcp_path_collapse() {
+  [[ -n ${1:-} ]] || return 1
+  __mcp_logical_path "$1"
+  printf '%s\n' "$__MCP_OUT"
+}
+
+mcp_path_normalize() {
+  local walk=__mcp_physical_path
+  case ${1:-} in
+    --physical) shift ;;
+    --logical) shift && walk=__mcp_logical_path ;;
+  esac
+  [[ -n ${1:-} ]] && "$walk" "$1" || return 1
+  printf '%s\n' "$__MCP_OUT"
 }
 
 mcp_roots_contains() {
@@ -880,3 +636,43 @@ mcp_require_path() {
   fi
   printf '%s\n' "$path"
 }
+
+# The other files. Each defines its functions anew when one of them is called for the first time.
+__mcp_load() {
+  # shellcheck source=/dev/null
+  source "$__MCP_SDK_DIR/$1.sh"
+}
+
+mcp_result_text_with_resource() { __mcp_load content; mcp_result_text_with_resource "$@"; }
+mcp_result_image() { __mcp_load content; mcp_result_image "$@"; }
+mcp_result_audio() { __mcp_load content; mcp_result_audio "$@"; }
+mcp_result_resource_link() { __mcp_load content; mcp_result_resource_link "$@"; }
+
+mcp_run_with_progress() { __mcp_load running; mcp_run_with_progress "$@"; }
+mcp_with_retry() { __mcp_load running; mcp_with_retry "$@"; }
+
+mcp_extract_cli_error() { __mcp_load documents; mcp_extract_cli_error "$@"; }
+mcp_json_truncate() { __mcp_load documents; mcp_json_truncate "$@"; }
+mcp_config_load() { __mcp_load documents; mcp_config_load "$@"; }
+mcp_config_get() { __mcp_load documents; mcp_config_get "$@"; }
+
+mcp_download_safe() { __mcp_load downloads; mcp_download_safe "$@"; }
+mcp_download_safe_or_fail() { __mcp_load downloads; mcp_download_safe_or_fail "$@"; }
+
+mcp_ask() { __mcp_load asking; mcp_ask "$@"; }
+mcp_sample() { __mcp_load asking; mcp_sample "$@"; }
+mcp_elicit() { __mcp_load asking; mcp_elicit "$@"; }
+mcp_elicit_url() { __mcp_load asking; mcp_elicit_url "$@"; }
+mcp_elicit_string() { __mcp_load asking; mcp_elicit_string "$@"; }
+mcp_elicit_confirm() { __mcp_load asking; mcp_elicit_confirm "$@"; }
+mcp_elicit_choice() { __mcp_load asking; mcp_elicit_choice "$@"; }
+mcp_elicit_titled_choice() { __mcp_load asking; mcp_elicit_titled_choice "$@"; }
+mcp_elicit_multi_choice() { __mcp_load asking; mcp_elicit_multi_choice "$@"; }
+mcp_elicit_titled_multi_choice() { __mcp_load asking; mcp_elicit_titled_multi_choice "$@"; }
+
+mcp_client_supports_ui() { __mcp_load ui-sdk; mcp_client_supports_ui "$@"; }
+mcp_result_with_ui() { __mcp_load ui-sdk; mcp_result_with_ui "$@"; }
+mcp_result_with_ui_data() { __mcp_load ui-sdk; mcp_result_with_ui_data "$@"; }
+mcp_ui_form() { __mcp_load ui-sdk; mcp_ui_form "$@"; }
+mcp_ui_table() { __mcp_load ui-sdk; mcp_ui_table "$@"; }
+mcp_tool_meta_with_ui() { __mcp_load ui-sdk; mcp_tool_meta_with_ui "$@"; }

@@ -7,14 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
 SDK = Path(__file__).parents[2] / "mcpgreen" / "sdk"
-JSON_TOOL = shutil.which("jq") or shutil.which("gojq")
+OWN_TOOL = SDK / "json-tool"
 STREAM = "/dev/fd/97"
 # The descriptor moves to 97 inside the child: a parent that dup2()s onto 97 could hit one of pytest's own files.
 ON_97 = 'exec 97>&"$1"; eval "exec $1>&-"; shift; exec "$@"'
@@ -41,13 +43,13 @@ class Run:
 
 
 class Bench:
-    def __init__(self, directory: Path, mode: str) -> None:
+    def __init__(self, directory: Path, json_tool: str, path: str = os.environ["PATH"]) -> None:
         self.directory = directory
-        self.mode = mode
+        self.answer: Callable[[Any], str] | None = None
         self.cancel_file = directory / "cancelled"
         self.debug_log = directory / "debug.log"
         self.env = {
-            "PATH": os.environ["PATH"],
+            "PATH": path,
             "HOME": str(directory),
             "LANG": "C",
             "MCP_SDK": str(SDK),
@@ -60,9 +62,10 @@ class Bench:
             "MCP_PROGRESS_TOKEN": "",
             "MCP_CANCEL_FILE": str(self.cancel_file),
             "MCPBASH_DEBUG_LOG": str(self.debug_log),
-            "MCPBASH_MODE": mode,
-            "MCPBASH_JSON_TOOL": "jq" if mode == "full" else "none",
-            "MCPBASH_JSON_TOOL_BIN": (JSON_TOOL or "") if mode == "full" else "",
+            "MCPBASH_MODE": "full" if json_tool else "minimal",
+            "MCPBASH_JSON_TOOL": os.path.basename(json_tool) if json_tool else "none",
+            "MCPBASH_JSON_TOOL_BIN": json_tool,
+            "MCPGREEN_PYTHON": sys.executable,
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
@@ -84,8 +87,12 @@ class Bench:
     def _run(self, command: list[str], arguments: Any, is_heard: bool, env: dict[str, str]) -> Run:
         whole_env = {**self.env, "MCP_TOOL_ARGS_JSON": json.dumps(arguments or {}), **env}
         reader, writer = os.pipe()
+        lines: list[Any] = []
         with open(reader, encoding="utf-8") as stream:
-            if not is_heard:
+            listener = threading.Thread(target=self._listen, args=(stream, lines))
+            if is_heard:
+                listener.start()
+            else:
                 stream.close()
             try:
                 ended = subprocess.run(
@@ -99,7 +106,8 @@ class Bench:
                 )
             finally:
                 os.close(writer)
-            lines = [json.loads(line) for line in stream] if is_heard else []
+                if is_heard:
+                    listener.join(timeout=20)
         return Run(
             exit_code=ended.returncode,
             stdout=ended.stdout.decode("utf-8"),
@@ -109,27 +117,52 @@ class Bench:
             resources=_json_of(Path(self.env["MCP_TOOL_RESOURCES_FILE"])),
         )
 
+    def _listen(self, stream: TextIO, lines: list[Any]) -> None:
+        """The server's part of the control pipe: keeps what it hears, and answers what it is asked."""
+        for line in stream:
+            message = json.loads(line)
+            lines.append(message)
+            if "ask" in message and self.answer:
+                with open(message["reply"], "w", encoding="utf-8") as reply:
+                    reply.write(self.answer(message))
+
 
 def _json_of(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-@pytest.fixture
-def full(tmp_path: Path) -> Bench:
-    """A host with a JSON tool."""
-    if JSON_TOOL is None:
-        pytest.skip("neither jq nor gojq is on PATH")
-    return Bench(tmp_path, "full")
+@pytest.fixture(scope="session")
+def path_without_jq(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A directory with every program of PATH except those that read JSON."""
+    directory = tmp_path_factory.mktemp("bin")
+    for source in os.environ["PATH"].split(os.pathsep):
+        for program in Path(source).glob("*") if os.path.isdir(source) else ():
+            link = directory / program.name
+            if program.name not in ("jq", "gojq") and not link.is_symlink():
+                link.symlink_to(program)
+    return str(directory)
+
+
+@pytest.fixture(params=["jq", "gojq", "json-tool"])
+def full(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """Hosts with a JSON tool, one after the other: jq, gojq, and neither, where our own has to do."""
+    if request.param == OWN_TOOL.name:
+        return Bench(tmp_path, str(OWN_TOOL), request.getfixturevalue("path_without_jq"))
+    found = shutil.which(request.param)
+    if found is None:
+        pytest.skip(f"{request.param} is not on PATH")
+    return Bench(tmp_path, found)
 
 
 @pytest.fixture
 def minimal(tmp_path: Path) -> Bench:
     """A host without one."""
-    return Bench(tmp_path, "minimal")
+    return Bench(tmp_path, "")
 
 
-@pytest.fixture(params=["full", "minimal"])
-def either(request: pytest.FixtureRequest) -> Bench:
-    """Both hosts, one after the other: the behaviour must not depend on a JSON tool."""
-    bench: Bench = request.getfixturevalue(request.param)
-    return bench
+@pytest.fixture(params=["jq", "json-tool", "minimal"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """With a JSON tool and without: the behaviour must not depend on it."""
+    if request.param == "jq":
+        return Bench(tmp_path, shutil.which("jq") or shutil.which("gojq") or str(OWN_TOOL))
+    return Bench(tmp_path, str(OWN_TOOL) if request.param == OWN_TOOL.name else "")

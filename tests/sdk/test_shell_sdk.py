@@ -17,9 +17,11 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, text_of
 
-from .conftest import JSON_TOOL, SDK, Bench, Run
+from .conftest import OWN_TOOL, SDK, Bench, Run
 
 SOURCE = SDK / "tool-sdk.sh"
+PAGE = SDK.parents[1] / "docs" / "sdk-shell.md"
+SOURCES = sorted(SDK.glob("*.sh"))
 UGLY = 'quote " backslash \\ tab \t newline \n bell \a escape \x1b one \x01 unit \x1f delete \x7f amp & ü 日 🎈'
 
 
@@ -66,21 +68,78 @@ def test_a_script_at_the_desk_finds_the_json_tool_on_path(full: Bench) -> None:
     ],
 )
 def test_the_sdk_keeps_to_the_grammar_of_bash_3_2(construct: str) -> None:
-    code = [line for line in SOURCE.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#")]
+    lines = [line for source in SOURCES for line in source.read_text(encoding="utf-8").splitlines()]
+    code = [line for line in lines if not line.lstrip().startswith("#")]
     assert [line for line in code if re.search(construct, line)] == []
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not on PATH")
 def test_shellcheck_has_nothing_to_say() -> None:
-    assert subprocess.run(["shellcheck", str(SOURCE)], capture_output=True, text=True, timeout=60).stdout == ""
+    assert (
+        subprocess.run(
+            ["shellcheck", *map(str, SOURCES), str(OWN_TOOL)], capture_output=True, text=True, timeout=60
+        ).stdout
+        == ""
+    )
 
 
 def test_the_first_example_of_the_page_works(full: Bench) -> None:
-    page = (SDK.parents[1] / "docs" / "sdk-shell.md").read_text(encoding="utf-8")
-    example = page.split("```bash\n")[1].split("```")[0]
+    example = PAGE.read_text(encoding="utf-8").split("```bash\n")[1].split("```")[0]
     run = full.shell(example, {"name": "Ada"})
     assert run.result["structuredContent"]["result"] == {"greeting": "Hello Ada"}
     assert full.shell(example).error == failure(".name is required")
+
+
+def test_the_page_names_exactly_the_functions_that_exist() -> None:
+    named = set(re.findall(r"\*\*`(mcp_\w+)", PAGE.read_text(encoding="utf-8")))
+    code = "".join(source.read_text(encoding="utf-8") for source in SOURCES)
+    assert named == set(re.findall(r"^(mcp_\w+)\(\)", code, re.MULTILINE))
+
+
+def test_every_function_that_is_loaded_late_is_in_its_file() -> None:
+    """One that is not would load the file again and again."""
+    stubs = re.findall(r"^(mcp_\w+)\(\) \{ __mcp_load ([\w-]+); \1 ", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(stubs) > 20
+    for name, file in stubs:
+        assert f"\n{name}() {{\n" in (SDK / f"{file}.sh").read_text(encoding="utf-8")
+
+
+def whole_example() -> str:
+    return PAGE.read_text(encoding="utf-8").split("## A whole example")[1].split("```bash\n")[1].split("```")[0]
+
+
+@pytest.fixture
+def counting(full: Bench) -> Bench:
+    for folder, lines in (("docs", 2), ("notes", 3)):
+        (full.directory / folder).mkdir()
+        (full.directory / folder / "a.txt").write_text("x\n" * lines, encoding="utf-8")
+    full.env.update(MCP_ELICIT_SUPPORTED="1", MCP_ASK_REPLY=str(full.directory / "reply"), MCP_PROGRESS_TOKEN="t")
+    return full
+
+
+def test_the_whole_example_asks_reports_and_answers(counting: Bench) -> None:
+    accepted = {"action": "accept", "content": {"folder": "notes"}}
+    counting.answer = lambda _: json.dumps({"answer": {"status": "answered", "result": accepted}})
+    run = counting.shell(whole_example())
+    assert run.result["structuredContent"] == {"success": True, "result": {"folder": "notes", "lines": 3}}
+    assert [line.get("method", "ask") for line in run.lines] == [
+        "ask",
+        "notifications/progress",
+        "notifications/message",
+    ]
+
+
+def test_the_whole_example_respects_a_refusal(counting: Bench) -> None:
+    counting.answer = lambda _: json.dumps({"answer": {"status": "answered", "result": {"action": "decline"}}})
+    run = counting.shell(whole_example())
+    assert (run.exit_code, run.result["structuredContent"]["error"]["type"]) == (0, "cancelled")
+
+
+def test_the_whole_example_works_with_clients_that_cannot_be_asked(counting: Bench) -> None:
+    run = counting.shell(whole_example(), MCP_ELICIT_SUPPORTED="0")
+    assert run.result["structuredContent"]["result"] == {"folder": "docs", "lines": 2}
+    run = counting.shell(whole_example(), {"folder": "gone"}, MCP_ELICIT_SUPPORTED="0")
+    assert run.result["structuredContent"]["error"]["message"] == "No folder gone"
 
 
 def test_raw_arguments_come_from_the_environment(either: Bench) -> None:
@@ -348,7 +407,8 @@ def test_success_of_several_values_is_an_error_that_counts_them(full: Bench) -> 
 
 def test_a_success_costs_one_run_of_the_json_tool(full: Bench) -> None:
     counter = full.directory / "counting-jq"
-    counter.write_text(f'#!/bin/sh\necho run >>"{full.directory}/runs"\nexec "{JSON_TOOL}" "$@"\n', encoding="utf-8")
+    tool = full.env["MCPBASH_JSON_TOOL_BIN"]
+    counter.write_text(f'#!/bin/sh\necho run >>"{full.directory}/runs"\nexec "{tool}" "$@"\n', encoding="utf-8")
     counter.chmod(0o755)
     full.shell("mcp_log_info a b; mcp_progress 1 x; mcp_result_success '[1]'", MCPBASH_JSON_TOOL_BIN=str(counter))
     assert (full.directory / "runs").read_text(encoding="utf-8") == "run\n"
@@ -392,7 +452,7 @@ def test_mcp_error_builds_the_error_from_its_parts(either: Bench) -> None:
     )
     assert (run.exit_code, run.stderr) == (0, "went on\n")
     assert run.result["isError"] is True
-    assert run.result["content"] == [{"type": "text", "text": UGLY}]
+    assert run.result["content"] == [{"type": "text", "text": f'{UGLY}\nHint: Ask "root"'}]
     assert run.result["structuredContent"]["error"] == {
         "type": "denied",
         "message": UGLY,
