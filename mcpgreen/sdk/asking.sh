@@ -18,12 +18,14 @@ __mcp_ask() {
     __mcp_unasked unsupported "There is nobody to ask" || return 1
   fi
   ! mcp_is_cancelled || __mcp_unasked cancelled "The call was cancelled" || return 1
-  # Another subshell of this script may be asking, too; whoever makes the FIFO owns the number.
+  # Another subshell of this script may be asking, too; whoever makes the FIFO owns the number. That one exists is seen
+  # by the failure only: a moment later it may be gone.
   while :; do
     number=$((number + 1))
     fifo=$MCP_ASK_REPLY.$$.$number
     mkfifo -m 600 "$fifo" 2>/dev/null && break
-    [[ -e $fifo ]] || __mcp_unasked error "Cannot make $fifo" || return 1
+    [[ -w ${MCP_ASK_REPLY%/*} && $number -lt 1000 ]] ||
+      __mcp_unasked error "The server left no room for an answer" || return 1
   done
   __mcp_quote "$fifo"
   line="{\"ask\":$requests,\"reply\":$__MCP_OUT${timeout:+,\"timeoutSecs\":$timeout}}"
