@@ -4,12 +4,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 DEFAULT_PYTHON := $(filter python3,$(PYTHON))
 VENV ?= $(if $(DEFAULT_PYTHON),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool $(wildcard mcpgreen/sdk/*.sh mcpgreen/providers/*.sh \
-	mcpgreen/running/*.sh project/tools/*/*.sh project/providers/*.sh)
+SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool $(wildcard mcpgreen/sdk/*.sh \
+	mcpgreen/providers/*.sh mcpgreen/running/*.sh \
+	project/tools/*/*.sh project/providers/*.sh tests/conformance/project/tools/*.sh \
+	tests/conformance/project/providers/*.sh)
 ROUNDS ?= 100
+SUITE := tests/conformance
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 run: $(VENV)/.runs ## Show the server at work on project/
 	@chmod -R go-w project # scripts that others may write to are refused, and a clone under umask 002 has such
@@ -32,11 +35,14 @@ stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n)
 bench: $(VENV)/.bench ## Measure beside the peers and the floor
 	@$(BIN)/python scripts/bench $(BENCH)
 
+conformance: $(VENV)/.runs $(SUITE)/node_modules/.ready ## Let the official conformance suite judge the server
+	@$(BIN)/python scripts/conformance.py $(CONFORMANCE)
+
 docs: $(VENV)/.runs ## Write the generated pages of docs/
 	@$(BIN)/python scripts/build_docs.py
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry
+	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -58,4 +64,10 @@ $(VENV)/.bench: $(VENV)/.runs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-.PHONY: help run test lint stress bench docs clean
+$(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
+	@command -v npm >/dev/null || { echo "The conformance suite needs node and npm (Debian: apt install nodejs npm)."; exit 1; }
+	@echo "Installing the conformance suite (once) ..."
+	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: help run test lint stress bench conformance docs clean

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
+CONFORMANCE_DIR = Path(__file__).resolve().parents[1] / "conformance"
 OLDEST_NODE = 18
 
 
@@ -63,6 +64,15 @@ def require_node_modules(*packages: str) -> Path:
     if not all((directory / package / "package.json").is_file() for package in packages):
         _missing("node packages missing: run npm ci in tests/clients/typescript")
     return directory.resolve()
+
+
+def require_conformance_suite() -> Path:
+    """The directory with the packages of the conformance suite, which bring a node of their own."""
+    directory = CONFORMANCE_DIR / "node_modules"
+    needed = ("@modelcontextprotocol/conformance/package.json", "supergateway/package.json", "node/bin/node")
+    if not all((directory / path).is_file() for path in needed):
+        _missing("node packages missing: run npm ci in tests/conformance")
+    return directory
 
 
 def _missing(reason: str) -> NoReturn:

@@ -1,0 +1,145 @@
+"""`scripts/conformance.py`: the official suite against the real server, and what is made of its verdicts.
+
+Four scenarios of the suite, one or two for each era; all of them are `make conformance`. Those that count milliseconds
+stay out of here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.prerequisites import require_conformance_suite
+from tests.support.waiting import eventually
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SCRIPT = CHECKOUT / "scripts" / "conformance.py"
+PATIENCE_SECS = 120.0
+SCENARIOS = ("tools-call-elicitation", "dns-rebinding-protection", "caching", "input-required-result-multi-round")
+
+
+@pytest.fixture(scope="module")
+def conformance() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("conformance", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def command(results: Path, *scenarios: str) -> list[str]:
+    chosen = [word for name in scenarios for word in ("--scenario", name)]
+    return [sys.executable, str(SCRIPT), "--results", str(results), *chosen]
+
+
+def test_the_suite_finds_nothing_but_what_is_expected(tmp_path: Path) -> None:
+    require_conformance_suite()
+
+    run = subprocess.run(
+        command(tmp_path / "results", *SCENARIOS), capture_output=True, encoding="utf-8", timeout=PATIENCE_SECS
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    rows = dict(re.findall(r"^([a-z-]+)  +(\S.*)$", run.stdout, re.MULTILINE))
+    assert {name: re.split("  +", row) for name, row in rows.items()} == {
+        "tools-call-elicitation": ["passes", "-"],
+        "dns-rebinding-protection": ["fails (expected)", "fails (expected)"],
+        "caching": ["-", "passes"],
+        "input-required-result-multi-round": ["-", "passes"],
+    }
+    assert "2025-11-25: 1 of 2 required scenarios pass" in run.stdout
+
+
+def test_a_scenario_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    require_conformance_suite()
+
+    run = subprocess.run(command(tmp_path, "cashing"), capture_output=True, encoding="utf-8", timeout=PATIENCE_SECS)
+
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "no scenario cashing" in run.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+def test_a_run_that_is_stopped_leaves_no_process_and_no_copy(tmp_path: Path) -> None:
+    require_conformance_suite()
+    results, scratch = tmp_path / "results", tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen(command(results), env={**os.environ, "TMPDIR": str(scratch)}, stdout=subprocess.DEVNULL)
+    eventually(lambda: any(results.glob("*/server-*/checks.json")), within_secs=PATIENCE_SECS)
+    assert list(processes_with(scratch))
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(PATIENCE_SECS) == 128 + signal.SIGTERM
+    assert list(scratch.iterdir()) == []
+    eventually(lambda: not list(processes_with(scratch)), within_secs=PATIENCE_SECS)
+
+
+def processes_with(scratch: Path) -> Iterator[str]:
+    """Command lines that name the copy of the project: the bridge, and servers behind it."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue  # it has just ended
+        if str(scratch) in line:
+            yield line
+
+
+def test_a_failure_that_nobody_expects_is_a_complaint(conformance: ModuleType) -> None:
+    complaints = list_complaints(conformance, {"ping": conformance.Verdict({"ping": "no answer"}, {})})
+
+    assert complaints == ["R ping: ping: no answer"]
+
+
+def test_a_required_scenario_without_a_verdict_is_a_complaint(conformance: ModuleType) -> None:
+    assert list_complaints(conformance, {}) == ["R ping: the suite says nothing about it"]
+
+
+def test_an_expected_failure_that_passes_is_a_complaint(conformance: ModuleType) -> None:
+    scenario, check = next(iter(conformance.EXPECTED_FAILURES))
+
+    complaints = list_complaints(conformance, {scenario: conformance.Verdict({}, {})}, scored=[scenario])
+
+    assert len(complaints) == 1
+    assert f"{check} passes now" in complaints[0]
+
+
+def test_an_expected_failure_warnings_and_what_is_not_required_are_no_complaints(conformance: ModuleType) -> None:
+    scenario, check = next(iter(conformance.EXPECTED_FAILURES))
+    verdicts = {
+        scenario: conformance.Verdict({check: "as always"}, {}),
+        "ping": conformance.Verdict({}, {"ping": "slow"}),
+        "tasks": conformance.Verdict({"tasks": "none"}, {}),
+    }
+
+    assert list_complaints(conformance, verdicts, scored=[scenario, "ping"], not_scored=["tasks"]) == []
+
+
+def list_complaints(
+    conformance: ModuleType, verdicts: dict[str, Any], *, scored: Any = ("ping",), not_scored: Any = ()
+) -> list[str]:
+    demanded = {"R": conformance.Requirements(list(scored), list(not_scored))}
+    return list(conformance.complaints_about({"R": verdicts}, demanded, is_whole=True))
+
+
+@pytest.mark.parametrize(("revision", "column"), [("2025-11-25", 1), ("2026-07-28", 2)])
+def test_the_page_has_a_row_for_every_required_scenario(revision: str, column: int) -> None:
+    suite = require_conformance_suite() / "@modelcontextprotocol" / "conformance"
+    required = yaml.safe_load((suite / "requirements" / f"{revision}.yaml").read_text(encoding="utf-8"))["server"]
+
+    _, results = (CHECKOUT / "docs" / "conformance.md").read_text(encoding="utf-8").split("## Results")
+    rows = [line.strip("| ").split(" | ") for line in results.splitlines() if line.startswith("| `")]
+
+    assert sorted(row[0].strip("`") for row in rows if row[column] != "-") == sorted(required)
