@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpgreen import jsontext
-from mcpgreen.catalog.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_number, is_object, is_string
+from mcpgreen.catalog.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_number, is_object, is_string, shown
 from mcpgreen.errors import ProjectError
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "templates", "ui")
 FIELD_TYPES = ("text", "email", "password", "number", "date", "textarea", "select", "checkbox")
-_PLACE = re.compile(r"\{\{(title|style|config|bridge)\}\}")
+_PLACE = re.compile(r"\{\{(title|style|own_style|main|config|bridge|own_script)\}\}")
+_PARTS = re.compile(r"<style>\n(.*)</style>\n\n(<main.*</main>\n)\n<script>\n(.*)</script>\n", re.DOTALL)
 # Inside JSON these stand in strings only, where an escape says the same and no HTML parser sees an end tag or comment.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -85,7 +86,7 @@ TEMPLATES = tuple(CONFIG_RULES)
 def problems(template: str, config: dict[str, Any]) -> list[str]:
     """What keeps this configuration from being rendered, one sentence each; empty if nothing does."""
     if template not in CONFIG_RULES:
-        return [f"template must be one of {', '.join(TEMPLATES)}, found {_shown(template)}"]
+        return [f"template must be one of {', '.join(TEMPLATES)}, found {shown(template)}"]
     return list(_problems(template, config))
 
 
@@ -94,15 +95,20 @@ def render(template: str, config: dict[str, Any], *, title: str) -> str:
     found = problems(template, config)
     if found:
         raise ProjectError(f"template {template}", "; ".join(found))
+    # JSON can hold half a surrogate pair, a document cannot.
+    shown_title = html.escape((config.get("title") or title).encode("utf-8", "replace").decode("utf-8"))
+    own_style, main, own_script = _parts_of(template)
     parts = {
-        # JSON can hold half a surrogate pair, a document cannot.
-        "title": html.escape((config.get("title") or title).encode("utf-8", "replace").decode("utf-8")),
+        "title": shown_title,
         "config": _embeddable(config),
         "style": _text_of("base.css"),
         "bridge": _text_of("bridge.js"),
+        "own_style": own_style,
+        "main": main.replace("{{title}}", shown_title),
+        "own_script": own_script,
     }
     # In one pass: what is put in is not looked at again, whatever it contains.
-    return _PLACE.sub(lambda place: parts[place.group(1)], _text_of(f"{template}.html"))
+    return _PLACE.sub(lambda place: parts[place.group(1)], _text_of("page.html"))
 
 
 def _problems(template: str, config: dict[str, Any]) -> Iterator[str]:
@@ -130,7 +136,7 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
         if template == "kanban" and is_string(member) and member:
             member = {"id": member}  # a column may be given by its name alone
         if not is_object(member):
-            yield f"{here} must be an object, found {_shown(member)}"
+            yield f"{here} must be an object, found {shown(member)}"
             continue
         if member.get(identity) is None:
             yield f"{here}.{identity} is missing"
@@ -139,7 +145,7 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
             yield from _wrong_options(here, member.get("options"))
         name = member.get(identity)
         if is_string(name) and name in seen:
-            yield f"{here}.{identity} stands there twice: {_shown(name)}"
+            yield f"{here}.{identity} stands there twice: {shown(name)}"
         elif is_string(name):
             seen.add(name)
 
@@ -158,7 +164,7 @@ def _wrong_members(rules: dict[str, Rule], given: dict[str, Any], prefix: str) -
     for key, rule in rules.items():
         value = given.get(key)
         if value is not None and not rule.accepts(value):
-            yield f"{prefix}{key} must be {rule.wanted}, found {_shown(value)}"
+            yield f"{prefix}{key} must be {rule.wanted}, found {shown(value)}"
 
 
 def _embeddable(config: dict[str, Any]) -> str:
@@ -169,13 +175,14 @@ def _embeddable(config: dict[str, Any]) -> str:
 
 
 @functools.cache
+def _parts_of(template: str) -> tuple[str, str, str]:
+    """What a template adds to the page that all share: its style, its content, its script."""
+    found = _PARTS.fullmatch(_text_of(f"{template}.html"))
+    assert found is not None, "a template has a style, a main and a script"
+    return found.group(1), found.group(2), found.group(3)
+
+
+@functools.cache
 def _text_of(file_name: str) -> str:
     with open(os.path.join(DIRECTORY, file_name), encoding="utf-8") as file:
         return file.read()
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, (dict, list)):
-        return "an object" if isinstance(value, dict) else "an array"
-    text = str(value) if value is not None else "null"
-    return text if len(text) <= 60 else text[:57] + "..."

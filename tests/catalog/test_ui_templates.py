@@ -99,20 +99,24 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
 @pytest.mark.parametrize(
     ("template", "config", "sentence"),
     [
-        ("pie", {}, "template must be one of form, data-table, progress, diff-viewer, tree-view, kanban, found pie"),
+        ("pie", {}, 'template must be one of form, data-table, progress, diff-viewer, tree-view, kanban, found "pie"'),
         ("form", {"submitTool": "t"}, "config.fields is missing"),
         ("form", {"fields": FIELDS}, "config.submitTool is missing"),
-        ("form", {"fields": FIELDS, "submitTool": ""}, "config.submitTool must be a string that is not empty, found "),
+        (
+            "form",
+            {"fields": FIELDS, "submitTool": ""},
+            'config.submitTool must be a string that is not empty, found ""',
+        ),
         ("form", {"fields": {}, "submitTool": "t"}, "config.fields must be an array, found an object"),
         ("form", {"fields": [], "submitTool": "t"}, "config.fields must not be empty"),
-        ("form", {"fields": ["x"], "submitTool": "t"}, "config.fields[0] must be an object, found x"),
+        ("form", {"fields": ["x"], "submitTool": "t"}, 'config.fields[0] must be an object, found "x"'),
         ("form", {"fields": [{}], "submitTool": "t"}, "config.fields[0].name is missing"),
-        ("form", {"fields": FIELDS * 2, "submitTool": "t"}, "config.fields[1].name stands there twice: x"),
+        ("form", {"fields": FIELDS * 2, "submitTool": "t"}, 'config.fields[1].name stands there twice: "x"'),
         (
             "form",
             {"fields": [{"name": "x", "type": "colour"}], "submitTool": "t"},
             "config.fields[0].type must be one of text, email, password, number, date, textarea, select, checkbox, "
-            "found colour",
+            'found "colour"',
         ),
         (
             "form",
@@ -130,11 +134,11 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
             "config.submitArgs must be an object, found 1",
         ),
         ("data-table", {"columns": [{"label": "x"}]}, "config.columns[0].key is missing"),
-        ("progress", {"showPercentage": "yes"}, "config.showPercentage must be true or false, found yes"),
-        ("diff-viewer", {"viewMode": "both"}, "config.viewMode must be split or unified, found both"),
+        ("progress", {"showPercentage": "yes"}, 'config.showPercentage must be true or false, found "yes"'),
+        ("diff-viewer", {"viewMode": "both"}, 'config.viewMode must be split or unified, found "both"'),
         ("tree-view", {"expandLevel": -1}, "config.expandLevel must be a number, 0 or more, found -1"),
         ("kanban", {"columns": [{"title": "x"}]}, "config.columns[0].id is missing"),
-        ("kanban", {"columns": ["a", "a"]}, "config.columns[1].id stands there twice: a"),
+        ("kanban", {"columns": ["a", "a"]}, 'config.columns[1].id stands there twice: "a"'),
         ("kanban", {"title": 5}, "config.title must be a string, found 5"),
     ],
 )
