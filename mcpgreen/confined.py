@@ -97,8 +97,11 @@ class OpenFile:
             raise FileFailure(f"The file cannot be read: {error.strerror}") from None
 
 
-def open_file(path: str, *, allowed: Sequence[str], denied: Sequence[str] = ()) -> OpenFile:
-    """Open an absolute path. The directories are real paths; what is denied counts as outside. Raises FileFailure."""
+def open_file(
+    path: str, *, allowed: Sequence[str], denied: Sequence[str] = (), hides_below: str | None = None
+) -> OpenFile:
+    """Open an absolute path. The directories are real paths. What is denied counts as outside, and so does what is
+    hidden below `hides_below`. Raises FileFailure."""
     try:
         real_path = os.path.realpath(path)
     except ValueError:  # a NUL or a lone surrogate
@@ -107,6 +110,8 @@ def open_file(path: str, *, allowed: Sequence[str], denied: Sequence[str] = ()) 
         raise OutsideRoots from None
     directory = next((each for each in allowed if is_within(real_path, each)), None)
     if directory is None or any(is_within(real_path, each) for each in denied):
+        raise OutsideRoots
+    if hides_below is not None and is_within(real_path, hides_below) and "/." in real_path[len(hides_below) :]:
         raise OutsideRoots
     try:
         fd = _descriptor_below(directory, real_path)

@@ -7,6 +7,7 @@ would stop every greenlet. Here a line that does not fit is dropped.
 from __future__ import annotations
 
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +27,13 @@ def set_level(level: str) -> None:
 def never_block() -> None:
     """Write through a private, non-blocking description of stderr from now on, where the system offers one.
 
-    The flag would otherwise change the description that we share with whoever started us.
+    The flag would otherwise change the description that we share with whoever started us. A plain file never blocks,
+    and there others write where the shared description says: a private one would write at the same place.
     """
     global _fd
     try:
+        if stat.S_ISREG(os.fstat(2).st_mode):
+            return
         _fd = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         _fd = 2

@@ -332,3 +332,15 @@ def test_a_file_that_becomes_a_fifo_meanwhile_is_refused_without_waiting(inside:
     outcomes = outcomes_while(LINK_SWAPPER, inside / "name", *swaps, read=lambda: content(inside / "name", inside))
 
     assert outcomes <= {b"fine", NotFound}
+
+
+@pytest.mark.parametrize("name", [".env", ".git/config", "deep/.hidden/x", "deep/.x"])
+def test_what_is_hidden_in_a_project_counts_as_outside(inside: Path, name: str) -> None:
+    (inside / name).parent.mkdir(parents=True, exist_ok=True)
+    (inside / name).write_bytes(SECRET)
+    (inside / "link").symlink_to(inside / name)
+
+    for path in (inside / name, inside / "link"):
+        with pytest.raises(OutsideRoots):
+            open_file(str(path), allowed=[str(inside)], hides_below=str(inside))
+    open_file(str(inside / name), allowed=[str(inside)], hides_below=str(inside / "elsewhere")).close()

@@ -18,9 +18,10 @@ def provide(uri: str, settings: Any, out: BinaryIO) -> None:
     root = os.path.realpath(settings.project_root or ".")
     named = settings.resources_roots.split(":") if settings.resources_roots else [settings.resources_dir or "resources"]
     allowed = [os.path.realpath(os.path.join(root, path)) for path in named if path]
-    denied = [os.path.realpath(os.path.join(root, settings.server_dir or "server.d"))]
+    server_dir = os.path.realpath(os.path.join(root, settings.server_dir or "server.d"))
     limit_bytes = settings.max_resource_bytes
-    with open_path(path_of_uri(uri, base=root), allowed=allowed, denied=denied, limit_bytes=limit_bytes) as file:
+    path = path_of_uri(uri, base=root)
+    with open_path(path, allowed=allowed, root=root, server_dir=server_dir, limit_bytes=limit_bytes) as file:
         try:
             out.writelines(file.chunks(limit_bytes))
         except confined.FileFailure as failure:
@@ -35,10 +36,11 @@ def path_of_uri(uri: str, *, base: str) -> str:
         raise ProviderFailure(REFUSED, f"Invalid resource uri: {error}") from None
 
 
-def open_path(path: str, *, allowed: Sequence[str], denied: Sequence[str], limit_bytes: int) -> confined.OpenFile:
-    """Open it for reading; one that is too large is not even opened for long."""
+def open_path(path: str, *, allowed: Sequence[str], root: str, server_dir: str, limit_bytes: int) -> confined.OpenFile:
+    """Open it for reading; one that is too large is not even opened for long. Of the project at `root` neither the
+    settings of its server nor what is hidden is served."""
     try:
-        file = confined.open_file(path, allowed=allowed, denied=denied)
+        file = confined.open_file(path, allowed=allowed, denied=[server_dir], hides_below=root)
     except confined.FileFailure as failure:
         raise as_provider_failure(failure) from failure
     if file.size > limit_bytes:

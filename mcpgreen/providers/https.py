@@ -96,6 +96,8 @@ def trusted() -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=bundle or None)
     except (OSError, ssl.SSLError):
         raise ProviderFailure(REFUSED, "CURL_CA_BUNDLE does not name a readable file of certificates.") from None
+    # Some versions of Python take a connection that was cut off for one that was closed.
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols(["http/1.1"])
     return context
 

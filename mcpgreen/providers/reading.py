@@ -152,9 +152,14 @@ class Providers:
 
     def _open(self, request: Request) -> Content:
         limit_bytes: int = self._settings.max_resource_bytes
-        path = self._path_of(request)
-        denied = [self._project.server_dir]
-        file = open_path(path, allowed=request.allowed, denied=denied, limit_bytes=limit_bytes)
+        path, project = self._path_of(request), self._project
+        file = open_path(
+            path,
+            allowed=request.allowed,
+            root=project.root,
+            server_dir=project.server_dir,
+            limit_bytes=limit_bytes,
+        )
         return Opened(file, request.uri, limit_bytes, name=path)
 
     def _page(self, request: Request) -> Content:

@@ -40,12 +40,13 @@ class ProjectPolicy:
             return
         problem = trust.problem_with(self._path, *self._parents)
         if problem:
-            self._tell(problem)
+            self._tell(f"Refusing to source insecure policy.sh: {problem}")
             return
-        self._told = None
         end = self._ask(name, entry_json)
         said = dict(records_in(end.answer))
         if not end.failure and said.get("verdict") in ("allowed", "none"):
+            if said["verdict"] == "none":
+                self._tell("policy.sh decides nothing: it does not define mcp_tools_policy_check")
             return
         if said.get("verdict") != "denied":
             journal.error("policy.sh gives no verdict on %s: %s\n%s", name, end.failure, end.stderr_tail)
@@ -66,7 +67,7 @@ class ProjectPolicy:
     def _tell(self, problem: str) -> None:
         """Once, until it changes: this is asked for each call."""
         if problem != self._told:
-            journal.warning("Refusing to source insecure policy.sh: %s", problem)
+            journal.warning("%s", problem)
         self._told = problem
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,3 +196,16 @@ def test_a_project_that_does_not_exist_is_reported_on_stderr_only(tmp_path: Path
         assert "nowhere" in wire.stderr
         with pytest.raises(AssertionError, match="closed its output"):
             wire.receive(lambda message: True)
+
+
+def test_what_is_said_on_a_stderr_that_is_a_file_stays_there(tmp_path: Path) -> None:
+    """Others write to the same file, and where they go on is where we ended."""
+    log = tmp_path / "log"
+    with log.open("wb") as stderr:
+        for words in ("before", "after"):
+            subprocess.run(["sh", "-c", f"echo {words} >&2"], stderr=stderr, check=True)
+            command = [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(tmp_path / "nowhere")]
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, check=False)
+
+    said = log.read_text(encoding="utf-8").splitlines()
+    assert [line.partition(" ")[0] for line in said] == ["before", "mcpgreen:", "after", "mcpgreen:"]

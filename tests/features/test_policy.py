@@ -101,7 +101,12 @@ def test_the_allow_list_comes_first(project: ProjectBuilder, ask: Callable[..., 
 
 @pytest.mark.parametrize("policy", ["", "other() { :; }", "return 0"])
 def test_without_a_check_the_built_in_policy_decides(ask: Callable[..., tuple[Json, Wire]], policy: str) -> None:
-    assert "result" in ask(policy, "public")[0]
+    answer, wire = ask(policy, "public")
+    wire.call_tool("public")
+
+    assert "result" in answer
+    eventually(lambda: "does not define mcp_tools_policy_check" in wire.stderr)
+    assert wire.stderr.count("does not define") == 1
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,8 @@ def test_a_file_that_nobody_listed_is_read_inside_the_allowed_directories(
 
     assert read(client, (tmp_path / "more/extra.txt").as_uri())["text"] == "extra"
     assert read(client, (project.root / "README.md").as_uri())["text"] == "of the project"
-    assert read(client, (project.root / "resources/.hidden").as_uri())["text"] == "hidden"
+    refused = client.error("resources/read", {"uri": (project.root / "resources/.hidden").as_uri()})
+    assert refused["message"] == "Resource outside allowed roots"
 
 
 def test_a_resource_can_be_read_by_its_name(project: ProjectBuilder, speak: Speak) -> None:
