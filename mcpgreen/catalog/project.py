@@ -86,6 +86,11 @@ class Project:
         usable = self._server_icons(icons) if icons is not None else []
         return {**info, "icons": usable} if usable else info
 
+    def default_info(self) -> dict[str, str]:
+        """What `server_info` says where server.meta.json says nothing."""
+        name = os.path.basename(self.root) or "mcp-server"
+        return {"name": name, "title": _title_of(name), "version": self._default_version()}
+
     def instructions(self) -> str | None:
         """What server.instructions.md tells the model, without its trailing newlines."""
         return (_text_in(os.path.join(self.server_dir, "server.instructions.md")) or "").rstrip("\r\n") or None

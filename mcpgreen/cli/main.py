@@ -16,13 +16,16 @@ from mcpgreen.settings import Settings
 
 REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
-COMMANDS = ("serve", "scan", "run-tool", "health", "ready")
+COMMANDS = ("serve", "scan", "registry", "validate", "run-tool", "health", "ready")
 
 USAGE = """mcpgreen: serve a folder of scripts as an MCP server.
 
 Usage:
   mcpgreen serve [--project-root DIR]
   mcpgreen scan [--project-root DIR] [--filter PATH] [--quiet]
+  mcpgreen registry refresh [--project-root DIR] [--filter PATH] [--quiet] [--no-notify]
+  mcpgreen registry status [--project-root DIR]
+  mcpgreen validate [--project-root DIR] [--fix] [--json] [--explain-defaults] [--strict]
   mcpgreen run-tool NAME [--args JSON] [--roots PATHS] [--timeout SECS] [--project-root DIR]
                     [--allow TOOL]... [--allow-self] [--allow-all] [--no-refresh] [--minimal]
                     [--dry-run] [--print-env] [--verbose] [--with-server-env] [--source FILE]...
@@ -34,6 +37,10 @@ Commands:
   serve     Serve the project over stdin and stdout. This is what a client's configuration
             starts; `mcpgreen` alone does the same when its input is not a terminal.
   scan      Read the project, rewrite its .registry files and print a status as JSON.
+  registry  `refresh` is another name of scan; `status` prints as JSON what the .registry
+            files hold.
+  validate  Say what is wrong with the project: what will not be served, and what could be
+            better.
   run-tool  Run one tool as a client would and print its result.
   health    Say as JSON whether the project can be served, its own server.d/health-checks.sh
             included; `ready` is the same.
@@ -43,6 +50,11 @@ Options:
                       else the bundled example.
   --filter PATH       Scan only below this subdirectory of tools/.
   --quiet             Print nothing when all went well.
+  --no-notify         Accepted for older scripts; a running server looks for itself.
+  --fix               Make scripts executable that are described as tools.
+  --json              Print the findings as one line of JSON.
+  --explain-defaults  Say how the server calls itself without server.d/server.meta.json.
+  --strict            Warnings count as errors.
   --args JSON         The arguments, a JSON object, or @FILE to read them from a file
                       [default: {}].
   --roots PATHS       Comma-separated directories that the tool may consider its roots.
@@ -93,8 +105,12 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
     try:
         if options["serve"]:
             return serve(options["--project-root"] or "")
-        if options["scan"]:
+        if options["scan"] or options["refresh"]:
             return _scan(options)
+        if options["status"]:
+            return _registry_status(options)
+        if options["validate"]:
+            return _validate(options)
         return _run_tool(options) if options["run-tool"] else _health(options)
     except UsageError as error:
         journal.error("%s", error)
@@ -176,6 +192,18 @@ def _health(options: dict[str, Any]) -> int:
     from mcpgreen.cli.health import health
 
     return health(_flags(options), os.environ, timeout=options["--timeout"])
+
+
+def _registry_status(options: dict[str, Any]) -> int:
+    from mcpgreen.cli.registry_status import registry_status
+
+    return registry_status(_flags(options), os.environ, kinds=REPORTED_KINDS)
+
+
+def _validate(options: dict[str, Any]) -> int:
+    from mcpgreen.cli.validate import validate
+
+    return validate(_flags(options), os.environ, options)
 
 
 def _flags(options: dict[str, Any]) -> dict[str, str]:

@@ -111,6 +111,7 @@ def _shapes(revision: str) -> dict[str, Schema]:
         "notifications/resources/updated": record({"uri": TEXT}, meta),
         "notifications/cancelled": record({"requestId": TOKEN}, {"reason": TEXT, **meta}),
         "roots/list": record({}, meta),
+        **since(R3, {"elicitation/create": record({"message": TEXT, "requestedSchema": OBJECT}, meta)}),
         "resources/subscribe": record({}, meta),
         "resources/unsubscribe": record({}, meta),
     }
@@ -168,7 +169,8 @@ def _resource(since: Any, address: str) -> Schema:
             "description": TEXT,
             "mimeType": TEXT,
             "annotations": _annotations(since),
-            **({"size": {"type": "integer", "minimum": 0}} if address == "uri" else {}),
+            # The provider is an extension of ours, in every revision.
+            **({"size": {"type": "integer", "minimum": 0}, "provider": TEXT} if address == "uri" else {}),
             **since(R3, {"title": TEXT, "_meta": OBJECT}),
         },
     )
