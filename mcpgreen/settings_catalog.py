@@ -537,7 +537,8 @@ ASKING = (
         low=1,
         high=10_000,
         group="asking",
-        doc="How many scripts may wait for stateless clients to come back. One more, and the oldest is stopped.",
+        doc="How many scripts may wait for stateless clients to come back; one more, and the oldest is stopped. As "
+        "many may wait for other clients without taking part in max_concurrent_requests.",
     ),
     Setting(
         "state_key",

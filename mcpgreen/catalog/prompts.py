@@ -18,6 +18,7 @@ from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.protocol import questions
 from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
@@ -35,6 +36,7 @@ class Prompt(NamedTuple):
     required: tuple[str, ...]
     schemas: dict[str, Any]  # of the arguments that have one, for completion
     messages: list[dict[str, Any]] | None
+    input_requests: dict[str, Any]  # questions whose answers become arguments
     definition: dict[str, Any]
     timeout_secs: float | None
     registry_entry: dict[str, Any]
@@ -49,6 +51,7 @@ FIELD_RULES = {
     "arguments": Rule(lambda value: isinstance(value, (dict, list)), "an array of arguments or a schema"),
     "inputSchema": AN_OBJECT,
     "messages": Rule(lambda value: isinstance(value, list) and bool(value), "an array of messages"),
+    "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
     "annotations": AN_OBJECT,
     "_meta": AN_OBJECT,
@@ -117,6 +120,7 @@ def describe_prompt(source: str, fields: dict[str, Any], *, default_name: str, c
         required=tuple(argument["name"] for argument in arguments if argument.get("required")),
         schemas=schemas,
         messages=fields.get("messages"),
+        input_requests=_checked_questions(source, fields.get("inputRequests")),
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),
         registry_entry={"description": "", **others, **definition, "role": role},
@@ -207,6 +211,15 @@ def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict
                 argument[key] = about[key]
         arguments.append({**argument, "required": name in required})
     return arguments, dict(properties)
+
+
+def _checked_questions(source: str, asked: dict[str, Any] | None) -> dict[str, Any]:
+    if not asked:
+        return {}
+    fault = questions.fault_of(asked)
+    if fault:
+        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
+    return asked
 
 
 def _checked_message(source: str, message: Any, complaints: list[str]) -> dict[str, Any]:

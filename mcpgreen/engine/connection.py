@@ -51,6 +51,7 @@ class Connection:
         self._token = token
         self._in_flight: dict[str | int, Call] = {}
         self._listens: dict[str | int, Call] = {}  # open as well, but nobody waits for their end
+        self._parked: set[Call] = set()  # answered with questions; the client is to come back
         self._shutdown_timer: Any = None
 
     def __repr__(self) -> str:
@@ -59,9 +60,10 @@ class Connection:
 
     @property
     def is_waited_on(self) -> bool:
-        """Whether the client waits for something: the end of a call, or news of what it has subscribed to."""
+        """Whether the client waits for something: the end of a call, a person that it asks for us, or news of what it
+        has subscribed to."""
         is_subscribed = self._router.services.subscriptions.has_subscribed(self)
-        return bool(self._in_flight or self._listens or is_subscribed)
+        return bool(self._in_flight or self._listens or self._parked or is_subscribed)
 
     def receive(self, message: Any, sink: Sink | None = None) -> None:
         """Serve one decoded value. Replies go to `sink`, by default the link's own."""
@@ -90,6 +92,14 @@ class Connection:
         self._router.waiting.discard(call)
         if not self._in_flight:
             self.idle.set()
+
+    def park(self, call: Call) -> None:
+        """The request is answered, but its script lives on."""
+        self.forget(call)
+        self._parked.add(call)
+
+    def unpark(self, call: Call) -> None:
+        self._parked.discard(call)
 
     def open_listen(self, call: Call) -> None:
         self._listens[call.id] = call

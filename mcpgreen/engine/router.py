@@ -15,7 +15,7 @@ from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
-from mcpgreen.errors import InputNeeded, InternalError, OutputTooLarge, RpcError, ToolFailure
+from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
 from mcpgreen.features.call import Call, Line, Sink, Slot
 from mcpgreen.features.services import Services
@@ -143,12 +143,12 @@ class Router:
 
     def _is_answered(self, call: Call, route: Route) -> bool:
         """Answer a request that need not wait for anything."""
-        if route.uses_catalog and not self.services.is_registered():
-            return False  # a hook has to be run first
         try:
-            if call.is_retry and self._is_taken_up(call):
+            if call.is_retry and route.may_repeat is not None and self.services.asking().take_up(call):
                 return True
-            if route.runs_script(call):
+            if route.uses_catalog and not self.services.is_registered():
+                return False  # a hook has to be run first
+            if self._runs_script(call, route):
                 return False
         except Exception as error:
             call.sink.put(self._refusal(call, error))
@@ -156,10 +156,12 @@ class Router:
             call.sink.put(self._answer(call, route))
         return True
 
-    def _is_taken_up(self, call: Call) -> bool:
-        """Whether a retry goes on with what its first try began."""
-        may_repeat = ROUTES[call.method].may_repeat
-        return may_repeat is not None and self.services.asking().take_up(call, may_repeat)
+    def _runs_script(self, call: Call, route: Route) -> bool:
+        """Find what the request is about, and say whether that takes a script."""
+        runs_script = route.runs_script(call)
+        if call.is_repeat and route.may_repeat is not None and not route.may_repeat(call):
+            raise InvalidParams("This interaction has expired; start again without requestState.")
+        return runs_script
 
     def abandon(self, call: Call) -> None:
         """The server is going: tell the client that this request will not be finished."""
@@ -188,7 +190,7 @@ class Router:
             if route.uses_catalog and call.target is None:
                 # A hook had to be run first. Another call may have done it by now; the target is still to be found.
                 self.services.register()
-                route.runs_script(call)
+                self._runs_script(call, route)
             call.wait_for_roots()
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
             call.slot = Slot(self._slots)
@@ -200,9 +202,7 @@ class Router:
             return  # cancelled: no answer
         except Exception as error:
             line = self._refusal(call, error)
-        call.is_finished = True
-        call.link.forget(call)
-        call.sink.put(line, call)
+        call.finish(line)
 
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""

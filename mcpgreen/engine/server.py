@@ -139,6 +139,8 @@ class Server:
     def disconnect(self, link: Connection) -> None:
         self._links.remove(link)
         link.close()
+        if self._made_asking is not None:
+            self._made_asking.drop_those_of(link)
 
     def stop(self) -> None:
         """End everything: links, scripts, watchers, temporary files."""

@@ -25,6 +25,7 @@ from mcpgreen.protocol.revisions import Era
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.roots import Roots
+    from mcpgreen.features.asking_scripts import AskingScript
     from mcpgreen.features.services import Services
     from mcpgreen.running.deadline import Deadline
     from mcpgreen.running.scratch import CallFiles
@@ -87,6 +88,7 @@ class Call:
         "is_cancelled",
         "is_finished",
         "is_parked",
+        "is_repeat",
         "link",
         "memo",
         "method",
@@ -97,6 +99,7 @@ class Call:
         "slot",
         "target",
         "token",
+        "unmet_needs",
         "view",
     )
 
@@ -125,10 +128,12 @@ class Call:
         self.is_cancelled = False
         self.is_finished = False
         self.is_parked = False  # answered with questions; whoever retries the request takes it up
+        self.is_repeat = False  # a retry whose script is gone: it has to be run anew, if it may be
         self.slot = NO_SLOT
         self.memo: dict[str, Any] = {}  # answers that the client has brought already, by key
         self.own_state: str | None = None  # of a script that prints its questions and is run again
-        self.elicitation_ids: list[str] = []
+        self.elicitation_ids: list[str] = []  # of addresses that the person agreed to visit
+        self.unmet_needs: list[str] = []  # what a script asked for in vain
         self._helpers: list[Any] = []
         self._attached: Event | None = None
         self._last_progress: float | None = None
@@ -206,16 +211,22 @@ class Call:
 
     def cancel(self) -> None:
         """Unwind the call. From here on nothing of it is written."""
-        self.is_cancelled = True
-        if self.files is not None:
-            self.files.mark_cancelled()
-        if self.greenlet is not None:
-            self.greenlet.kill(block=False)
+        self._end()
         self.sink.withdraw()
+
+    def finish(self, line: Line) -> None:
+        """Answer the request. Whoever agreed to visit an address hears first that this is done."""
+        self.is_finished = True
+        self.link.forget(self)
+        for elicitation_id in self.elicitation_ids:
+            params = {"elicitationId": elicitation_id}
+            self.sink.put(messages.notification("notifications/elicitation/complete", params), self)
+        self.sink.put(line, self)
 
     def help_with(self, function: Callable[..., None], *values: Any) -> None:
         """Do this on the side, at most until the script is over."""
-        self._helpers.append(gevent.spawn(function, *values))
+        if not self.is_cancelled:  # a script that is being stopped may still ask
+            self._helpers.append(gevent.spawn(function, *values))
 
     def stop_helpers(self) -> None:
         for helper in self._helpers:
@@ -226,11 +237,12 @@ class Call:
         """Answer the request as it is, and stay. Nothing more is written until another request adopts the call."""
         self.is_parked = self.is_finished = True
         self._attached = Event()
-        self.link.forget(self)
-        self.sink.put(line, self)
+        self.link.park(self)
+        self.sink.put(line)  # not as a line of the call: this is to be written also if the script is given up soon
 
     def adopt(self, retry: Call) -> None:
         """From now on this is the call of another request."""
+        self.link.unpark(self)
         self.id, self.link, self.sink, self.view = retry.id, retry.link, retry.sink, retry.view
         self.token = progress_token(retry.params)
         self.memo = {**self.memo, **retry.memo}
@@ -248,6 +260,10 @@ class Call:
 
     def give_up(self) -> None:
         """Nobody came back: end the script."""
+        self.link.unpark(self)
+        self._end()
+
+    def _end(self) -> None:
         self.is_cancelled = True
         if self.files is not None:
             self.files.mark_cancelled()
@@ -293,6 +309,7 @@ class Reports:
     def __init__(self, call: Call, deadline: Deadline) -> None:
         self._call = call
         self._deadline = deadline
+        self._asking: AskingScript | None = None
         self.log = call.log
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -300,7 +317,9 @@ class Reports:
         self._call.progress(progress, total, message)
 
     def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None:
-        self._call.services.asking().ask_for_script(self._call, self._deadline, asked, reply, timeout_secs)
+        if self._asking is None:
+            self._asking = self._call.services.asking().script_of(self._call, self._deadline)
+        self._asking.ask(asked, reply, timeout_secs)
 
 
 def wants_level(view: ClientView, level: str) -> bool:

@@ -19,6 +19,21 @@ class Parked(NamedTuple):
     asked: dict[str, Any]
     answers: AsyncResult
 
+    @property
+    def is_past_waiting(self) -> bool:
+        """Whether its script needs no answer any more: it is over, or lost patience."""
+        return bool(self.answers.ready())
+
+    def stop_waiting(self) -> None:
+        if not self.answers.ready():
+            self.answers.set({})
+
+    def resume(self, retry: Call) -> None:
+        """Go on as the call of another request, whose memo has the answers."""
+        self.call.adopt(retry)
+        if not self.is_past_waiting:
+            self.answers.set({key: retry.memo[key] for key in self.asked})
+
 
 class Parking:
     """What is parked, by handles that nobody can guess."""

@@ -22,9 +22,11 @@ from mcpgreen.running.starting import Script
 
 Json = dict[str, Any]
 
+MAX_ROUNDS = 10  # of a program that prints its questions
+
 
 def runs_script(call: Call) -> bool:
-    """Find the prompt and say whether a program has to be run for it."""
+    """Find the prompt and say whether a program has to be run for it, or somebody has to be asked."""
     name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Prompt name is required")
@@ -32,14 +34,16 @@ def runs_script(call: Call) -> bool:
     if prompt is None:
         raise InvalidParams(f"Prompt '{name}' not found")
     call.target = prompt
-    return prompt.is_program or resources.are_needed(prompt.messages)
+    return prompt.is_program or bool(prompt.input_requests) or resources.are_needed(prompt.messages)
 
 
 def get_prompt(call: Call) -> Json:
     prompt: Prompt = call.target
-    values = _values(prompt, call.params.get("arguments"))
+    arguments = _arguments(call, prompt)
+    values = _values(prompt, arguments)
     if prompt.is_program:
-        result = _from_program(call, prompt, values)
+        given = {name: value for name, value in values.items() if value or name in arguments}
+        result = _from_program(call, prompt, given)
     elif prompt.messages is not None:
         filled = [{**each, "content": fill_all(each["content"], values)} for each in prompt.messages]
         result = {"messages": [_message(call, prompt, each) for each in filled]}
@@ -53,12 +57,22 @@ def fit_result(call: Call, result: Json) -> Json:
     return shapes.fit_prompt_result(result, call.view.revision)
 
 
-def _values(prompt: Prompt, arguments: Any) -> dict[str, str]:
-    """What to put in, as text. Raises InvalidParams for what is no text and for what is missing."""
+def _arguments(call: Call, prompt: Prompt) -> Json:
+    """What the client gave, and what it answered to the prompt's own questions."""
+    arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments must be an object.")
+    if prompt.input_requests:
+        from mcpgreen.features import prompt_questions
+
+        return {**prompt_questions.answers_to(call, prompt, arguments), **arguments}
+    return arguments
+
+
+def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
+    """What to put in, as text. Raises InvalidParams for what is no text and for what is missing."""
     missing = [name for name in prompt.required if name not in arguments]
     if missing:
         raise InvalidParams(f"Prompt '{prompt.name}' needs the argument {', '.join(missing)}.")
@@ -169,21 +183,41 @@ def _invalid(prompt: Prompt, problem: str) -> InternalError:
     return InternalError(f"Prompt '{prompt.name}' has an invalid message: {problem}")
 
 
-def _from_program(call: Call, prompt: Prompt, values: dict[str, str]) -> Json:
+def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
     assert prompt.path is not None
     prompts_dir = call.services.project.prompts_dir
     real_path = policy.path_inside(prompt.name, prompt.path, directory=prompts_dir, kind="Prompt")
     policy.require_safe(prompt.name, real_path, kind="Prompt")
-    given = {name: value for name, value in values.items() if value or name in (call.params.get("arguments") or {})}
-    output = output_of(
-        call,
-        Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path]),
-        variables={"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path},
-        arguments=given,
-        entry=prompt.registry_entry,
-        timeout_secs=requested_secs(call) or prompt.timeout_secs or call.services.settings.default_tool_timeout,
-    )
-    text = b"".join(output).decode("utf-8", "replace")
+    for _ in range(MAX_ROUNDS):
+        output = output_of(
+            call,
+            Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path]),
+            variables={"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path},
+            arguments=given,
+            entry=prompt.registry_entry,
+            timeout_secs=requested_secs(call) or prompt.timeout_secs or call.services.settings.default_tool_timeout,
+        )
+        text = b"".join(output).decode("utf-8", "replace")
+        if '"input_required"' not in text or not _has_asked(call, prompt, text):
+            return _from_output(call, prompt, text)
+    raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
+
+
+def _has_asked(call: Call, prompt: Prompt, text: str) -> bool:
+    """Whether the program printed questions instead of a prompt. If so, they are asked, and it is to be run again."""
+    try:
+        value = jsontext.loads(text)
+    except ValueError:
+        return False
+    if not isinstance(value, dict) or value.get("resultType") != "input_required":
+        return False
+    from mcpgreen.features import prompt_questions
+
+    prompt_questions.take_answers(call, prompt, value.get("inputRequests"), value.get("requestState"))
+    return True
+
+
+def _from_output(call: Call, prompt: Prompt, text: str) -> Json:
     printed = _printed_result(text)
     if printed is None:
         return {"messages": [_text_message(prompt.role, text.rstrip("\r\n"))]}

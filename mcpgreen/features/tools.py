@@ -12,7 +12,7 @@ from gevent.lock import Semaphore
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
-from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure
+from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure, Unanswered
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.features.scripts import encoded, requested_secs
 from mcpgreen.protocol import questions, schemas, shapes
@@ -43,6 +43,8 @@ def call_tool(call: Call) -> Json:
     _require_valid_arguments(snapshot, tool, arguments)
     if tool.needs:
         _require_needs(call, tool)
+    if tool.interaction == "park" and "requestState" not in call.params:
+        call.memo = {}  # answers to questions that it has not asked
     for _ in range(MAX_ROUNDS):
         try:
             return _run_once(call, snapshot, tool, arguments)
@@ -66,6 +68,8 @@ def _run_once(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json) -> Js
             expected = expected._replace(timeout_reason=reason)
         error_report, resources_report = files.take_reports()
         blocks = _embedded(call, resources_report) if resources_report else []
+        if call.unmet_needs and call.is_stateless and results.has_failed(outcome) and not error_report.strip():
+            raise _gave_up(call, tool, outcome)
         result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
     except gevent.GreenletExit:
         # The script may still be looking for its cancel file.
@@ -95,6 +99,8 @@ def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
         answers = call.services.asking().ask(call, asked, own_state=script.state, knows_answers=False)
     except MissingClientCapability as error:
         raise _cannot_be_asked(call, tool, error) from error
+    except Unanswered as error:
+        raise ToolFailure(f"Tool '{tool.name}' asked, and there is no answer: {error}") from error
     call.memo = {**call.memo, **answers}
     call.own_state = script.state
 
@@ -105,11 +111,21 @@ def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> 
     return MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)
 
 
+def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapability:
+    """A script that could not ask, and failed: the client may repeat the request with more capabilities."""
+    needs = list(dict.fromkeys(call.unmet_needs))
+    reason = results.reason_of(outcome)
+    text = f"Tool '{tool.name}' failed without a client that has {', '.join(needs)}: {reason}"
+    return questions.missing_capability(text, needs)
+
+
 def may_repeat(call: Call) -> bool:
     """Whether running the tool a second time is as good as going on with the first."""
-    _, tool = _named_tool(call)
+    _, tool = call.target
+    if tool.interaction != "auto":
+        return bool(tool.interaction == "replay")
     hints = tool.definition.get("annotations", {})
-    return tool.interaction == "replay" or bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
+    return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
 
 
 def runs_script(call: Call) -> bool:

@@ -1,23 +1,22 @@
-"""What may be asked of the person or model at the other end: which capability that takes, how an older client has to
-be asked, and whether an answer fits the question.
+"""What may be asked of the person or model at the other end: which capability that takes, and whether an answer fits
+the question.
 
 A question is `{"method": ..., "params": ...}` in the newest dialect: a form, a URL to visit, a sample of a model, the
-roots. Pure functions; who asks and how the answer comes back is in `features.asking`.
+roots. Its shape is the business of `question_shapes`; who asks and how the answer comes back, of `features.asking`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from mcpgreen import jsontext
 from mcpgreen.errors import MissingClientCapability
+from mcpgreen.protocol.content import ROLES
+from mcpgreen.protocol.question_shapes import ELICIT, LIST_ROOTS, SAMPLE, problem_with
 from mcpgreen.protocol.revisions import Feature, Revision, supports_ui
 
 Json = dict[str, Any]
-
-ELICIT = "elicitation/create"
-SAMPLE = "sampling/createMessage"
-LIST_ROOTS = "roots/list"
-METHODS = (ELICIT, SAMPLE, LIST_ROOTS)
 
 # What a description may say that a tool needs, as the capability that a client declares.
 CAPABILITY_OF_NEED: dict[str, Json] = {
@@ -31,7 +30,6 @@ CAPABILITY_OF_NEED: dict[str, Json] = {
 
 MAX_QUESTIONS = 32
 ACTIONS = ("accept", "decline", "cancel")
-FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
 
 
 def need_of(question: Json) -> str:
@@ -40,7 +38,7 @@ def need_of(question: Json) -> str:
     if question["method"] == ELICIT:
         return "elicitation.url" if params.get("mode") == "url" else "elicitation.form"
     if question["method"] == SAMPLE:
-        return "sampling.tools" if params.get("tools") else "sampling"
+        return "sampling.tools" if params.get("tools") or "toolChoice" in params else "sampling"
     return "roots"
 
 
@@ -54,22 +52,26 @@ def is_met(need: str, capabilities: Json, revision: Revision) -> bool:
         return False
     if need == "elicitation.form":
         return "form" in declared or "url" not in declared
+    if need == "sampling.tools" and not revision.has(Feature.SAMPLING_TOOLS):
+        return False
     if need == "elicitation.url":
         return revision.has(Feature.URL_ELICITATION) and type(declared.get("url")) is dict
     return not part or type(declared.get(part)) is dict
 
 
-def require_met(needs: tuple[str, ...], capabilities: Json, revision: Revision) -> None:
+def require_met(needs: Iterable[str], capabilities: Json, revision: Revision) -> None:
     """Raises MissingClientCapability, which names all that are not met."""
     missing = [need for need in needs if not is_met(need, capabilities, revision)]
     if missing:
-        required: Json = {}
-        for need in missing:
-            for top, parts in CAPABILITY_OF_NEED[need].items():
-                required[top] = {**required.get(top, {}), **parts}
-        raise MissingClientCapability(
-            f"This needs a client with {', '.join(missing)}.", data={"requiredCapabilities": required}
-        )
+        raise missing_capability(f"This needs a client with {', '.join(dict.fromkeys(missing))}.", missing)
+
+
+def missing_capability(text: str, needs: Iterable[str]) -> MissingClientCapability:
+    required: Json = {}
+    for need in needs:
+        for top, parts in CAPABILITY_OF_NEED[need].items():
+            required[top] = {**required.get(top, {}), **parts}
+    return MissingClientCapability(text, data={"requiredCapabilities": required})
 
 
 def client_variables(capabilities: Json, revision: Revision) -> dict[str, str]:
@@ -96,84 +98,11 @@ def fault_of(asked: Any) -> str | None:
         problem = problem_with(question)
         if problem:
             return f"{key}: {problem}"
+    try:
+        jsontext.dumps(asked)
+    except ValueError:
+        return "a number is out of range"
     return None
-
-
-def problem_with(question: Any) -> str | None:
-    """What would make a client reject the question."""
-    if type(question) is not dict or question.get("method") not in METHODS:
-        return f"its method must be one of {', '.join(METHODS)}"
-    params = question.get("params", {})
-    if type(params) is not dict:
-        return "its params must be an object"
-    if question["method"] == ELICIT:
-        return _problem_with_form(params) if params.get("mode", "form") == "form" else _problem_with_url(params)
-    if question["method"] == SAMPLE:
-        if type(params.get("messages")) is not list or not params["messages"]:
-            return "sampling needs messages (an array)"
-        if type(params.get("maxTokens")) is not int or params["maxTokens"] < 1:
-            return "sampling needs maxTokens (a positive integer)"
-    return None
-
-
-def _problem_with_form(params: Json) -> str | None:
-    if type(params.get("message")) is not str:
-        return "it needs a message (a string)"
-    schema = params.get("requestedSchema")
-    if type(schema) is not dict or type(schema.get("properties")) is not dict:
-        return "it needs a requestedSchema with properties"
-    for name, field in schema["properties"].items():
-        if type(field) is not dict or field.get("type") not in FIELD_TYPES:
-            return f"field {name} must have one of the types {', '.join(FIELD_TYPES)}"
-        if field["type"] == "array" and not _is_choice_of_several(field):
-            return f"field {name} may be an array only of an enum"
-    return None
-
-
-def _problem_with_url(params: Json) -> str | None:
-    if params.get("mode") != "url":
-        return "its mode must be form or url"
-    if type(params.get("message")) is not str or type(params.get("url")) is not str:
-        return "it needs a message and a url (strings)"
-    return None
-
-
-def _is_choice_of_several(field: Json) -> bool:
-    items = field.get("items")
-    return type(items) is dict and any(type(items.get(key)) is list for key in ("enum", "anyOf", "oneOf"))
-
-
-def fit(question: Json, revision: Revision, *, elicitation_id: str) -> Json:
-    """The params as a client of this revision reads them. Raises ValueError for what it cannot be asked."""
-    params = dict(question.get("params") or {})
-    if question["method"] != ELICIT:
-        return params
-    if params.get("mode") == "url":
-        if revision.has(Feature.ELICITATION_IDS):
-            params["elicitationId"] = elicitation_id
-        return params
-    schema = params["requestedSchema"]
-    params["requestedSchema"] = {"type": "object", **schema}
-    if revision.has(Feature.URL_ELICITATION):
-        params["mode"] = "form"
-        return params
-    params.pop("mode", None)
-    fields = {name: _old_field(name, field) for name, field in schema["properties"].items()}
-    params["requestedSchema"]["properties"] = fields
-    return params
-
-
-def _old_field(name: str, field: Json) -> Json:
-    """As forms were first defined: no lists, titles beside the values, a default for booleans only."""
-    if field["type"] == "array":
-        raise ValueError(f"this client cannot choose several ({name})")
-    old = {key: value for key, value in field.items() if key not in ("default", "oneOf")}
-    if field["type"] == "boolean" and "default" in field:
-        old["default"] = field["default"]
-    if type(field.get("oneOf")) is list:
-        old["enum"] = [choice.get("const") for choice in field["oneOf"]]
-        old["enumNames"] = [choice.get("title", choice.get("const")) for choice in field["oneOf"]]
-    return old
 
 
 def problem_with_answer(question: Json, answer: Any) -> str | None:
@@ -181,16 +110,19 @@ def problem_with_answer(question: Json, answer: Any) -> str | None:
     if type(answer) is not dict:
         return "it must be an object"
     if question["method"] == LIST_ROOTS:
-        return None if type(answer.get("roots")) is list else "it needs roots (an array)"
+        roots = answer.get("roots")
+        are_roots = type(roots) is list and all(type(each) is dict and type(each.get("uri")) is str for each in roots)
+        return None if are_roots else "it needs roots: an array of objects with a uri"
     if question["method"] == SAMPLE:
-        has_all = type(answer.get("role")) is str and "content" in answer and type(answer.get("model")) is str
-        return None if has_all else "it needs role, content and model"
+        return _problem_with_sample(answer)
     if answer.get("action") not in ACTIONS:
         return f"its action must be one of {', '.join(ACTIONS)}"
-    params = question.get("params") or {}
+    params = question["params"]
     if answer["action"] != "accept" or params.get("mode") == "url":
         return None
     content = answer.get("content")
+    if content is None:
+        content = {}
     if type(content) is not dict:
         return "its content must be an object"
     from mcpgreen.protocol import schemas
@@ -200,3 +132,11 @@ def problem_with_answer(question: Json, answer: Any) -> str | None:
         return "; ".join(checker.problems(content)) or None
     except schemas.BadSchema:
         return None  # ours to mend, and no reason to refuse what somebody typed
+
+
+def _problem_with_sample(answer: Json) -> str | None:
+    content = answer.get("content")
+    blocks = content if type(content) is list else [content]
+    are_blocks = all(type(block) is dict and type(block.get("type")) is str for block in blocks)
+    has_all = answer.get("role") in ROLES and are_blocks and type(answer.get("model")) is str
+    return None if has_all else "it needs role, content (one block or several) and model"

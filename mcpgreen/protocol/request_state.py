@@ -17,7 +17,7 @@ Json = dict[str, Any]
 VERSION = "v1"
 PURPOSE = b"mcpgreen/rs/v1|"
 KEY_BYTES = 32
-MAX_STATE_CHARS = 1 << 20
+MAX_STATE_CHARS = 1 << 23  # a round of questions has up to a mebibyte, and the answers come on top
 
 
 class Seal:

@@ -41,6 +41,7 @@ class Feature:
     RESERVED_ERROR_CODES = "reserved error codes"
     RESOURCE_LINKS = "resource links in content"
     RESULT_TYPE = "resultType and serverInfo in each result"
+    SAMPLING_TOOLS = "tools, and several blocks in one message, in sampling"
     STRUCTURED_CONTENT = "structured content"
     TITLES = "titles"
     TOOL_ANNOTATIONS = "tool annotations"
@@ -129,7 +130,13 @@ THIRD = SECOND.next(
 )
 FOURTH = THIRD.next(
     "2025-11-25",
-    gains={Feature.ELICITATION_IDS, Feature.ICONS, Feature.UI_EXTENSION, Feature.URL_ELICITATION},
+    gains={
+        Feature.ELICITATION_IDS,
+        Feature.ICONS,
+        Feature.SAMPLING_TOOLS,
+        Feature.UI_EXTENSION,
+        Feature.URL_ELICITATION,
+    },
 )
 FIFTH = FOURTH.next(
     "2026-07-28",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from mcpgreen.catalog.project import Project
@@ -29,6 +29,7 @@ from mcpgreen.uris import is_within
 NETWORK_PROVIDERS = ("git", "https")
 OUR_PROVIDERS = frozenset({"echo", "file", "ui", *NETWORK_PROVIDERS})
 REASON_BYTES = 4096  # of what a script wrote to stderr, the end
+Listen = Callable[[Deadline], Callable[[bytes], None]]  # from the deadline of a run to who hears its control pipe
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
 
 
@@ -131,15 +132,16 @@ class Providers:
             return False
         return real_path is not None and any(is_within(real_path, each) for each in directories)
 
-    def read(self, request: Request) -> Content:
-        """Raises the RpcError that a client should see."""
+    def read(self, request: Request, *, listen: Listen | None = None) -> Content:
+        """Raises the RpcError that a client should see. A script has nobody to report to, or to ask, unless there is
+        somebody to `listen`."""
         script = self._script_of(request.provider)
         try:
             if script is not None:
                 require_safe(request.provider, script, directory=self._project.providers_dir)
-                return self._run([*script.command, request.uri], request)
+                return self._run([*script.command, request.uri], request, listen)
             if request.provider in NETWORK_PROVIDERS:
-                return self._run(["sh", LAUNCHER, request.provider, request.uri], request)
+                return self._run(["sh", LAUNCHER, request.provider, request.uri], request, listen)
             if request.provider == "file":
                 return self._open(request)
             if request.provider == "echo":
@@ -171,7 +173,7 @@ class Providers:
     def _path_of(self, request: Request) -> str:
         return request.path or path_of_uri(request.uri, base=self._project.root)
 
-    def _run(self, command: Sequence[str], request: Request) -> Content:
+    def _run(self, command: Sequence[str], request: Request, listen: Listen | None) -> Content:
         secs: float = self._settings.resource_timeout_secs
         variables = {
             # One with a colon in it would read as two others.
@@ -187,12 +189,13 @@ class Providers:
         env["TMPDIR"] = self._state_dir.path  # what a killed provider leaves there goes with the server
         env.setdefault("MCPGREEN_PYTHON", sys.executable)
         script = Script(f"Resource provider '{request.provider}'", command[0], command)
+        deadline = Deadline(secs)
         outcome = run_script(
             self._runner,
             script,
             env=env,
-            deadline=Deadline(secs),
-            on_control=_ignore,
+            deadline=deadline,
+            on_control=listen(deadline) if listen is not None else _ignore,
             stdout_bytes=self._settings.max_resource_bytes,
         )
         return self._content(request, outcome, secs)
@@ -225,4 +228,4 @@ def _echo(uri: str, settings: Any) -> Content:
 
 
 def _ignore(chunk: bytes) -> None:
-    """A provider has nobody to report to."""
+    """What a script reports that is run for nobody in particular."""

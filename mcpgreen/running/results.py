@@ -69,6 +69,11 @@ def _is_large_text(outcome: Outcome, expected: Expectation) -> bool:
     return outcome.stdout[0].lstrip()[:1] not in (b"", b"{", b"[")
 
 
+def has_failed(outcome: Outcome) -> bool:
+    """Whether the script itself said so."""
+    return outcome.ended_by == Ending.EXIT and outcome.exit_code != 0
+
+
 def failure_result(failure: ToolFailure) -> Json:
     """A ToolFailure as the result that the model reads."""
     blocks = [{"type": "text", "text": text} for text in (failure.text, *failure.more_text)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.clients import scenario
-from tests.support.prerequisites import TYPESCRIPT_DIR, require_node_modules, require_program
+from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
@@ -45,19 +44,6 @@ class Visit:
 
     def __repr__(self) -> str:
         return f"<Visit of {self.project.root}>"
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory to run the drivers in: node looks for packages next to the importing file only."""
-    modules = require_node_modules("@modelcontextprotocol/client", "@modelcontextprotocol/sdk")
-    if modules == TYPESCRIPT_DIR / "node_modules":
-        return TYPESCRIPT_DIR
-    directory = tmp_path_factory.mktemp("drivers")
-    for path in TYPESCRIPT_DIR.glob("*.mjs"):
-        shutil.copy(path, directory)
-    (directory / "node_modules").symlink_to(modules)
-    return directory
 
 
 @pytest.fixture(scope="module", params=sorted(VISITORS))

@@ -18,6 +18,9 @@ from mcpgreen.engine.requests import OutgoingRequests
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
 from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK
+from tests.support.waiting import is_alive
+from tests.support.wire import modern_meta
 
 Json = dict[str, Any]
 FOR_EVER = 600
@@ -206,3 +209,26 @@ def test_links_of_one_server_have_roots_of_their_own(server: Server, project: Pr
 
     assert links[0].roots.current.paths == [str(project.root / "data")]
     assert links[1].roots.current.paths == [str(project.root)]
+
+
+@pytest.mark.requirement("G-parked")
+def test_a_link_that_closes_takes_its_parked_scripts_and_no_others(project: ProjectBuilder, server: Server) -> None:
+    body = f"{ASK}\nnote('pids', os.getpid())\nask({{'who': form('?', name=TEXT)}})"
+    project.python_tool("asker", body)
+    links = [server.connect(ListSink()) for _ in range(2)]
+    for number, link in enumerate(links):
+        params = {"name": "asker", "_meta": modern_meta(capabilities={"elicitation": {}})}
+        link.receive({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        until(lambda link=link: len(link.sink.lines) == 1)
+    first, second = project.read("pids").split()
+    server.disconnect(links[0])
+
+    until(lambda: not is_alive(first))
+    assert is_alive(second)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """`eventually`, while greenlets go on."""
+    with gevent.Timeout(10):
+        while not condition():
+            gevent.sleep(0.01)

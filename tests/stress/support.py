@@ -113,8 +113,11 @@ class Stand:
         wire.handshake()
         return wire
 
-    def start_peer(self, *, reads: bool = True, stderr: int = subprocess.DEVNULL) -> Peer:
-        peer = Peer(self.project.root, env=clean_environment(self.env), reads=reads, stderr=stderr)
+    def start_peer(
+        self, *, reads: bool = True, stderr: int = subprocess.DEVNULL, capabilities: Json | None = None
+    ) -> Peer:
+        env = clean_environment(self.env)
+        peer = Peer(self.project.root, env=env, reads=reads, stderr=stderr, capabilities=capabilities)
         self._started.append(peer)
         return peer
 
@@ -143,7 +146,9 @@ class Stand:
 class Peer:
     """A client without manners: it reads when it wants to, and keeps all that it reads."""
 
-    def __init__(self, root: Path, *, env: dict[str, str], reads: bool, stderr: int) -> None:
+    def __init__(
+        self, root: Path, *, env: dict[str, str], reads: bool, stderr: int, capabilities: Json | None = None
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(root)],
             stdin=subprocess.PIPE,
@@ -154,7 +159,7 @@ class Peer:
         self.seen: list[Json] = []
         self._queue: queue.Queue[bytes] = queue.Queue()
         self._threads: list[threading.Thread] = []
-        self.send(*greeting())
+        self.send(*greeting(capabilities))
         if reads:
             self.read()
 
@@ -256,9 +261,10 @@ def request(id: str | int, method: str, params: Json | None = None) -> Json:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
 
 
-def greeting() -> list[Json]:
+def greeting(capabilities: Json | None = None) -> list[Json]:
     """What a client of the handshake era says first."""
-    about = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+    client = {"name": "peer", "version": "1"}
+    about = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": capabilities or {}, "clientInfo": client}
     return [request("hello", "initialize", about), notification("notifications/initialized")]
 
 

@@ -111,7 +111,8 @@ def _shapes(revision: str) -> dict[str, Schema]:
         "notifications/resources/updated": record({"uri": TEXT}, meta),
         "notifications/cancelled": record({"requestId": TOKEN}, {"reason": TEXT, **meta}),
         "roots/list": record({}, meta),
-        **since(R3, {"elicitation/create": record({"message": TEXT, "requestedSchema": OBJECT}, meta)}),
+        "sampling/createMessage": _sample(since),
+        **since(R3, {"elicitation/create": record({"message": TEXT, "requestedSchema": _form()}, meta)}),
         "resources/subscribe": record({}, meta),
         "resources/unsubscribe": record({}, meta),
     }
@@ -136,6 +137,40 @@ def _tool(since: Any) -> Schema:
             **since(R3, {"title": TEXT, "outputSchema": schema, "_meta": OBJECT}),
         },
     )
+
+
+def _sample(since: Any) -> Schema:
+    media = {"data": TEXT, "mimeType": TEXT}
+    blocks = [
+        record({"type": {"const": "text"}, "text": TEXT}),
+        record({"type": {"const": "image"}, **media}),
+        *([record({"type": {"const": "audio"}, **media})] if since(R2, {"audio": ANYTHING}) else []),
+    ]
+    message = record({"role": {"enum": ["user", "assistant"]}, "content": {"oneOf": blocks}})
+    priorities = dict.fromkeys(("costPriority", "speedPriority", "intelligencePriority"), NUMBER)
+    preferences = record({}, {"hints": array_of(record({}, {"name": TEXT})), **priorities})
+    optional = {
+        "modelPreferences": preferences,
+        "systemPrompt": TEXT,
+        "includeContext": {"enum": ["none", "thisServer", "allServers"]},
+        "temperature": NUMBER,
+        "stopSequences": array_of(TEXT),
+        "metadata": OBJECT,
+        "_meta": OBJECT,
+    }
+    return record({"messages": array_of(message), "maxTokens": {"type": "integer"}}, optional)
+
+
+def _form() -> Schema:
+    about = {"title": TEXT, "description": TEXT}
+    whole: Schema = {"type": "integer"}
+    formats: Schema = {"enum": ["email", "uri", "date", "date-time"]}
+    text = record({"type": {"const": "string"}}, {**about, "minLength": whole, "maxLength": whole, "format": formats})
+    number = record({"type": {"enum": ["number", "integer"]}}, {**about, "minimum": NUMBER, "maximum": NUMBER})
+    flag = record({"type": {"const": "boolean"}}, {**about, "default": FLAG})
+    choice = record({"type": {"const": "string"}, "enum": array_of(TEXT)}, {**about, "enumNames": array_of(TEXT)})
+    fields = {"type": "object", "additionalProperties": {"oneOf": [text, number, flag, choice]}}
+    return record({"type": {"const": "object"}, "properties": fields}, {"required": array_of(TEXT)})
 
 
 def _prompt(since: Any) -> Schema:

@@ -1,0 +1,107 @@
+"""A script asks while it runs: from a line on the control pipe to the reply that it waits for.
+
+Rule: while a question is open nothing else of the call is: its slot is free, its deadline stands still, and nothing of
+it is written. So a script has one round of questions open at a time; another one waits until that is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gevent.lock import Semaphore
+
+from mcpgreen import journal, jsontext
+from mcpgreen.features.call import Call
+from mcpgreen.protocol import questions
+from mcpgreen.protocol.question_shapes import tidy
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.replies import deliver
+
+if TYPE_CHECKING:
+    from mcpgreen.features.asking import Asking
+
+Json = dict[str, Any]
+
+NAMELESS = "question"  # what the SDKs call one that has no name
+
+
+class AskingScript:
+    """The questions of one run of a script."""
+
+    def __init__(self, asking: Asking, call: Call, deadline: Deadline) -> None:
+        self._asking = asking
+        self._call = call
+        self._deadline = deadline
+        self._turn = Semaphore(1)
+        self._uses: dict[str, int] = {}  # how often each key has been used
+
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None:
+        """Begin to ask; the answers are written to `reply`. Called where nobody may wait."""
+        if self._call.files is None or not _is_place(reply, self._call.files.reply_prefix):
+            journal.warning("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
+            return
+        self._call.help_with(self._serve, asked, reply, timeout_secs)
+
+    def _serve(self, asked: Any, reply: str, timeout_secs: float | None) -> None:
+        with self._turn:
+            statuses = self._statuses(asked, timeout_secs)
+        deliver(reply, jsontext.dumps(statuses))
+
+    def _statuses(self, asked: Any, timeout_secs: float | None) -> Json:
+        fault = questions.fault_of(asked)
+        if fault:
+            journal.warning("a script asks what cannot be asked: %s", fault)
+            return {key: unanswered("error", fault) for key in (asked if isinstance(asked, dict) else ())}
+        wire_keys = {key: self._wire_key(key, question) for key, question in asked.items()}
+        open_questions = {wire_keys[key]: tidy(question) for key, question in asked.items()}
+        statuses = self._settled(open_questions)
+        if open_questions and self._call.is_parked:
+            # The script gave up waiting before the client came back: there is nobody to ask until it does.
+            statuses |= dict.fromkeys(open_questions, unanswered("timeout", "The client has not come back."))
+        elif open_questions:
+            self._deadline.pause()
+            with self._asking.slot_left(self._call):
+                statuses |= self._asking.statuses_of(self._call, open_questions, timeout_secs)
+            self._deadline.resume()
+        return {key: statuses[wire_keys[key]] for key in asked}
+
+    def _settled(self, open_questions: Json) -> Json:
+        """What can be said without asking; those questions are taken out."""
+        call = self._call
+        statuses: Json = {}
+        for key, question in list(open_questions.items()):
+            need = questions.need_of(question)
+            if not questions.is_met(need, call.view.capabilities, call.view.revision):
+                call.unmet_needs.append(need)
+                statuses[key] = unanswered("unsupported", f"The client has no {need}.")
+            elif key in call.memo and not questions.problem_with_answer(question, call.memo[key]):
+                statuses[key] = answered(call.memo[key])
+            else:
+                continue
+            del open_questions[key]
+        return statuses
+
+    def _wire_key(self, key: str, question: Json) -> str:
+        """A key that no other question of this run has, and that the same question has in another run. Where the
+        author did not choose the name, a digest sees to it that an answer never lands on another question."""
+        uses = self._uses[key] = self._uses.get(key, 0) + 1
+        is_nameless = key == NAMELESS or (key[:1] == "q" and key[1:].isdigit())
+        if uses == 1 and not is_nameless:
+            return key
+        return f"{key}-{uses}-{jsontext.digest(question)[:8]}"
+
+
+def answered(result: Any) -> Json:
+    return {"status": "answered", "result": result}
+
+
+def unanswered(status: str, message: str) -> Json:
+    return {"status": status, "message": message}
+
+
+def _is_place(path: Any, prefix: str) -> bool:
+    """Whether a path is one of those that a script may choose for its replies."""
+    if not isinstance(path, str) or not path.startswith(prefix):
+        return False
+    rest = path[len(prefix) :]
+    return "/" not in rest and rest.isascii() and rest.isprintable()
