@@ -157,11 +157,12 @@ class Asking:
             return False
         payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
         asked: Json = payload["q"]
-        answers = {
-            key: responses[key]
+        problems = {
+            key: questions.problem_with_answer(question, responses[key])
             for key, question in asked.items()
-            if key in responses and not questions.problem_with_answer(question, responses[key])
+            if key in responses
         }
+        answers = {key: responses[key] for key, problem in problems.items() if not problem}
         missing = {key: question for key, question in asked.items() if key not in answers}
         _require_askable(call, missing)
         parked = self._parking.take(payload.get("h"))
@@ -172,13 +173,15 @@ class Asking:
             return True
         call.is_repeat = "h" in payload and parked is None
         if missing and not call.is_repeat:
-            self._ask_again(call, missing, parked)
+            self._ask_again(call, missing, parked, problems)
             return True
         return False
 
-    def _ask_again(self, call: Call, asked: Json, parked: Parked | None) -> None:
+    def _ask_again(self, call: Call, asked: Json, parked: Parked | None, problems: dict[str, str | None]) -> None:
         handle = None if parked is None else self._parking.add(parked)
-        call.sink.put(_result_line(call, asked, self._state_for(call, asked, handle=handle, own_state=call.own_state)))
+        state = self._state_for(call, asked, handle=handle, own_state=call.own_state)
+        explained = {key: questions.asked_again(question, problems.get(key)) for key, question in asked.items()}
+        call.sink.put(_result_line(call, explained, state))
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
         payload: Json = {**_identity_of(call), "q": asked, "memo": call.memo}

@@ -85,6 +85,14 @@ def client_variables(capabilities: Json, revision: Revision) -> dict[str, str]:
     }
 
 
+def asked_again(question: Json, problem: str | None) -> Json:
+    """The same question to a person whose last answer did not fit, with the reason."""
+    if not problem or question["method"] != ELICIT:
+        return question
+    message = f"{question['params']['message']}\n\nThe last answer did not fit: {problem}."
+    return {**question, "params": {**question["params"], "message": message}}
+
+
 def input_required(asked: Json, state: str) -> Json:
     """The result that sends a stateless client back with these questions."""
     return {"resultType": "input_required", "inputRequests": asked, "requestState": state}

@@ -117,19 +117,24 @@ __mcp_start() {
 # Waits for the end of the command, and stops it when the call is cancelled or the script has gone.
 __mcp_watch() {
   trap '' PIPE
-  local group="" status="" timed_out rest=""
+  local group="" status="" part="" timed_out has_ended="" rest=""
   [[ -z $__MCP_RUN_FOLLOWED ]] || exec 93<"$__MCP_RUN_FOLLOWED"
   IFS= read -r group
-  until IFS= read -r -t "$__MCP_RUN_INTERVAL" status; do
+  until IFS= read -r -t "$__MCP_RUN_INTERVAL" part; do
     timed_out=$?
+    # The time may be up in the middle of the line, or just after it: then the end of the pipe is all that follows.
+    status+=$part part=""
     __mcp_follow
     # Bash 3.2 does not tell a timeout from the end of the pipe.
-    if mcp_is_cancelled || ! kill -0 "$$" 2>/dev/null || ((timed_out <= 128 && BASH_VERSINFO[0] > 3)); then
+    ((timed_out > 128 || BASH_VERSINFO[0] < 4)) || has_ended=yes
+    [[ -z $has_ended || -z $status ]] || break
+    if [[ -n $has_ended ]] || mcp_is_cancelled || ! kill -0 "$$" 2>/dev/null; then
       __mcp_stop "$group"
-      IFS= read -r status
+      IFS= read -r part
       break
     fi
   done
+  status+=$part
   __mcp_follow
   [[ -z $rest ]] || __mcp_hear "$rest"
   ! mcp_is_cancelled || status=130

@@ -213,6 +213,8 @@ def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder,
     again = talk.come_back({"a": accept(name="A"), "b": accept(name=""), "unknown": accept(name="U")})
 
     assert list(again["inputRequests"]) == ["b", "c"]
+    assert "The last answer did not fit: " in again["inputRequests"]["b"]["params"]["message"]
+    assert again["inputRequests"]["c"] == NAME
     assert talk.state != first_state
     assert list(talk.come_back({"b": accept(name="B"), "c": 5})["inputRequests"]) == ["c"]
     replies = replies_in(talk.come_back({"c": accept(name="C"), "a": accept(name="other")}))
@@ -652,7 +654,7 @@ def test_printed_questions_go_to_the_client_with_a_sealed_state(project: Project
     talk = Talk(client, name="printing")
     asked = talk.begin()
     assert asked["inputRequests"] == {"who": NAME} and asked["requestState"] != "x"
-    assert talk.come_back({"who": accept(name="")})["inputRequests"] == {"who": NAME}
+    assert talk.come_back({"who": accept(name="")})["inputRequests"].keys() == {"who"}
     assert talk.come_back({"who": accept(name="a")}, state="x")["code"] == -32602
     talk.answer(accept(name="a"))
 

@@ -781,18 +781,26 @@ def test_a_dry_run_prints_what_it_would_report(minimal: Bench) -> None:
     assert run.stderr == '{"progress":5,"message":"Working..."}\n{"progress":7,"message":"Working..."}\n'
 
 
+def test_the_status_arrives_whole_however_short_the_interval(minimal: Bench) -> None:
+    """The clock could strike between two characters of the status; a success became a failure, now and then."""
+    run = minimal.shell(
+        f"for _ in {{1..25}}; do {PERCENT} --interval 0.001 -- bash -c 'sleep 0.01; exit 143' || echo $?; done"
+    )
+    assert run.stdout == "143\n" * 25
+
+
 def test_progress_comes_from_a_file_that_is_followed(minimal: Bench) -> None:
     """The command goes on when its first report has been heard: it was heard while the command ran."""
     (minimal.directory / "p").write_text("99%\n", encoding="utf-8")
     stream = minimal.directory / "stream"
     script = "echo 10% >p; until grep -q 10 stream; do sleep 0.01; done; echo 90% >>p; printf 95%% >>p; echo 3% >&2"
-    minimal.shell(
+    run = minimal.shell(
         f"{PERCENT} --progress-file p --interval 0.01 --stderr-file err -- bash -c '{script} 2>/dev/null' && "
         f"{PERCENT} --progress-file q --stderr-file err -- {CHATTER}",
         MCP_PROGRESS_STREAM=str(stream),
     )
     lines = [json.loads(line)["params"]["progress"] for line in stream.read_text(encoding="utf-8").splitlines()]
-    assert lines == [10, 90, 95]
+    assert (run.exit_code, lines) == (0, [10, 90, 95])
     assert (minimal.directory / "err").read_text(encoding="utf-8") == "one\n5%\ntwo\n"
 
 
