@@ -35,8 +35,9 @@ stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n)
 bench: $(VENV)/.bench ## Measure beside the peers and the floor
 	@$(BIN)/python scripts/bench $(BENCH)
 
-conformance: $(VENV)/.runs $(SUITE)/node_modules/.ready ## Let the official conformance suite judge the server
+conformance: $(VENV)/.tests $(SUITE)/node_modules/.ready ## Let the official conformance suite judge the server
 	@$(BIN)/python scripts/conformance.py $(CONFORMANCE)
+	@$(BIN)/python -m pytest -q $(SUITE)/checks.py
 
 docs: $(VENV)/.runs ## Write the generated pages of docs/
 	@$(BIN)/python scripts/build_docs.py

@@ -1,7 +1,7 @@
 """`scripts/conformance.py`: the official suite against the real server, and what is made of its verdicts.
 
-Four scenarios of the suite, one or two for each era; all of them are `make conformance`. Those that count milliseconds
-stay out of here.
+Run by `make conformance`, after all scenarios, and not by `make test`: the packages of the suite take longer to fetch
+than all other tests to run. Four scenarios are enough here, one or two for each era.
 """
 
 from __future__ import annotations
