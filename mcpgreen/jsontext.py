@@ -61,8 +61,14 @@ class LargeText:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         """From raw bytes; what is not UTF-8 becomes U+FFFD."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.pieces = [dumps(decoder.decode(chunk))[1:-1] for chunk in chunks]
-        self.pieces.append(dumps(decoder.decode(b"", final=True))[1:-1])
+        self.pieces = [_inside(decoder.decode(chunk)) for chunk in chunks]
+        self.pieces.append(_inside(decoder.decode(b"", final=True)))
+
+
+def _inside(text: str) -> bytes:
+    """A text as JSON, without its quotes. It was decoded, so there is no half of a surrogate pair to look for."""
+    encoded: str = ujson.dumps(text, escape_forward_slashes=False)
+    return encoded[1:-1].encode("ascii")
 
 
 class LargeBlob:
