@@ -88,6 +88,7 @@ BARS = {
     "rss_1000": Bar((Limit(0.45, "python-sdk"),), goal=Limit(0.33, "python-sdk")),
     "list_changed": Bar((Limit(20),), goal=Limit(5)),
     "read_1kb": Bar((Limit(1, BEST_SDK),), goal=Limit(0.25, BEST_SDK)),
+    "read_1mb": Bar((Limit(1, BEST_SDK),), goal=Limit(0.5, BEST_SDK)),
     "subscriptions_idle": Bar((Limit(1),), goal=Limit(0.5)),
     "resource_updated": Bar((Limit(20),), goal=Limit(5)),
 }
