@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import gevent
-
 from mcpgreen import jsontext, media
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
 from mcpgreen.features.call import Call, Reports
+from mcpgreen.features.scripts import files_of
 from mcpgreen.protocol import shapes
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
@@ -105,29 +104,18 @@ def contents_of(call: Call, target: Target) -> Json:
 
 def _read_by_script(call: Call, request: Request) -> Content:
     """A script may report and ask, as that of a tool does."""
-    services = call.services
-    services.runner.prepare()  # who would have to remove the files after a crash is there before them
-    call.files = files = services.state_dir.new_call()
-    variables = {
-        **request.variables,
-        **call.about_the_client,
-        "MCP_ASK_REPLY": files.reply_prefix,
-        "MCP_CANCEL_FILE": files.file(CANCEL_FILE),
-        "MCP_PROGRESS_TOKEN": "" if call.token is None else str(call.token),
-    }
-    try:
-        content = services.providers().read(
+    with files_of(call) as files:
+        variables = {
+            **request.variables,
+            **call.about_the_client,
+            "MCP_ASK_REPLY": files.reply_prefix,
+            "MCP_CANCEL_FILE": files.file(CANCEL_FILE),
+            "MCP_PROGRESS_TOKEN": "" if call.token is None else str(call.token),
+        }
+        content = call.services.providers().read(
             request._replace(variables=variables), listen=lambda deadline: Channel(Reports(call, deadline)).feed
         )
-    except gevent.GreenletExit:
-        services.runner.after_stopping(files.remove)  # the script may still be looking for its cancel file
-        raise
-    except Exception:
         files.remove()
-        raise
-    finally:
-        call.stop_helpers()
-    files.remove()
     return content
 
 

@@ -5,7 +5,8 @@ Also what all requests that run a script have in common: values as JSON for its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import gevent
@@ -17,7 +18,26 @@ from mcpgreen.running import results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.process import Ending, Outcome
+from mcpgreen.running.scratch import CallFiles
 from mcpgreen.running.starting import Script, run_script
+
+
+@contextmanager
+def files_of(call: Call) -> Iterator[CallFiles]:
+    """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them."""
+    services = call.services
+    services.runner.prepare()  # who would have to remove the files after a crash is there before them
+    call.files = files = services.state_dir.new_call()
+    try:
+        yield files
+    except gevent.GreenletExit:
+        services.runner.after_stopping(files.remove)  # the script may still be looking for its cancel file
+        raise
+    except Exception:
+        files.remove()
+        raise
+    finally:
+        call.stop_helpers()
 
 
 def output_of(
@@ -33,9 +53,7 @@ def output_of(
     services = call.services
     arguments_json = encoded(arguments, "arguments")
     meta_json = encoded(call.params.get("_meta") or {}, "_meta")
-    services.runner.prepare()  # who would have to remove the files after a crash is there before them
-    call.files = files = services.state_dir.new_call()
-    try:
+    with files_of(call) as files:
         env = services.environment.for_call(
             files,
             about_the_tool=variables,
@@ -51,17 +69,8 @@ def output_of(
         )
         deadline = Deadline(timeout_secs)
         channel = Channel(Reports(call, deadline))
-        try:
-            outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
-        finally:
-            call.stop_helpers()
+        outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
         error_report, _ = files.take_reports()
-    except gevent.GreenletExit:
-        services.runner.after_stopping(files.remove)  # the script may still be looking for its cancel file
-        raise
-    except Exception:
-        files.remove()
-        raise
     if error_report.strip():
         raise results.chosen_error(error_report)
     return output_or_error(script.label, outcome, timeout_secs)

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
@@ -14,7 +13,7 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure, Unanswered
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import encoded, requested_secs
+from mcpgreen.features.scripts import encoded, files_of, requested_secs
 from mcpgreen.protocol import questions, schemas, shapes
 from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
@@ -54,15 +53,9 @@ def call_tool(call: Call) -> Json:
 
 
 def _run_once(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json) -> Json:
-    services = call.services
-    services.runner.prepare()  # who would have to remove the files after a crash is there before them
-    call.files = files = services.state_dir.new_call()
-    try:
+    with files_of(call) as files:
         deadline, expected = _terms(call, snapshot, tool)
-        try:
-            outcome = _run(call, snapshot, tool, arguments, deadline)
-        finally:
-            call.stop_helpers()
+        outcome = _run(call, snapshot, tool, arguments, deadline)
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
             expected = expected._replace(timeout_reason=reason)
@@ -70,15 +63,7 @@ def _run_once(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json) -> Js
         blocks = _embedded(call, resources_report) if resources_report else []
         if call.unmet_needs and call.is_stateless and results.has_failed(outcome) and not error_report.strip():
             raise _gave_up(call, tool, outcome)
-        result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
-    except gevent.GreenletExit:
-        # The script may still be looking for its cancel file.
-        services.runner.after_stopping(files.remove)
-        raise
-    except Exception:
-        files.remove()
-        raise
-    return result
+        return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
 
 
 def _require_needs(call: Call, tool: Tool) -> None:
