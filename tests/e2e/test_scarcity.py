@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
 
+from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
 
-def descriptors_of(wire: Wire) -> int:
-    return len(os.listdir(f"/proc/{wire.process.pid}/fd"))
-
-
 @pytest.mark.requirement("G-scarcity")
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted in /proc")
+@needs_proc
 def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectBuilder) -> None:
     project.tool("quick", "true")
     project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
@@ -25,7 +21,7 @@ def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectB
     with Wire(project.root, command=limited, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64"}) as wire:
         wire.handshake()
         wire.call_tool("quick")
-        open_before = descriptors_of(wire)
+        open_before = descriptors_of(wire.process.pid)
         ids = [wire.start_request("tools/call", {"name": "hold"}) for _ in range(60)]
         refused = wire.receive(lambda message: "error" in message)
         assert refused["error"]["code"] == -32603
@@ -37,7 +33,7 @@ def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectB
         assert held, answers
         assert {text_of(answer["result"]) for answer in held} == {"held\n"}
         # One more if the file watch began meanwhile; a leak would be of several for each call that was refused.
-        eventually(lambda: descriptors_of(wire) <= open_before + 1)
+        eventually(lambda: len(new_descriptors(wire.process.pid, open_before)) <= 1)
         assert text_of(wire.call_tool("hold")) == "held\n"
         assert wire.stop() == 0
 

@@ -15,6 +15,7 @@ import pytest
 from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
 from tests.support.client import HANDSHAKE_REVISIONS
+from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
 from tests.support.waiting import eventually
@@ -459,7 +460,7 @@ def test_a_client_that_leaves_with_a_hundred_subscriptions_does_not_hold_the_ser
 
 
 @pytest.mark.requirement("G-subscriptions-leave-nothing")
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are looked for in /proc")
+@needs_proc
 def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events: Wire) -> None:
     events.handshake()
     pid = events.process.pid
@@ -470,16 +471,13 @@ def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events:
         cancel(events, f"l{number}")
         events.result(UNSUBSCRIBE, {"uri": note.as_uri()})
 
-    def descriptors() -> list[str]:
-        return [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
-
     round_of(0)
-    eventually(lambda: "anon_inode:inotify" in descriptors())  # the one that watches over the lists
-    before = len(descriptors())
+    eventually(lambda: "anon_inode:inotify" in descriptors_of(pid))  # the one that watches over the lists
+    before = descriptors_of(pid)
     for number in range(1, 101):
         round_of(number)
 
-    assert len(descriptors()) == before
+    eventually(lambda: not new_descriptors(pid, before))
 
 
 class Kept:

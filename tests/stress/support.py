@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.descriptors import new_descriptors
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment
@@ -304,17 +305,6 @@ def guardian_of(stand: Stand) -> int:
     return next(pid for pid, command in processes_with(str(stand.tmp)) if command.startswith("mcpgreen-guardian"))
 
 
-def descriptors_of(pid: int) -> list[str]:
-    """What the open descriptors of a process lead to; pipes without their numbers, which change."""
-    targets = []
-    for entry in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            targets.append(os.readlink(f"/proc/{pid}/fd/{entry}").partition(":[")[0])
-        except FileNotFoundError:
-            continue
-    return sorted(targets)
-
-
 def zombies_below(pid: int) -> list[int]:
     children = itertools.chain.from_iterable(
         _proc_text(f"/proc/{pid}/task/{thread}/children").split() for thread in os.listdir(f"/proc/{pid}/task")
@@ -369,8 +359,8 @@ def settle(leftovers: Callable[[], list[Any]], complaint: str, *, within_secs: f
         time.sleep(0.01)
 
 
-def require_same_descriptors(pid: int, before: list[str]) -> None:
-    settle(lambda: [] if descriptors_of(pid) == before else [before, descriptors_of(pid)], "descriptors differ")
+def require_no_new_descriptors(pid: int, before: list[str]) -> None:
+    settle(lambda: new_descriptors(pid, before), "descriptors are left")
 
 
 def wait_until_up(stands: Iterable[Stand], count: int) -> None:

@@ -12,16 +12,16 @@ from tests.stress.support import (
     Stand,
     call,
     cancel,
-    descriptors_of,
     guardian_of,
     peak_memory_mib,
     processes_with,
     request,
     require_all_gone,
+    require_no_new_descriptors,
     require_only_server,
-    require_same_descriptors,
     settle,
 )
+from tests.support.descriptors import descriptors_of
 from tests.support.questions import FORM, form
 from tests.support.waiting import eventually
 from tests.support.wire import Json, modern_meta, text_of
@@ -86,7 +86,7 @@ def test_a_thousand_stateless_calls_that_never_come_back_leave_nothing(stand: St
             peak_mib = peak_memory_mib(peer.pid)
 
     require_only_server(stand, peer.pid)
-    require_same_descriptors(peer.pid, before)
+    require_no_new_descriptors(peer.pid, before)
     assert peak_memory_mib(peer.pid) < peak_mib + 16
     peer.send(call("after", "plain"))
     assert text_of(peer.answer("after")["result"]) == "still here\n"
@@ -104,7 +104,7 @@ def test_a_thousand_calls_that_are_cancelled_while_they_ask_leave_nothing(stand:
         peer.send(*map(cancel, ids))
 
     require_only_server(stand, peer.pid)
-    require_same_descriptors(peer.pid, before)
+    require_no_new_descriptors(peer.pid, before)
     peer.send(call("after", "plain"))
     assert text_of(peer.answer("after")["result"]) == "still here\n"
     asked = {message["id"] for message in peer.seen if message.get("method") == "elicitation/create"}

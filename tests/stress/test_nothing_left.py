@@ -27,17 +27,17 @@ from tests.stress.support import (
     Stand,
     call,
     cancel,
-    descriptors_of,
     greeting,
     guardian_of,
     processes_with,
     request,
     require_all_gone,
+    require_no_new_descriptors,
     require_only_server,
-    require_same_descriptors,
     sleepers,
     wait_until_up,
 )
+from tests.support.descriptors import descriptors_of
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, clean_environment, text_of
 
@@ -118,7 +118,7 @@ def test_cancelled_calls_leave_nothing(new_stand: NewStand) -> None:
         require_only_server(stand, wire.process.pid)
         stand.forget_ups()
 
-    require_same_descriptors(wire.process.pid, before)
+    require_no_new_descriptors(wire.process.pid, before)
     wire.result("ping")
     assert answered(wire, STAYING) == []
     assert wire.stop() == 0
@@ -139,7 +139,7 @@ def test_calls_past_their_deadline_leave_nothing(new_stand: NewStand) -> None:
             assert result["structuredContent"]["error"]["type"] == "timeout"
         require_only_server(stand, wire.process.pid)
 
-    require_same_descriptors(wire.process.pid, before)
+    require_no_new_descriptors(wire.process.pid, before)
     assert wire.stop() == 0
     require_all_gone([stand])
 
@@ -251,7 +251,7 @@ def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None
         assert [found for found in processes_with(stand.mark) if found[0] not in spared] == []
 
     require_only_server(stand, wire.process.pid)
-    require_same_descriptors(wire.process.pid, before)
+    require_no_new_descriptors(wire.process.pid, before)
     assert wire.stop() == 0
     require_all_gone([stand])
 
@@ -362,7 +362,7 @@ def test_a_call_cancelled_in_the_same_write_never_answers_and_leaves_nothing(new
         require_only_server(stand, wire.process.pid)
 
     assert answered(wire, STAYING) == []
-    require_same_descriptors(wire.process.pid, before)
+    require_no_new_descriptors(wire.process.pid, before)
 
 
 def test_a_call_cancelled_in_the_queue_is_never_started(new_stand: NewStand) -> None:
