@@ -59,6 +59,10 @@ class Inotify:
         # Adding again is cheap and right: another directory may stand under the old name.
         return all(self.watch(directory) for directory in wanted)
 
+    def watches(self) -> set[int]:
+        """The kernel's numbers of the watches that are set. It uses none twice."""
+        return set(self._watched.values())
+
     def watch(self, directory: str) -> bool:
         """False when the system's limit does not allow it; a directory that does not exist is no failure."""
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), MASK)

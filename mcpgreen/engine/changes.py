@@ -76,9 +76,8 @@ class ChangeWatch:
                 self._wait_for_quiet()
 
     def _look(self) -> None:
-        if self._inotify is not None:
-            # First the watches, then the look: what happens in between is seen by one or the other.
-            self._watch_directories()
+        # First the watches, then the look: what happens in between is seen by one or the other.
+        self._watch_directories()
         if self._is_renewal_wanted:
             self._is_renewal_wanted = False
             self._registering.renew()
@@ -88,8 +87,8 @@ class ChangeWatch:
                 self._catalog.refresh(source)
             except InternalError as error:
                 journal.error("%s", error.message)
-        if self._inotify is not None:
-            self._watch_directories()
+        if self._watch_directories():
+            self._on_news()  # a directory that was looked at before it was watched
 
     def _pause_secs(self) -> float:
         retry_at = self._catalog.retry_at()
@@ -122,9 +121,15 @@ class ChangeWatch:
         self._io_watcher.start(self.catch_up)
         self._catalog.trust_until_stale(True)
 
-    def _watch_directories(self) -> None:
+    def _watch_directories(self) -> bool:
+        """Whether there is one among them that was not watched before."""
+        if self._inotify is None:
+            return False
+        watched = self._inotify.watches()
         if not self._inotify.watch_exactly(self._catalog.watched_directories()):
             self._stop_inotify()
+            return False
+        return not self._inotify.watches() <= watched
 
     def _stop_inotify(self) -> None:
         if self._inotify is not None:

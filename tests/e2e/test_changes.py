@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+import gevent
 import pytest
 
+from mcpgreen.catalog.project import open_project
+from mcpgreen.cli.run_tool import ListSink
+from mcpgreen.engine.server import Server
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
-from tests.support.wire import META_PREFIX, MODERN, Wire, modern_meta
+from tests.support.wire import LATEST_HANDSHAKE, META_PREFIX, MODERN, Wire, modern_meta
 
 Json = dict[str, Any]
 
@@ -327,3 +332,43 @@ def test_a_filter_that_makes_no_sense_is_refused(shared_speak: Callable[..., Cli
 
     assert wire.modern("subscriptions/listen", params)["error"]["code"] == -32602
     assert len(wire.notices(ACKNOWLEDGED)) == acknowledged_before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
+def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_noticed(
+    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """resources/ was made before the project's directory was watched, and filled after the look but before the watch
+    on resources/ itself: neither the one nor the other saw it."""
+    flags = {"project_root": str(project.root), "registry_poll_secs": "600", "list_change_debounce_secs": "0.01"}
+    found, settings, environ = open_project(flags, os.environ)
+    server = Server(settings, found, environ=environ)
+    catalog = server.services.catalog
+    find_directories, refresh = catalog.watched_directories, catalog.refresh
+    directory = project.root / "resources"
+
+    def find_directories_before_one_more() -> list[str]:
+        found = find_directories()
+        directory.mkdir(exist_ok=True)
+        return found
+
+    def look_before_one_more(source: str) -> bool:
+        is_changed = refresh(source)
+        if source == "resources":
+            (directory / "report.txt").touch()
+        return is_changed
+
+    sink = ListSink()
+    link = server.connect(sink)
+    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
+    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    link.receive({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})
+    monkeypatch.setattr(catalog, "watched_directories", find_directories_before_one_more)
+    monkeypatch.setattr(catalog, "refresh", look_before_one_more)
+    server.watch()
+    try:
+        with gevent.Timeout(10):
+            while not any(b"resources/list_changed" in line for line in sink.lines):
+                gevent.sleep(0.005)
+    finally:
+        server.stop()
