@@ -592,7 +592,7 @@ def test_a_prompt_whose_questions_cannot_be_asked_of_anybody_is_left_out(project
     client = speak()
 
     assert [each["name"] for each in client.result("prompts/list")["prompts"]] == ["good"]
-    assert "inputRequests cannot be asked: who: it needs a message" in client.wire.stderr
+    eventually(lambda: "inputRequests cannot be asked: who: it needs a message" in client.wire.stderr)
 
 
 @pytest.mark.requirement("G-ask-elsewhere")

@@ -279,7 +279,7 @@ def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
     refusal = talk.come_back({"who": accept(name="x")}, state=bad(talk.state))
 
     assert (refusal["code"], refusal["message"]) == (-32602, "Invalid requestState")
-    assert "a request state is refused" in client.wire.stderr
+    eventually(lambda: "a request state is refused" in client.wire.stderr)
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
     assert project.read("acts") == "\n"
 
