@@ -28,7 +28,7 @@ class PipeReader:
     __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_watcher", "fd", "is_open")
 
     def __init__(self, fd: int, on_chunk: Callable[[bytes], None], *, may_grow: bool = False) -> None:
-        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)
+        os.set_blocking(fd, False)
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
@@ -39,13 +39,12 @@ class PipeReader:
     def watch(self) -> None:
         if self.is_open and self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self.fd, READ_EVENT)
-            self._watcher.start(self._read_once)
+            self._watcher.start(self._read, 1)
 
     def drain(self) -> None:
         """Take what is in the pipe now. Bounded: somebody may be writing faster than we read."""
-        for _ in range(MAX_DRAIN_READS):
-            if not self.is_open or not self._read_once():
-                return
+        if self.is_open:
+            self._read(MAX_DRAIN_READS)
 
     def close(self) -> None:
         if self.is_open:
@@ -53,20 +52,21 @@ class PipeReader:
             if self._watcher is not None:
                 self._watcher.stop()
                 self._watcher.close()
+                self._watcher = None  # it knows us, and would be garbage for the collector
             os.close(self.fd)
 
-    def _read_once(self) -> bool:
-        try:
-            chunk = os.read(self.fd, self._chunk_bytes)
-        except BlockingIOError:
-            return False
-        if not chunk:
-            self.close()
-            return False
-        if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
-            self._grow()
-        self._on_chunk(chunk)
-        return self.is_open
+    def _read(self, times: int) -> None:
+        for _ in range(times):
+            try:
+                chunk = os.read(self.fd, self._chunk_bytes)
+            except BlockingIOError:
+                return
+            if not chunk:
+                self.close()
+                return
+            if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+                self._grow()
+            self._on_chunk(chunk)
 
     def _grow(self) -> None:
         """A script that fills the pipe is about to write a lot: fewer, larger reads."""
@@ -80,23 +80,19 @@ class PipeReader:
 class Capture:
     """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once."""
 
-    __slots__ = ("_chunks", "_limit_bytes", "_on_overflow", "reader", "size", "was_exceeded")
+    __slots__ = ("_limit_bytes", "_on_overflow", "chunks", "size", "was_exceeded")
 
-    def __init__(self, fd: int, *, limit_bytes: int, on_overflow: Callable[[], None]) -> None:
-        self._chunks: list[bytes] = []
-        self._limit_bytes = limit_bytes
-        self._on_overflow = on_overflow
+    def __init__(self, *, limit_bytes: int, on_overflow: Callable[[], None]) -> None:
+        self.chunks: list[bytes] = []
         self.size = 0
         self.was_exceeded = False
-        self.reader = PipeReader(fd, self._take, may_grow=True)
+        self._limit_bytes = limit_bytes
+        self._on_overflow = on_overflow
 
-    def chunks(self) -> list[bytes]:
-        return self._chunks
-
-    def _take(self, chunk: bytes) -> None:
+    def take(self, chunk: bytes) -> None:
         self.size += len(chunk)
         if self.size <= self._limit_bytes:
-            self._chunks.append(chunk)
+            self.chunks.append(chunk)
         elif not self.was_exceeded:
             self.was_exceeded = True
             self._on_overflow()
