@@ -90,6 +90,13 @@ class LargeBlob:
 
 def dump_pieces(value: Any) -> list[bytes]:
     """As `dumps`, but with LargeText and LargeBlob in it, whose pieces are not copied: the line is the sequence."""
+    try:
+        return [dumps(value)]
+    except ValueError:
+        return _dump_large_pieces(value)
+
+
+def _dump_large_pieces(value: Any) -> list[bytes]:
     large: list[LargeText | LargeBlob] = []
 
     def stand_in(other: Any) -> str:

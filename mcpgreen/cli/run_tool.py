@@ -12,8 +12,8 @@ from mcpgreen import jsontext
 from mcpgreen.catalog.project import Project
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
-from mcpgreen.features import tools
 from mcpgreen.features.call import Call, Line
+from mcpgreen.features.tool_terms import terms_of
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings import Settings
 
@@ -137,7 +137,7 @@ def _dry_run(server: Server, options: Json, arguments: Json) -> int:
     if tool is None:
         _print({"_mcpToolError": True, "code": -32602, "message": f"Tool '{options['NAME']}' not found"})
         return 1
-    problems = tools.argument_problems(snapshot, tool, arguments)
+    problems = terms_of(server.services, snapshot, tool).argument_problems(arguments)
     timeout = options["--timeout"] or tool.timeout_secs or server.services.settings.default_tool_timeout
     sys.stdout.write(
         f"Tool: {tool.name} ({tool.relative_path})\n"

@@ -98,7 +98,7 @@ class Asking:
             yield
         finally:
             self._at_rest -= 1
-        call.slot.take_again()
+        call.slot.take()
 
     # --- clients that shook hands -------------------------------------------------------------------------------
 

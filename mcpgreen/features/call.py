@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
-URL_SAFE = str.maketrans("+/", "-_")
+URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 Line = bytes | list[bytes]  # a large one comes in pieces
 
@@ -144,11 +144,11 @@ class Call:
         return f"<Call {self.id!r} {self.method}>"
 
     @property
-    def worker_key(self) -> str:
+    def worker_key(self) -> bytes:
         """A file name for the request: base64url of its JSON id, or a digest when that is too long."""
-        text = jsontext.dumps(self.id)
-        key = b2a_base64(text, newline=False).decode("ascii").rstrip("=").translate(URL_SAFE)
-        return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text])
+        text = b"%d" % self.id if type(self.id) is int else jsontext.dumps(self.id)
+        key = b2a_base64(text, newline=False).rstrip(b"=").translate(URL_SAFE)
+        return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text]).encode("ascii")
 
     @property
     def roots(self) -> Roots:
@@ -283,21 +283,17 @@ class Slot:
         self._slots = slots
         self._is_held = False
 
-    def __enter__(self) -> None:
-        self.take_again()
-
-    def __exit__(self, *_: Any) -> None:
-        self.leave()
-
-    def leave(self) -> None:
+    def leave(self, *_: Any) -> None:
         if self._is_held:
             self._is_held = False
             self._slots.release()
 
-    def take_again(self) -> None:
+    def take(self) -> None:
         """May wait."""
         self._slots.acquire()
         self._is_held = True
+
+    __enter__, __exit__ = take, leave
 
 
 NO_SLOT = Slot(Semaphore(1))

@@ -19,6 +19,7 @@ from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import encoded, output_or_error, requested_secs
 from mcpgreen.running import policy, tracing
 from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.environment import packed
 from mcpgreen.running.starting import Script, run_script
 from mcpgreen.uris import is_within
 
@@ -92,7 +93,7 @@ def ask(call: Call, question: Question) -> Answer:
     outcome = run_script(
         services.runner,
         script,
-        env=services.provider_environment().for_run("", _variables(call, question)),
+        env=packed(services.provider_environment().for_run("", _variables(call, question))),
         deadline=Deadline(secs),
         on_control=lambda chunk: None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext, media
@@ -9,7 +10,7 @@ from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import files_of
+from mcpgreen.features.scripts import ScriptFiles
 from mcpgreen.protocol import shapes
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
@@ -104,12 +105,12 @@ def contents_of(call: Call, target: Target) -> Json:
 
 def _read_by_script(call: Call, request: Request) -> Content:
     """A script may report and ask, as that of a tool does."""
-    with files_of(call) as files:
+    with ScriptFiles(call) as files:
         variables = {
             **request.variables,
             **call.about_the_client,
             "MCP_ASK_REPLY": files.reply_prefix,
-            "MCP_CANCEL_FILE": files.file(CANCEL_FILE),
+            "MCP_CANCEL_FILE": os.fsdecode(files.place + CANCEL_FILE),
             "MCP_PROGRESS_TOKEN": "" if call.token is None else str(call.token),
         }
         content = call.services.providers().read(

@@ -5,8 +5,7 @@ Also what all requests that run a script have in common: values as JSON for its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import gevent
@@ -22,22 +21,27 @@ from mcpgreen.running.scratch import CallFiles
 from mcpgreen.running.starting import Script, run_script
 
 
-@contextmanager
-def files_of(call: Call) -> Iterator[CallFiles]:
+class ScriptFiles:
     """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them."""
-    services = call.services
-    services.runner.prepare()  # who would have to remove the files after a crash is there before them
-    call.files = files = services.state_dir.new_call()
-    try:
-        yield files
-    except gevent.GreenletExit:
-        services.runner.after_stopping(files.remove)  # the script may still be looking for its cancel file
-        raise
-    except Exception:
-        files.remove()
-        raise
-    finally:
-        call.stop_helpers()
+
+    __slots__ = ("_call", "_files")
+
+    def __init__(self, call: Call) -> None:
+        services = call.services
+        services.runner.prepare()  # who would have to remove the files after a crash is there before them
+        self._call = call
+        self._files = call.files = services.state_dir.new_call()
+
+    def __enter__(self) -> CallFiles:
+        return self._files
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        if kind is not None and issubclass(kind, gevent.GreenletExit):
+            # The script may still be looking for its cancel file.
+            self._call.services.runner.after_stopping(self._files.remove)
+        elif kind is not None:
+            self._files.remove()
+        self._call.stop_helpers()
 
 
 def output_of(
@@ -53,17 +57,16 @@ def output_of(
     services = call.services
     arguments_json = encoded(arguments, "arguments")
     meta_json = encoded(call.params.get("_meta") or {}, "_meta")
-    with files_of(call) as files:
+    with ScriptFiles(call) as files:
+        common = services.environment.with_more(variables, call.roots.variables, call.about_the_client)
         env = services.environment.for_call(
+            common,
             files,
-            about_the_tool=variables,
-            about_the_roots=call.roots.variables,
             entry_json=jsontext.dumps(entry),
             arguments_json=arguments_json,
             meta_json=meta_json,
             worker_key=call.worker_key,
             progress_token=call.token,
-            about_the_client=call.about_the_client,
             answers_json=jsontext.dumps(call.memo) if call.memo else b"",
             own_state=call.own_state,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 from gevent.lock import Semaphore
@@ -11,15 +10,16 @@ from gevent.lock import Semaphore
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
-from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure, Unanswered
+from mcpgreen.errors import InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure, Unanswered
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import encoded, files_of, requested_secs
-from mcpgreen.protocol import questions, schemas, shapes
+from mcpgreen.features.scripts import ScriptFiles, encoded, requested_secs
+from mcpgreen.features.tool_terms import ToolTerms, terms_of
+from mcpgreen.protocol import questions, shapes
 from mcpgreen.running import embedding, policy, results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.process import Outcome
-from mcpgreen.running.starting import Script, run_script
+from mcpgreen.running.starting import run_script
 
 Json = dict[str, Any]
 
@@ -37,25 +37,28 @@ def call_tool(call: Call) -> Json:
         raise InvalidParams("arguments must be an object.")
     settings = services.settings
     policy.require_allowed(tool.name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
-    policy.require_safe(tool.name, _real_path(call, snapshot, tool))
-    services.policy.require_allowed(tool.name, _entry_json(snapshot, tool))
-    _require_valid_arguments(snapshot, tool, arguments)
+    terms = terms_of(services, snapshot, tool)
+    policy.require_safe(tool.name, terms.path)
+    services.policy.require_allowed(tool.name, terms.entry_json)
+    problems = terms.argument_problems(arguments)
+    if problems:
+        raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
     if tool.needs:
         _require_needs(call, tool)
     if tool.interaction == "park" and "requestState" not in call.params:
         call.memo = {}  # answers to questions that it has not asked
     for _ in range(MAX_ROUNDS):
         try:
-            return _run_once(call, snapshot, tool, arguments)
+            return _run_once(call, tool, terms, arguments)
         except ScriptAsks as script:
             _take_answers(call, tool, script)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
-def _run_once(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json) -> Json:
-    with files_of(call) as files:
-        deadline, expected = _terms(call, snapshot, tool)
-        outcome = _run(call, snapshot, tool, arguments, deadline)
+def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments: Json) -> Json:
+    with ScriptFiles(call) as files:
+        deadline, expected = terms.time_and_expectation(requested_secs(call))
+        outcome = _run(call, terms, arguments, deadline)
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
             expected = expected._replace(timeout_reason=reason)
@@ -148,105 +151,22 @@ def _named_tool(call: Call) -> tuple[Snapshot, Tool]:
     return snapshot, tool
 
 
-def argument_problems(snapshot: Snapshot, tool: Tool, arguments: Json) -> list[str]:
-    """What is wrong with the arguments, by the tool's inputSchema."""
-    return _problems(snapshot, tool, "inputSchema", arguments)
-
-
-def _require_valid_arguments(snapshot: Snapshot, tool: Tool, arguments: Json) -> None:
-    problems = argument_problems(snapshot, tool, arguments)
-    if problems:
-        raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
-
-
-def _problems(snapshot: Snapshot, tool: Tool, which: str, value: Any) -> list[str]:
-    """What is wrong with a value by one of the tool's schemas. Schemas are compiled once per snapshot."""
-    key = (which, tool.name)
-    checker: schemas.Checker | None = snapshot.cache.get(key)
-    try:
-        if checker is None:
-            noun = "argument" if which == "inputSchema" else "property"
-            checker = snapshot.cache[key] = schemas.compile_schema(tool.definition[which], noun=noun)
-        return checker.problems(value)
-    except schemas.BadSchema as error:
-        raise InternalError(f"Tool '{tool.name}' has an unusable {which}: {error}") from error
-
-
-def _real_path(call: Call, snapshot: Snapshot, tool: Tool) -> str:
-    """Where the script really lies, made sure once per snapshot."""
-    key = ("real path", tool.name)
-    path: str | None = snapshot.cache.get(key)
-    if path is None:
-        path = policy.path_inside(tool.name, tool.path, directory=call.services.project.tools_dir)
-        snapshot.cache[key] = path
-    return path
-
-
-def _entry_json(snapshot: Snapshot, tool: Tool) -> bytes:
-    key = ("entry", tool.name)
-    encoded: bytes | None = snapshot.cache.get(key)
-    if encoded is None:
-        encoded = snapshot.cache[key] = jsontext.dumps(tool.registry_entry)
-    return encoded
-
-
-def _terms(call: Call, snapshot: Snapshot, tool: Tool) -> tuple[Deadline, results.Expectation]:
-    """How long the tool may take and what is expected of its output."""
-    settings = call.services.settings
-    secs = requested_secs(call) or tool.timeout_secs or settings.default_tool_timeout
-    extends = tool.progress_extends_timeout
-    if extends is None:
-        extends = settings.progress_extends_timeout
-    cap_secs = tool.max_timeout_secs or settings.max_timeout_secs
-    expected = results.Expectation(
-        stdout_limit_bytes=settings.max_tool_output_size,
-        stderr_limit_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
-        stderr_tail_bytes=settings.tool_stderr_tail_limit if settings.tool_stderr_capture else 0,
-        timeout_secs=secs,
-        timeout_hint=tool.timeout_hint,
-        max_timeout_secs=cap_secs,
-        output_problems=(
-            partial(_problems, snapshot, tool, "outputSchema") if "outputSchema" in tool.definition else None
-        ),
-    )
-    return Deadline(secs, extends=extends, cap_secs=cap_secs), expected
-
-
-def _run(call: Call, snapshot: Snapshot, tool: Tool, arguments: Json, deadline: Deadline) -> Outcome:
+def _run(call: Call, terms: ToolTerms, arguments: Json, deadline: Deadline) -> Outcome:
     services = call.services
     assert call.files is not None
     env = services.environment.for_call(
+        terms.environment(call.roots.variables, call.about_the_client),
         call.files,
-        about_the_tool=_variables(snapshot, tool),
-        about_the_roots=call.roots.variables,
-        entry_json=_entry_json(snapshot, tool),
+        entry_json=terms.entry_json,
         arguments_json=encoded(arguments, "arguments"),
         meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=call.worker_key,
         progress_token=call.token,
-        about_the_client=call.about_the_client,
         answers_json=jsontext.dumps(call.memo) if call.memo else b"",
         own_state=call.own_state,
     )
-    script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
     channel = Channel(Reports(call, deadline))
-    return run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
-
-
-def _variables(snapshot: Snapshot, tool: Tool) -> dict[str, str]:
-    """What every run of this tool sees, put together once per snapshot."""
-    key = ("variables", tool.name)
-    variables: dict[str, str] | None = snapshot.cache.get(key)
-    if variables is None:
-        variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
-        if tool.progress_extends_timeout is not None:
-            variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if tool.progress_extends_timeout else "false"
-        if tool.max_timeout_secs:
-            variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{tool.max_timeout_secs:g}"
-        if tool.timeout_hint:
-            variables["MCPBASH_TIMEOUT_HINT"] = tool.timeout_hint
-        snapshot.cache[key] = variables
-    return variables
+    return run_script(services.runner, terms.script, env=env, deadline=deadline, on_control=channel.feed)
 
 
 def _embedded(call: Call, report: bytes) -> list[Json]:

@@ -115,8 +115,9 @@ def _is_simple_keyword(keyword: str, given: Any, depth: int) -> bool:
 
 
 def _matches_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
-    if any(name not in value for name in schema.get("required", ())):
-        return False
+    for name in schema.get("required", ()):
+        if name not in value:
+            return False
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties", True)
     for name, member in value.items():

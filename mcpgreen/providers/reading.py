@@ -19,6 +19,7 @@ from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
 from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for
 from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.environment import packed
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.provider_environment import ProviderEnvironment
 from mcpgreen.running.runner import Runner
@@ -193,7 +194,7 @@ class Providers:
         outcome = run_script(
             self._runner,
             script,
-            env=env,
+            env=packed(env),
             deadline=deadline,
             on_control=listen(deadline) if listen is not None else _ignore,
             stdout_bytes=self._settings.max_resource_bytes,

@@ -19,7 +19,8 @@ class Deadline:
         self._cap_at = now + cap_secs if extends and cap_secs else None
         self.extends = extends
         self._left_secs: float | None = None  # while time stands still
-        self._bound()
+        if self._cap_at is not None:
+            self._at = min(self._at, self._cap_at)
 
     def pause(self) -> None:
         """Time stands still: a person is being asked."""
@@ -37,7 +38,8 @@ class Deadline:
     def progressed(self) -> None:
         if self.extends:
             self._at = time.monotonic() + self._secs
-            self._bound()
+            if self._cap_at is not None:
+                self._at = min(self._at, self._cap_at)
 
     def remaining_secs(self) -> float:
         return self._at - time.monotonic() if self._left_secs is None else self._left_secs
@@ -45,7 +47,3 @@ class Deadline:
     @property
     def is_at_cap(self) -> bool:
         return self._cap_at is not None and self._at >= self._cap_at
-
-    def _bound(self) -> None:
-        if self._cap_at is not None:
-            self._at = min(self._at, self._cap_at)

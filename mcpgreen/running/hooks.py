@@ -70,6 +70,7 @@ class HookShell:
     def run(self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int) -> HookEnd:
         """Through the runner of the server: other greenlets go on, and a cancelled one stops its hook."""
         from mcpgreen.running.deadline import Deadline
+        from mcpgreen.running.environment import packed
         from mcpgreen.running.process import CONTROL_FD, Ending
 
         assert self._runner is not None, "without a server there is only run_blocking"
@@ -77,7 +78,7 @@ class HookShell:
         try:
             outcome = self._runner.run(
                 _command(verb, CONTROL_FD, path, *arguments),
-                env=dict(self._variables()),
+                env=packed(self._variables()),
                 deadline=Deadline(secs),
                 on_control=answer.take,
             )

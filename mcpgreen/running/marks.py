@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import resource
 
-VARIABLE = "MCPGREEN_CALL"
+VARIABLE = b"MCPGREEN_CALL"
 CALL_DIGITS = 8
 CALLS = 100_000_000  # what so many digits can tell apart
 LIMIT_LINE = b"Max realtime timeout"
@@ -78,7 +78,7 @@ def _mark_in_limits(pid: int) -> int | None:
 
 
 def _mark_in_environment(pid: int) -> int | None:
-    prefix = VARIABLE.encode() + b"="
+    prefix = VARIABLE + b"="
     for entry in content_of(f"/proc/{pid}/environ").split(b"\0"):
         if entry.startswith(prefix) and entry[len(prefix) :].isdigit():
             return int(entry[len(prefix) :])

@@ -59,7 +59,7 @@ class Directory:
         self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
         self._is_home = os.path.samestat(os.fstat(self._fd), os.fstat(self._home_fd))
 
-    def spawn(self, args: Sequence[str], env: Mapping[str, str], file_actions: list[Any]) -> int:
+    def spawn(self, args: Sequence[str], env: Mapping[bytes, bytes], file_actions: list[Any]) -> int:
         if self._is_home:
             return _spawn(args, env, file_actions)
         os.fchdir(self._fd)  # no greenlet can switch until we are back
@@ -77,7 +77,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
     """A gevent Popen whose process is created by posix_spawn."""
 
     def __init__(
-        self, command: Sequence[str], *, env: Mapping[str, str], directory: Directory, fds: Sequence[int]
+        self, command: Sequence[str], *, env: Mapping[bytes, bytes], directory: Directory, fds: Sequence[int]
     ) -> None:
         self._directory = directory
         self._stdout_fd, self._stderr_fd, self._control_fd = fds
@@ -126,7 +126,7 @@ class ScriptRun:
     def __init__(
         self,
         command: Sequence[str],
-        env: Mapping[str, str],
+        env: Mapping[bytes, bytes],
         directory: Directory,
         limits: Limits,
         on_control: Callable[[bytes], None],
@@ -192,12 +192,9 @@ class ScriptRun:
 
     def outcome(self, ended_by: str) -> Outcome:
         status = self.child.returncode
-        return Outcome(
-            exit_code=128 - status if status is not None and status < 0 else (status or 0),
-            stdout=self._stdout.chunks,
-            stderr=b"".join(self._stderr.chunks),
-            ended_by=self._overflow or ended_by,
-        )
+        exit_code = 128 - status if status is not None and status < 0 else (status or 0)
+        stderr = b"".join(self._stderr.chunks)
+        return Outcome(exit_code, self._stdout.chunks, stderr, self._overflow or ended_by)
 
     @property
     def _overflow(self) -> str | None:
@@ -219,7 +216,7 @@ def _pipes(count: int) -> list[tuple[int, int]]:
     return pipes
 
 
-def _spawn(args: Sequence[str], env: Mapping[str, str], file_actions: list[Any]) -> int:
+def _spawn(args: Sequence[str], env: Mapping[bytes, bytes], file_actions: list[Any]) -> int:
     return os.posix_spawnp(
         args[0], list(args), env, file_actions=file_actions, setsid=True, setsigmask=[], setsigdef=RESET_SIGNALS
     )

@@ -36,7 +36,7 @@ class ProjectPolicy:
 
     def require_allowed(self, name: str, entry_json: bytes) -> None:
         """Raises Denied, or the error that the hook chose."""
-        if not os.path.lexists(self._path):
+        if not os.access(self._path, os.F_OK, follow_symlinks=False):  # as `lexists`, without the exception
             return
         problem = trust.problem_with(self._path, *self._parents)
         if problem:
@@ -57,7 +57,7 @@ class ProjectPolicy:
             return self._run(name, entry_json.decode("ascii"))
         files = self._state_dir.new_call()
         try:
-            return self._run(name, "@" + files.spill("policy.json", entry_json))
+            return self._run(name, "@" + os.fsdecode(files.spill(b"policy.json", entry_json)))
         finally:
             files.remove()
 

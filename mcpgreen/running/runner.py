@@ -49,7 +49,7 @@ class Runner:
         self,
         command: Sequence[str],
         *,
-        env: dict[str, str],
+        env: dict[bytes, bytes],
         deadline: Deadline,
         on_control: Callable[[bytes], None],
         stdout_bytes: int | None = None,
@@ -59,7 +59,7 @@ class Runner:
         limits = self._limits if stdout_bytes is None else self._limits._replace(stdout_bytes=stdout_bytes)
         self.prepare()
         mark = self._marks.next()
-        env[VARIABLE] = str(mark)
+        env[VARIABLE] = b"%d" % mark
         self._marks.put_on(mark)
         try:
             run = ScriptRun(command, env, self._directory, limits, on_control)

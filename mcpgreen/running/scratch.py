@@ -13,10 +13,11 @@ from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.running.storage import Storage
 
-ERROR_FILE = "error.json"
-RESOURCES_FILE = "resources"
-CANCEL_FILE = "cancelled"
-DEBUG_FILE = "debug.log"
+ERROR_FILE = b"error.json"
+RESOURCES_FILE = b"resources"
+CANCEL_FILE = b"cancelled"
+DEBUG_FILE = b"debug.log"
+REPLIES = b"reply"
 MAX_REPORT_BYTES = 16 << 20
 COARSE_NS = 50_000_000
 
@@ -26,6 +27,7 @@ class StateDir:
 
     def __init__(self, parent: str, *, token: str, is_kept: bool, storage: Storage) -> None:
         self.path = os.path.join(parent, f"mcpgreen.state.{os.getpid()}.{token}")
+        self.encoded_path = os.fsencode(self.path) + b"/"
         self._parent = parent
         self._storage = storage
         self._is_kept = is_kept
@@ -39,7 +41,7 @@ class StateDir:
         if not self._exists:
             self.restore()
         self._count += 1
-        return CallFiles(self, f"call.{self._count}.")
+        return CallFiles(self, b"call.%d." % self._count)
 
     def is_changed_since(self, known_ns: int | None) -> bool:
         """Whether anybody has made or removed a file here since; if so, what is known now is newer."""
@@ -87,25 +89,23 @@ class StateDir:
 
 
 class CallFiles:
-    """The files of one call."""
+    """The files of one call. `place` is how their paths begin."""
 
-    __slots__ = ("_known_change_ns", "_prefix", "_state")
+    __slots__ = ("_known_change_ns", "_prefix", "_state", "place")
 
-    def __init__(self, state: StateDir, prefix: str) -> None:
+    def __init__(self, state: StateDir, prefix: bytes) -> None:
         self._state = state
         self._prefix = prefix
         self._known_change_ns = state.last_change_ns()
-
-    def file(self, name: str) -> str:
-        return f"{self._state.path}/{self._prefix}{name}"
+        self.place = state.encoded_path + prefix
 
     @property
     def reply_prefix(self) -> str:
         """How the places begin at which the script waits for answers."""
-        return self.file("reply")
+        return os.fsdecode(self.place + REPLIES)
 
-    def spill(self, name: str, content: bytes) -> str:
-        path = self.file(name)
+    def spill(self, name: bytes, content: bytes) -> bytes:
+        path = self.place + name
         self._state.restore()
         try:
             with open(path, "wb") as file:
@@ -116,7 +116,7 @@ class CallFiles:
 
     def mark_cancelled(self) -> None:
         try:
-            os.close(os.open(self.file(CANCEL_FILE), os.O_CREAT | os.O_WRONLY, 0o600))
+            os.close(os.open(self.place + CANCEL_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
             if self._state.fullness(error) is None:
                 journal.debug("no cancel file: %s", error)  # the signal that follows says the same
@@ -134,22 +134,22 @@ class CallFiles:
 
     def remove(self) -> None:
         for name in self._names():
-            _remove(f"{self._state.path}/{name}")
+            _remove(self._state.encoded_path + name)
 
-    def _names(self) -> list[str]:
+    def _names(self) -> list[bytes]:
         try:
-            return [name for name in os.listdir(self._state.path) if name.startswith(self._prefix)]
+            return [name for name in os.listdir(self._state.encoded_path) if name.startswith(self._prefix)]
         except FileNotFoundError:
             return []
 
-    def _content(self, name: str, names: list[str]) -> bytes:
+    def _content(self, name: bytes, names: list[bytes]) -> bytes:
         if self._prefix + name not in names:
             return b""
         try:
-            with open(self.file(name), "rb") as file:
+            with open(self.place + name, "rb") as file:
                 return file.read(MAX_REPORT_BYTES)
         except OSError as error:
-            journal.warning("a script's %s cannot be read: %s", name, error)
+            journal.warning("a script's %s cannot be read: %s", name.decode(), error)
             return b""
 
 
@@ -157,7 +157,7 @@ def new_token() -> str:
     return os.urandom(8).hex()  # `secrets` would cost 3 ms at start
 
 
-def _remove(path: str) -> None:
+def _remove(path: str | bytes) -> None:
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -167,4 +167,4 @@ def _remove(path: str) -> None:
 
         shutil.rmtree(path, ignore_errors=True)
         if os.path.lexists(path):
-            journal.warning("could not remove %s", path)
+            journal.warning("could not remove %s", os.fsdecode(path))

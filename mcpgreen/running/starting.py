@@ -32,7 +32,7 @@ def run_script(
     runner: Runner,
     script: Script,
     *,
-    env: dict[str, str],
+    env: dict[bytes, bytes],
     deadline: Deadline,
     on_control: Callable[[bytes], None],
     stdout_bytes: int | None = None,
@@ -53,7 +53,7 @@ def run_script(
 def _run(
     runner: Runner,
     command: Sequence[str],
-    env: dict[str, str],
+    env: dict[bytes, bytes],
     deadline: Deadline,
     on_control: Callable[[bytes], None],
     stdout_bytes: int | None,

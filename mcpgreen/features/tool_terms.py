@@ -1,0 +1,111 @@
+"""What every call of a tool needs to know of it: its place, its schemas, its time. Put together once per snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgreen import jsontext
+from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.catalog.tools import Tool
+from mcpgreen.errors import InternalError
+from mcpgreen.features.services import Services
+from mcpgreen.protocol import schemas
+from mcpgreen.running import policy
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.environment import Environment
+from mcpgreen.running.results import Expectation
+from mcpgreen.running.starting import Script
+
+
+def terms_of(services: Services, snapshot: Snapshot, tool: Tool) -> ToolTerms:
+    """Raises Denied if the script does not lie where scripts of tools may lie."""
+    key = ("terms", tool.name)
+    terms: ToolTerms | None = snapshot.cache.get(key)
+    if terms is None:
+        terms = snapshot.cache[key] = ToolTerms(services, tool)
+    return terms
+
+
+class ToolTerms:
+    """The terms on which a tool is called."""
+
+    __slots__ = (
+        "_base",
+        "_cap_secs",
+        "_checkers",
+        "_environment",
+        "_expected",
+        "_extends",
+        "_tool",
+        "_variables",
+        "entry_json",
+        "path",
+        "script",
+    )
+
+    def __init__(self, services: Services, tool: Tool) -> None:
+        settings = services.settings
+        extends = tool.progress_extends_timeout
+        self._tool = tool
+        self._checkers: dict[str, schemas.Checker] = {}
+        self._extends = settings.progress_extends_timeout if extends is None else extends
+        self._cap_secs = tool.max_timeout_secs or settings.max_timeout_secs
+        self._expected = Expectation(
+            stdout_limit_bytes=settings.max_tool_output_size,
+            stderr_limit_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
+            stderr_tail_bytes=settings.tool_stderr_tail_limit if settings.tool_stderr_capture else 0,
+            timeout_secs=tool.timeout_secs or settings.default_tool_timeout,
+            timeout_hint=tool.timeout_hint,
+            max_timeout_secs=self._cap_secs,
+            output_problems=self._output_problems if "outputSchema" in tool.definition else None,
+        )
+        self.path = policy.path_inside(tool.name, tool.path, directory=services.project.tools_dir)
+        self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
+        self.entry_json = jsontext.dumps(tool.registry_entry)
+        self._base = services.environment
+        self._variables = _variables(tool)
+        self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
+
+    def argument_problems(self, arguments: dict[str, Any]) -> list[str]:
+        """What is wrong with the arguments, by the tool's inputSchema."""
+        return self._problems("inputSchema", "argument", arguments)
+
+    def time_and_expectation(self, requested_secs: float | None) -> tuple[Deadline, Expectation]:
+        """How long a call that begins now may take and what is expected of its output."""
+        expected = self._expected
+        if requested_secs is not None:
+            expected = expected._replace(timeout_secs=requested_secs)
+        return Deadline(expected.timeout_secs, extends=self._extends, cap_secs=self._cap_secs), expected
+
+    def environment(self, about_the_roots: Mapping[str, str], about_the_client: Mapping[str, str]) -> Environment:
+        """What the tool's script sees in every call of a client. Raises Denied if it may not see what it should."""
+        roots, client, env = self._environment
+        if about_the_roots is not roots or about_the_client is not client:
+            env = self._base.with_more(self._variables, about_the_roots, about_the_client)
+            self._environment = about_the_roots, about_the_client, env
+        return env
+
+    def _output_problems(self, value: Any) -> list[str]:
+        return self._problems("outputSchema", "property", value)
+
+    def _problems(self, which: str, noun: str, value: Any) -> list[str]:
+        try:
+            checker = self._checkers.get(which)
+            if checker is None:
+                checker = self._checkers[which] = schemas.compile_schema(self._tool.definition[which], noun=noun)
+            return checker.problems(value)
+        except schemas.BadSchema as error:
+            raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
+
+
+def _variables(tool: Tool) -> dict[str, str]:
+    """What every run of this tool sees."""
+    variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
+    if tool.progress_extends_timeout is not None:
+        variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if tool.progress_extends_timeout else "false"
+    if tool.max_timeout_secs:
+        variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{tool.max_timeout_secs:g}"
+    if tool.timeout_hint:
+        variables["MCPBASH_TIMEOUT_HINT"] = tool.timeout_hint
+    return variables
