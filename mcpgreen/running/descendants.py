@@ -33,11 +33,13 @@ class OwnChildren:
             raise OSError(ctypes.get_errno(), "prctl")
         self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
 
-    def pids(self) -> list[int]:
+    def others_than(self, known: set[bytes]) -> list[int]:
+        """Those whose number, as text, is not known. Complete: a child leaves the list only when we take note of its
+        end, and whose parent ends meanwhile comes last."""
         content = os.pread(self._fd, READ_BYTES, 0)
         while len(content) % READ_BYTES == 0 and (more := os.pread(self._fd, READ_BYTES, len(content))):
             content += more
-        return list(map(int, content.split()))
+        return list(map(int, set(content.split()) - known))
 
     def close(self) -> None:
         os.close(self._fd)

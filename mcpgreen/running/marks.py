@@ -22,12 +22,13 @@ class Marks:
 
     def __init__(self) -> None:
         self.prefix = f"8{int.from_bytes(os.urandom(8), 'big') % 10**10:010d}"
+        self._first = int(self.prefix) * CALLS
         self._count = 0
         self._limits = _own_limits()
 
     def next(self) -> int:
         self._count = (self._count + 1) % CALLS
-        return int(self.prefix) * CALLS + self._count
+        return self._first + self._count
 
     def is_ours(self, mark: int | None) -> bool:
         return mark is not None and mark // CALLS == int(self.prefix)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import gevent
 from gevent import subprocess
+from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.deadline import Deadline
@@ -25,6 +26,7 @@ from mcpgreen.running.pipes import Capture, PipeReader
 CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take by themselves (10 and up, 63 and down)
 # Most scripts are over by then, and what they left in these two pipes is read at once; watching costs them more.
 UNWATCHED_SECS = 0.05
+NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 RESET_SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
@@ -74,15 +76,32 @@ class Directory:
 
 
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
-    """A gevent Popen whose process is created by posix_spawn."""
+    """A gevent Popen whose process is created by posix_spawn. How Popen itself begins is left out: it considers thirty
+    arguments, of which we have two."""
 
     def __init__(
         self, command: Sequence[str], *, env: Mapping[bytes, bytes], directory: Directory, fds: Sequence[int]
     ) -> None:
-        self._directory = directory
-        self._stdout_fd, self._stderr_fd, self._control_fd = fds
+        stdout, stderr, control = fds
+        self.args = command
+        self.stdin = self.stdout = self.stderr = self.returncode = None
+        self.result = AsyncResult()
         self._waiter: Any = None
-        super().__init__(command, env=env)
+        self._loop = gevent.get_hub().loop
+        self._loop.install_sigchld()
+        self.pid = directory.spawn(
+            command,
+            env,
+            [
+                NO_INPUT,
+                (os.POSIX_SPAWN_DUP2, stdout, 1),
+                (os.POSIX_SPAWN_DUP2, stderr, 2),
+                (os.POSIX_SPAWN_DUP2, control, CONTROL_FD),
+            ],
+        )
+        # Not `gevent.os.fork_and_watch`: it remembers each child for a minute and walks all of them at each exit.
+        watcher = self._loop.child(self.pid, ref=True)
+        watcher.start(self._on_exit, watcher)
 
     def wait_for_bell(self) -> None:
         """Until `ring`, for one greenlet at a time. As an Event, but that costs five times as much."""
@@ -96,23 +115,6 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         """In the hub: the child has exited, or there is another reason to look at it."""
         if self._waiter is not None:
             self._waiter.switch(None)
-
-    def _execute_child(self, args: Sequence[str], executable: Any, *rest: Any) -> None:
-        env = rest[4]
-        self._loop.install_sigchld()
-        self.pid = self._directory.spawn(
-            args,
-            env,
-            [
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, self._stdout_fd, 1),
-                (os.POSIX_SPAWN_DUP2, self._stderr_fd, 2),
-                (os.POSIX_SPAWN_DUP2, self._control_fd, CONTROL_FD),
-            ],
-        )
-        # Not `gevent.os.fork_and_watch`: it remembers each child for a minute and walks all of them at each exit.
-        watcher = self._loop.child(self.pid, ref=True)
-        watcher.start(self._on_exit, watcher)
 
     def _on_exit(self, watcher: Any) -> None:
         self._on_child(watcher)

@@ -43,6 +43,7 @@ class Runner:
         self._guardian: Guardian | None = None
         self._children: OwnChildren | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Leader] = {}
+        self._known: set[bytes] = set()  # the numbers of all children that we have started
         self._stoppers: set[Any] = set()
 
     def run(
@@ -65,7 +66,9 @@ class Runner:
             run = ScriptRun(command, env, self._directory, limits, on_control)
         finally:
             self._marks.take_off()
-        leader = self._leaders[run.child.pid] = Leader(run.child.pid, mark)
+        leader = Leader(run.child.pid, mark)
+        self._leaders[leader.pid] = leader
+        self._known.add(b"%d" % leader.pid)
         try:
             ended_by = run.wait(deadline)
             if ended_by == Ending.EXIT:
@@ -73,7 +76,7 @@ class Runner:
             if self._is_anything_left(run.child, leader):
                 self._signal(leader, signal.SIGTERM)
                 self._wait_or_kill(run.child, leader)
-            run.take_the_rest()
+                run.take_the_rest()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
             self._signal(leader, signal.SIGTERM)
@@ -124,6 +127,7 @@ class Runner:
             _keep_descriptors_from_scripts()
             self._children = _adopted_children()
             self._guardian = Guardian(self._marks.prefix, self._state_dir)
+            self._known.add(b"%d" % self._guardian.pid)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
         stopper = gevent.spawn(function, *values)
@@ -138,6 +142,7 @@ class Runner:
     def _close(self, run: ScriptRun, leader: Leader) -> None:
         run.close()
         self._leaders.pop(leader.pid, None)
+        self._known.discard(b"%d" % leader.pid)
 
     def _wait_or_kill(self, child: Child, leader: Leader) -> None:
         if not self._wait_until_gone(child, leader, self._limits.kill_grace_secs):
@@ -162,7 +167,11 @@ class Runner:
         return True
 
     def _is_anything_left(self, child: Child, leader: Leader) -> bool:
-        return child.returncode is None or _signal_group(leader.pid, 0) or bool(self._strays(leader))
+        if child.returncode is None:
+            return True
+        if self._children is not None and not self._children.others_than(self._known):
+            return False  # whoever it started would be below one of our children
+        return _signal_group(leader.pid, 0) or bool(self._strays(leader))
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
@@ -187,10 +196,10 @@ class Runner:
         found: list[int] = []
         if self._children is None:
             return found
-        looked_at = {*self._leaders, self._guardian.pid if self._guardian else 0}
+        looked_at = set(self._known)
         # Again until nobody new has come: a process that ends while we look hands its children over to us.
-        while fresh := [pid for pid in self._children.pids() if pid not in looked_at]:
-            looked_at.update(fresh)
+        while fresh := self._children.others_than(looked_at):
+            looked_at.update(b"%d" % pid for pid in fresh)
             found.extend(pid for pid in fresh if is_wanted(mark_of(pid)))
         return found
 
