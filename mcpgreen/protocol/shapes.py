@@ -48,11 +48,18 @@ FIELD_NEEDS: dict[str, dict[str, str]] = {
     "result": {"ttlMs": Feature.CACHE_HINTS, "cacheScope": Feature.CACHE_HINTS, "resultType": Feature.RESULT_TYPE},
 }
 
+_UNKNOWN_FIELDS: dict[tuple[str, str], frozenset[str]] = {}  # by kind and revision, found out when first needed
+
 
 def fit_fields(kind: str, value: Json, revision: Revision) -> Json:
     """A copy without the fields that this revision does not have."""
-    needs = FIELD_NEEDS[kind]
-    return {name: field for name, field in value.items() if name not in needs or revision.has(needs[name])}
+    unknown = _UNKNOWN_FIELDS.get((kind, revision.name))
+    if unknown is None:
+        missing = (name for name, feature in FIELD_NEEDS[kind].items() if not revision.has(feature))
+        unknown = _UNKNOWN_FIELDS[kind, revision.name] = frozenset(missing)
+    if unknown.isdisjoint(value):
+        return value.copy()
+    return {name: field for name, field in value.items() if name not in unknown}
 
 
 def fit_tool(definition: Json, revision: Revision) -> Json:
