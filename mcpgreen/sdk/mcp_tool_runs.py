@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,9 @@ def run_with_progress(
         _opened(progress_file or os.devnull) as followed,
         _opened(stderr_file) as others,
     ):
-        process = Popen(command, stdout=out, stderr=err, start_new_session=True)
+        # What a script ignores its children ignore, too, and this one has to end when it is told to.
+        heed = _heed_the_end if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN else None
+        process = Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=heed)
         try:
             for line in _lines(process, followed if progress_file else err, interval):
                 if match := search(line):
@@ -79,8 +82,12 @@ def run_with_progress(
     return CompletedProcess(command, status, *texts)
 
 
+def _heed_the_end() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _misuse(command: Sequence[str], pattern: str, extract: str, total: float | None, interval: float) -> str:
-    if not command or isinstance(command, str):
+    if not command or isinstance(command, (str, bytes)) or not isinstance(command, Sequence):
         return "the command must be a list of a program and its arguments"
     if not pattern:
         return "a pattern is required"

@@ -89,6 +89,8 @@ __mcp_empty() {
 # Three processes besides the command: one waits for it, one watches the clock, one reads its stderr. Pipes are the
 # only tie between them, so that no file remains. 94: matching lines, 95: the stderr of the command, 96: its stdout.
 __mcp_run() {
+  # A script that handles the signal of a cancellation wants to know how the command ended.
+  trap '' TERM
   # The last line of the pipe. A job that the command leaves behind may keep the pipe open for hours.
   local __MCP_RUN_END=$'\001'"end $$ $RANDOM$RANDOM "
   {
@@ -105,6 +107,7 @@ __mcp_start() {
   set -m
   (
     set +m
+    trap - TERM # also where the script ignores it: a command that did the same could only be killed
     [[ -z $__MCP_RUN_ERREXIT ]] || set -e
     "$@"
   ) <&0 >&96 2>&95 94>&- 95>&- 96>&- &
@@ -156,29 +159,61 @@ __mcp_follow() {
   local line=""
   [[ -n $__MCP_RUN_FOLLOWED ]] || return 0
   while IFS= read -r line <&93; do
-    __mcp_hear "$rest$line"
+    __mcp_cut __mcp_hear "$rest$line"
+    __mcp_hear "$__MCP_OUT"
     rest=""
   done
-  rest+=$line
+  __mcp_cut __mcp_hear "$rest$line"
+  rest=$__MCP_OUT
+  [[ $rest != *$'\r' ]] || { __mcp_hear "$rest"; rest=""; }
+}
+
+# Hands each piece of $2 that ends with a carriage return to $1: a bar that is redrawn. The rest is left in __MCP_OUT; it
+# may end with one that belongs to the line break.
+__mcp_cut() {
+  local rest=$2 piece
+  while [[ $rest == *$'\r'?* ]]; do
+    piece=${rest%%$'\r'*}
+    rest=${rest#*$'\r'}
+    [[ -z $piece ]] || "$1" "$piece"
+  done
+  __MCP_OUT=$rest
 }
 
 # Reads the stderr of the command to the end mark; its status is that of the command.
 __mcp_sift() {
   trap '' PIPE
-  local line="" status=""
+  local line="" part="" status="" code
+  local patience=(-t "$__MCP_RUN_INTERVAL")
+  ((BASH_VERSINFO[0] > 3)) || patience=(-d $'\n') # it drops what came before the time was up
   exec 93>>"${__MCP_RUN_STDERR:-/dev/null}"
-  while [[ -z $status ]] && { IFS= read -r line || [[ -n $line ]]; }; do
+  while [[ -z $status ]]; do
+    code=0
+    IFS= read -r "${patience[@]}" part || code=$?
+    __mcp_cut __mcp_sort "$line$part"
+    line=$__MCP_OUT part=""
+    if ((code > 128)); then # the time is up, and the line unfinished, unless no line break follows
+      [[ $line != *$'\r' ]] || { __mcp_sort "$line" && line=""; }
+      continue
+    fi
+    [[ $code == 0 || -n $line ]] || break
     if [[ $line == *"$__MCP_RUN_END"* ]]; then
       status=${line##*"$__MCP_RUN_END"}
       line=${line%%"$__MCP_RUN_END"*}
       [[ -n $line ]] || break
     fi
-    if [[ -n $__MCP_RUN_FOLLOWED ]] || ! __mcp_hear "$line"; then
-      printf '%s\n' "$line" >&93
-      [[ -z $__MCP_RUN_FOLLOWED || -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
-    fi
+    __mcp_sort "$line"
+    line=""
   done
   return "${status:-1}"
+}
+
+# One line of stderr: progress, or something to keep.
+__mcp_sort() {
+  local line=${1%$'\r'}
+  [[ -n $__MCP_RUN_FOLLOWED ]] || ! __mcp_hear "$line" || return 0
+  printf '%s\n' "$line" >&93
+  [[ -z $__MCP_RUN_FOLLOWED || -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
 }
 
 # Hands on what a matching line says as "PERCENT MESSAGE", with "-" for no number; status 1 for other lines.

@@ -168,3 +168,48 @@ def test_a_storm_of_calls_and_cancellations_leaves_the_server_whole(
 
     assert client.call_tool("brief")["isError"] is False
     assert client.result("ping") == {}
+
+
+RUN_IN_SHELL = """source "$MCP_SDK/tool-sdk.sh"
+work() { echo 5% >&2; touch running; sleep 600; }
+status=0
+mcp_run_with_progress --pattern '([0-9]+)%' --extract match1 -- work || status=$?
+echo "$status" > status.new; mv status.new status
+"""
+RUN_IN_PYTHON = """import os, signal, sys
+sys.path.insert(0, os.environ["MCP_SDK"])
+import mcp_tool
+signal.signal(signal.SIGTERM, HANDLER)
+result = mcp_tool.run_with_progress(["sh", "-c", "echo 5% >&2; touch running; sleep 600"], "([0-9]+)%")
+with open("status.new", "w") as file:
+    print(result.returncode, file=file)
+os.rename("status.new", "status")
+"""
+
+
+@pytest.mark.requirement("G-cancel-tree")
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("shell-handles", f"trap : TERM\n{RUN_IN_SHELL}"),
+        ("shell-ignores", f"trap '' TERM\n{RUN_IN_SHELL}"),
+        ("python-handles", RUN_IN_PYTHON.replace("HANDLER", "lambda *_: None")),
+        ("python-ignores", RUN_IN_PYTHON.replace("HANDLER", "signal.SIG_IGN")),
+    ],
+)
+def test_a_script_that_outlives_the_cancelled_program_it_runs_learns_why_it_ended(
+    project: ProjectBuilder, speak: Callable[..., Client], name: str, script: str
+) -> None:
+    """With a handler the shell function said 143. A script that ignored the signal passed that on to the program, which
+    was therefore killed together with the script."""
+    if name.startswith("python"):
+        project.python_tool(name, script)
+    else:
+        project.tool(name, script)
+    client = speak()
+    id = client.start_tool(name)
+    eventually(lambda: (project.root / "running").exists())
+    client.wire.notify("notifications/cancelled", {"requestId": id})
+
+    eventually(lambda: (project.root / "status").exists())
+    assert project.read("status") == "130\n"
