@@ -134,7 +134,12 @@ def emit_text(text: str) -> None:
 
 def emit_json(value: Any) -> None:
     """Print one value as one line. Raises TypeError or ValueError for what JSON cannot express."""
-    emit_text(_line(value))
+    line = _line(value, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        line = _line(value)
+    emit_text(line)
 
 
 def result_success(value: Any, max_text_bytes: int | None = None) -> None:
@@ -153,22 +158,18 @@ def result_error(error: Mapping[str, Any] | BaseException | str) -> None:
     """Print the result of a call that failed, and go on. What is not a mapping becomes the message."""
     if isinstance(error, (str, BaseException)):
         error = {"message": str(error) or type(error).__name__}
-    fields = dict(error)
-    fields["type"] = fields.get("type") or "internal_error"
-    fields["message"] = fields.get("message") or "Unknown error"
-    text = fields["message"] if isinstance(fields["message"], str) else json.dumps(fields["message"])
-    _emit_result(text, {"success": False, "error": fields}, is_error=True)
+    _emit_error(dict(error))
 
 
 def error(type: str, message: str, *, hint: str | None = None, data: Any = None) -> None:
     """Print a failed result made of its parts. A hint is also logged as a warning. Does not end the script."""
-    fields = {"type": type, "message": message}
+    fields: dict[str, Any] = {"type": type, "message": message}
     if hint is not None:
         fields["hint"] = hint
         log_warn(_tool_name(), f"{type}: {message} ({hint})")
     if data is not None:
         fields["data"] = data
-    result_error(fields)
+    _emit_error(fields, f"\nHint: {hint}" if hint else "")
 
 
 def fail(code: int, message: str = "Tool failed", data: Any = None) -> NoReturn:
@@ -191,7 +192,11 @@ def fail_invalid_args(message: str = "Invalid params", data: Any = None) -> NoRe
 
 
 def progress(percent: float, message: str = "", total: float | None = None) -> None:
-    """Report progress, cut to a whole number from 0 to 100. Does nothing outside of the server."""
+    """Report progress, cut to a whole number from 0 to 100; what is no number counts as 0."""
+    try:
+        percent = float(percent)
+    except (TypeError, ValueError):
+        percent = 0
     params: dict[str, Any] = {"progress": int(max(0, min(percent, 100)))}
     if total is not None:
         params["total"] = total
@@ -204,7 +209,7 @@ def progress(percent: float, message: str = "", total: float | None = None) -> N
 
 def log(level: str, logger: str, data: Any) -> None:
     """Send a log line to the client. Does nothing outside of the server."""
-    known = level.lower()
+    known = str(level).lower()
     if known not in LEVELS:
         print(f"log: unknown level {level}, using info", file=sys.stderr)
         known = "info"
@@ -277,9 +282,16 @@ def _integer(name: str, value: Any) -> int:
     fail_invalid_args(f"{name} must be an integer")
 
 
-def _line(value: Any, default: Any = None) -> str:
+def _line(value: Any, default: Any = None, ensure_ascii: bool = True) -> str:
     # ASCII only: a lone surrogate in a file name is legal here and would not survive UTF-8.
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=default) + "\n"
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=default, ensure_ascii=ensure_ascii) + "\n"
+
+
+def _emit_error(fields: dict[str, Any], more_text: str = "") -> None:
+    fields["type"] = fields.get("type") or "internal_error"
+    fields["message"] = fields.get("message") or "Unknown error"
+    text = fields["message"] if isinstance(fields["message"], str) else json.dumps(fields["message"])
+    _emit_result(text + more_text, {"success": False, "error": fields}, is_error=True)
 
 
 def _emit_result(text: str, structured: dict[str, Any], *, is_error: bool) -> None:
@@ -304,8 +316,8 @@ def _notify(stream_variable: str, method: str, params: dict[str, Any]) -> None:
         line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
         if stream:
             _send(stream, line.encode("ascii"))
-    except (OSError, ValueError):
-        pass  # nobody listens, or NaN in a log line: no reason to stop the tool's own work
+    except (OSError, TypeError, ValueError):
+        pass  # nobody listens, or what JSON cannot express in a log line: no reason to stop the tool's own work
 
 
 def _send(stream: str, line: bytes) -> None:

@@ -310,7 +310,22 @@ def test_error_builds_the_result_from_its_parts_and_logs_the_hint(bench: Bench) 
         "hint": "ask",
         "data": {"row": 5},
     }
+    assert run.result["content"] == [{"type": "text", "text": "no\nHint: ask"}]
     assert run.params == [{"level": "warning", "logger": "bench", "data": "denied: no (ask)"}]
+
+
+@pytest.mark.parametrize("hint", ["", ", hint=''"])
+def test_without_a_hint_the_text_is_the_message(bench: Bench, hint: str) -> None:
+    assert bench.python(f"mcp_tool.error('denied', 'no'{hint})").result["content"][0]["text"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [("{'name': 'Zoë'}", '{"name":"Zoë"}\n'), (r"'Zo\u00eb \ud800'", '"Zo\\u00eb \\ud800"\n')],
+)
+def test_json_is_printed_as_people_read_it_if_it_can_be(bench: Bench, value: str, printed: str) -> None:
+    """It was "Zo\\u00eb" in one function and "Zoë" in another. Half a character cannot be printed otherwise."""
+    assert bench.python(f"mcp_tool.emit_json({value})").stdout == printed
 
 
 def test_embedded_resources_are_listed_for_the_server(bench: Bench) -> None:
@@ -361,6 +376,9 @@ def test_fail_still_speaks_on_stdout_when_the_error_file_cannot_be_written(bench
         ("33.9", {"progress": 33}),
         ("float('inf')", {"progress": 100}),
         ("float('nan')", {"progress": 0}),
+        ("'x'", {"progress": 0}),
+        ("None, 'on'", {"progress": 0, "message": "on"}),
+        ("'40'", {"progress": 40}),
     ],
 )
 def test_progress_is_a_whole_percentage(bench: Bench, arguments: str, params: dict[str, object]) -> None:
@@ -403,6 +421,11 @@ def test_text_is_logged_at_its_level(bench: Bench, function: str, level: str) ->
 def test_any_object_can_be_logged(bench: Bench) -> None:
     run = bench.python("mcp_tool.log_error('x', OSError('disk full')); mcp_tool.log_error('x', float('nan'))")
     assert (run.exit_code, [params["data"] for params in run.params]) == (0, ["disk full"])
+
+
+def test_what_cannot_be_logged_does_not_stop_the_script(bench: Bench) -> None:
+    run = bench.python("mcp_tool.log_info('x', {(1, 2): 3}); mcp_tool.log(None, 'x', 'y'); print('went on')")
+    assert (run.exit_code, run.stdout, [params["level"] for params in run.params]) == (0, "went on\n", ["info"])
 
 
 SPEAK = "mcp_tool.progress(1, 'x'); mcp_tool.log_info('x', 'y'); print('went on')"
@@ -542,7 +565,7 @@ def test_a_wrong_pattern_starts_nothing(bench: Bench) -> None:
     assert not (bench.directory / "started").exists()
 
 
-@pytest.mark.parametrize("command", ["[]", "'echo hello'"])
+@pytest.mark.parametrize("command", ["[]", "'echo hello'", "print", "None"])
 def test_a_command_is_a_list(bench: Bench, command: str) -> None:
     run = bench.python(f"mcp_tool.run_with_progress({command}, 'x')")
     assert "ValueError: run_with_progress: the command must be a list" in run.stderr
