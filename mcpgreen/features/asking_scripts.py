@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-NAMELESS = "question"  # what the SDKs call one that has no name
-
 
 class AskingScript:
     """The questions of one run of a script."""
@@ -48,10 +46,12 @@ class AskingScript:
         deliver(reply, jsontext.dumps(statuses))
 
     def _statuses(self, asked: Any, timeout_secs: float | None) -> Json:
+        self._call.unmet_needs = []  # whoever asks again has gone on without those answers
         fault = questions.fault_of(asked)
         if fault:
             journal.warning("a script asks what cannot be asked: %s", fault)
-            return {key: unanswered("error", fault) for key in (asked if isinstance(asked, dict) else ())}
+            reply = unanswered("invalid", f"The question makes no sense: {fault}.")
+            return dict.fromkeys(asked if isinstance(asked, dict) else (), reply)
         wire_keys = {key: self._wire_key(key, question) for key, question in asked.items()}
         open_questions = {wire_keys[key]: tidy(question) for key, question in asked.items()}
         statuses = self._settled(open_questions)
@@ -73,7 +73,7 @@ class AskingScript:
             need = questions.need_of(question)
             if not questions.is_met(need, call.view.capabilities, call.view.revision):
                 call.unmet_needs.append(need)
-                statuses[key] = unanswered("unsupported", f"The client has no {need}.")
+                statuses[key] = unanswered("unsupported", questions.lack_of(need))
             elif key in call.memo and not questions.problem_with_answer(question, call.memo[key]):
                 statuses[key] = answered(call.memo[key])
             else:
@@ -85,7 +85,7 @@ class AskingScript:
         """A key that no other question of this run has, and that the same question has in another run. Where the
         author did not choose the name, a digest sees to it that an answer never lands on another question."""
         uses = self._uses[key] = self._uses.get(key, 0) + 1
-        is_nameless = key == NAMELESS or (key[:1] == "q" and key[1:].isdigit())
+        is_nameless = key == questions.NAMELESS or (key[:1] == "q" and key[1:].isdigit())
         if uses == 1 and not is_nameless:
             return key
         return f"{key}-{uses}-{jsontext.digest(question)[:8]}"

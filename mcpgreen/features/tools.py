@@ -64,9 +64,12 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments: Json) -> Json
             expected = expected._replace(timeout_reason=reason)
         error_report, resources_report = files.take_reports()
         blocks = _embedded(call, resources_report) if resources_report else []
-        if call.unmet_needs and call.is_stateless and results.has_failed(outcome) and not error_report.strip():
-            raise _gave_up(call, tool, outcome)
-        return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
+        try:
+            return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
+        except ToolFailure:
+            if call.is_stateless and _fell_over_a_question(call, outcome):
+                raise _gave_up(call, tool, outcome) from None
+            raise
 
 
 def _require_needs(call: Call, tool: Tool) -> None:
@@ -91,6 +94,7 @@ def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
         raise ToolFailure(f"Tool '{tool.name}' asked, and there is no answer: {error}") from error
     call.memo = {**call.memo, **answers}
     call.own_state = script.state
+    call.unmet_needs = []
 
 
 def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> Exception:
@@ -99,10 +103,20 @@ def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> 
     return MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)
 
 
+def _fell_over_a_question(call: Call, outcome: Outcome) -> bool:
+    """Whether a script failed because it could not ask: its last words are what it was told then, or it left without
+    any. One that says something else, or asked again, has gone on without the answer."""
+    if not call.unmet_needs or not results.has_failed(outcome):
+        return False
+    words = results.last_words(outcome)
+    left_silently = not words and outcome.exit_code <= 128  # above that it was killed
+    return left_silently or any(questions.lack_of(need) in words for need in call.unmet_needs)
+
+
 def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapability:
     """A script that could not ask, and failed: the client may repeat the request with more capabilities."""
     needs = list(dict.fromkeys(call.unmet_needs))
-    reason = results.reason_of(outcome)
+    reason = results.last_words(outcome) or results.reason_of(outcome)
     text = f"Tool '{tool.name}' failed without a client that has {', '.join(needs)}: {reason}"
     return questions.missing_capability(text, needs)
 

@@ -29,6 +29,7 @@ CAPABILITY_OF_NEED: dict[str, Json] = {
 }
 
 MAX_QUESTIONS = 32
+NAMELESS = "question"  # the key of one that its author gave none, as the SDKs have it
 ACTIONS = ("accept", "decline", "cancel")
 
 
@@ -57,6 +58,11 @@ def is_met(need: str, capabilities: Json, revision: Revision) -> bool:
     if need == "elicitation.url":
         return revision.has(Feature.URL_ELICITATION) and type(declared.get("url")) is dict
     return not part or type(declared.get(part)) is dict
+
+
+def lack_of(need: str) -> str:
+    """What a script is told that asks a client without this."""
+    return f"The client has no {need}."
 
 
 def require_met(needs: Iterable[str], capabilities: Json, revision: Revision) -> None:
@@ -105,7 +111,7 @@ def fault_of(asked: Any) -> str | None:
     for key, question in asked.items():
         problem = problem_with(question)
         if problem:
-            return f"{key}: {problem}"
+            return problem if key == NAMELESS else f"{key}: {problem}"
     try:
         jsontext.dumps(asked)
     except ValueError:

@@ -151,10 +151,25 @@ def reason_of(outcome: Outcome) -> str:
     return _telling_line(said) if said else _status_in_words(outcome.exit_code)
 
 
+def last_words(outcome: Outcome) -> str:
+    """The last line of stderr that says anything."""
+    said = outcome.stderr.decode("utf-8", "replace").strip()
+    return said.splitlines()[-1] if said else ""
+
+
 def _telling_line(said: str) -> str:
-    """The first line of stderr; of a Python traceback the last, which names the error."""
-    lines = said.splitlines()
-    return lines[-1] if lines[0].startswith("Traceback (most recent call last)") else lines[0]
+    """The first line of stderr that is the script's own. With a Python traceback, or when all is said by the SDK, it
+    is the last, which names the error."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return lines[-1]
+    return next((line for line in lines if not _is_note_of_the_sdk(line)), lines[-1])
+
+
+def _is_note_of_the_sdk(line: str) -> bool:
+    """As in "mcp_elicit: Nobody answered in time", with which the script may have coped."""
+    name, colon, _ = line.partition(": ")
+    return bool(colon) and name.startswith("mcp_") and name.isidentifier()
 
 
 def _status_in_words(exit_code: int) -> str:

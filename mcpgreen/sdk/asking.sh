@@ -31,7 +31,7 @@ __mcp_ask() {
   line="{\"ask\":$requests,\"reply\":$__MCP_OUT${timeout:+,\"timeoutSecs\":$timeout}}"
   if (($(mcp_byte_length "$line") > __MCP_ASK_MAX_BYTES)); then
     rm -f -- "$fifo"
-    __mcp_unasked error "The question has more than $__MCP_ASK_MAX_BYTES bytes" || return 1
+    __mcp_unasked invalid "The question has more than $__MCP_ASK_MAX_BYTES bytes" || return 1
   fi
   if ! __mcp_send "$stream" "$line"; then
     rm -f -- "$fifo"
@@ -51,11 +51,11 @@ __mcp_unasked() {
 # the filter makes of the result, or the reason why there is none, in __MCP_OUT.
 __mcp_ask_one() {
   local method=$1 params=$2 timeout=$3 filter=$4
-  if ! __mcp_ask "{\"answer\":{\"method\":\"$method\",\"params\":$params}}" "$timeout"; then
+  if ! __mcp_ask "{\"question\":{\"method\":\"$method\",\"params\":$params}}" "$timeout"; then
     __MCP_ASK_STATUS=$__MCP_OUT __MCP_OUT=$__MCP_ASK_MESSAGE
     return 0
   fi
-  __MCP_OUT=$(printf '%s' "$__MCP_OUT" | "$MCPBASH_JSON_TOOL_BIN" -r ".answer
+  __MCP_OUT=$(printf '%s' "$__MCP_OUT" | "$MCPBASH_JSON_TOOL_BIN" -r ".question
     | if .status == \"answered\" then \"answered\", (.result | $filter | tojson)
       else .status // \"error\", (.message // \"\" | tostring) end" 2>/dev/null) ||
     __MCP_OUT=$'error\nThe server did not answer in JSON'
@@ -89,11 +89,12 @@ __mcp_elicit_failed() {
 # $1: form or url, $2: the params as one line of valid JSON, $3: seconds.
 __mcp_elicit() {
   local mode=$1 params=$2 timeout answer
-  if [[ ${MCP_ELICIT_SUPPORTED:-0} != 1 || " ${MCP_ELICIT_MODES:-form url} " != *" $mode "* ]]; then
-    __mcp_elicit_failed decline unsupported "This client cannot show a $mode to the user" || return 1
-  fi
-  [[ -n ${MCP_ASK_REPLY:-} ]] ||
+  # What the client cannot be asked is asked all the same: the server knows best, and shall know what was missing.
+  if [[ -z ${MCP_ASK_REPLY:-} ]]; then
+    [[ ${MCP_ELICIT_SUPPORTED:-0} == 1 && " ${MCP_ELICIT_MODES:-form url} " == *" $mode "* ]] ||
+      __mcp_elicit_failed decline unsupported "This client cannot show a $mode to the user" || return 1
     __mcp_elicit_failed error not_configured "The server gives this script no way to ask" || return 1
+  fi
   __mcp_ask_timeout "$3" "${MCPBASH_ELICITATION_TIMEOUT:-}"
   timeout=$__MCP_OUT
   __mcp_ask_one elicitation/create "$params" "$timeout" '{action: (.action // "cancel"), content: .content}'
@@ -102,6 +103,7 @@ __mcp_elicit() {
     answered) printf '%s\n' "$answer" ;;
     unsupported) __mcp_elicit_failed decline unsupported "${answer:-This client cannot show a $mode to the user}" ;;
     timeout) __mcp_elicit_failed error timeout "${answer:-Nobody answered in time}" ;;
+    invalid) __mcp_elicit_failed error invalid "$answer" ;;
     cancelled) __mcp_elicit_failed cancel cancelled "${answer:-The call was cancelled}" ;;
     *) __mcp_elicit_failed error error "${answer:-The question failed}" ;;
   esac
@@ -207,10 +209,6 @@ mcp_sample() {
     __mcp_warn "mcp_sample: the messages must be a JSON array or string, and the options a JSON object"
     return 2
   }
-  if [[ ${MCP_SAMPLING_SUPPORTED:-0} != 1 ]]; then
-    __mcp_warn "mcp_sample: this client does not let servers use its model"
-    return 1
-  fi
   __mcp_ask_timeout "${4:-}"
   timeout=$__MCP_OUT
   __mcp_ask_one sampling/createMessage "$params" "$timeout" .
@@ -222,6 +220,7 @@ mcp_sample() {
   __mcp_warn "mcp_sample: $__MCP_ASK_STATUS${answer:+: $answer}"
   case $__MCP_ASK_STATUS in
     unsupported) return 1 ;;
+    invalid) return 2 ;;
     timeout) return 3 ;;
     cancelled) return 4 ;;
     *) return 5 ;;
@@ -230,7 +229,7 @@ mcp_sample() {
 
 # Statuses: 0 when all keys were answered, 1 when some were not, 2 for wrong use.
 mcp_ask() {
-  local requests timeout status
+  local requests timeout status problem
   if ! __mcp_has_json; then
     __mcp_warn "mcp_ask: a JSON tool is needed to ask"
     return 2
@@ -252,15 +251,20 @@ mcp_ask() {
     # shellcheck disable=SC2016 # the dollars are jq's
     printf '%s' "$requests" | "$MCPBASH_JSON_TOOL_BIN" -c --arg status "$status" --arg message "$__MCP_ASK_MESSAGE" \
       'map_values({status: $status, message: $message})'
+    [[ $status != invalid ]] || return 2
     return 1
   fi
   # shellcheck disable=SC2016 # the dollars are jq's
   printf '%s\n%s' "$requests" "$__MCP_OUT" | "$MCPBASH_JSON_TOOL_BIN" -r -n '[inputs] | .[1] as $answers
     | .[0] | with_entries(.value = ($answers[.key] // {status: "error", message: "The server did not answer this"}))
-    | all(.[]; .status == "answered"),
+    | (if all(.[]; .status == "answered") then 0 elif any(.[]; .status == "invalid") then 2 else 1 end),
+      ([.[] | select(.status == "invalid") | .message // "The question makes no sense" | tostring][0] // ""
+        | split("\n") | join(" ")),
       (map_values(if .status == "answered" then .result else . end) | tojson)' | {
     IFS= read -r status
+    IFS= read -r problem
     cat
-    [[ $status == true ]]
+    [[ -z $problem ]] || __mcp_warn "mcp_ask: $problem"
+    return "${status:-1}"
   }
 }

@@ -138,7 +138,7 @@ class Reply(NamedTuple):
 def ask(requests: Mapping[str, Mapping[str, Any]], timeout: float | None = None) -> dict[str, Reply]:
     """Ask several questions in one round, and wait. The replies, by the keys of the questions.
 
-    Raises ValueError for what cannot be sent, and nothing for questions that were not answered: each reply tells.
+    Raises ValueError for what makes no sense, and nothing for questions that were not answered: each reply tells.
     """
     if not requests:
         raise ValueError("ask: at least one question is needed")
@@ -157,7 +157,11 @@ def ask(requests: Mapping[str, Mapping[str, Any]], timeout: float | None = None)
     replies = _round_trip(stream, line, path)
     if isinstance(replies, Reply):
         return dict.fromkeys(requests, replies)
-    return {key: _reply(replies.get(key)) for key in requests}
+    by_key = {key: _reply(replies.get(key)) for key in requests}
+    for reply in by_key.values():
+        if reply.status == "invalid":
+            raise ValueError(reply.message)
+    return by_key
 
 
 def input_required(requests: Mapping[str, Mapping[str, Any]], state: str = "") -> None:

@@ -102,12 +102,12 @@ def roots_request() -> Json:
 
 def elicit(message: str, schema: Mapping[str, Any], timeout: float | None = None) -> Answer:
     """Show a form. Raises AskTimeout, Unsupported, CallCancelled or AskFailed when the person never decided."""
-    return _ask_one(form_request(message, schema), timeout).answer()
+    return _ask_one(form_request(message, schema), _patience_secs(timeout)).answer()
 
 
 def elicit_url(message: str, url: str, timeout: float | None = None) -> Answer:
     """Ask the person to visit an address. Accepted does not tell what they did there. Raises as `elicit`."""
-    return Answer(_ask_one(url_request(message, url), timeout).answer().action)
+    return Answer(_ask_one(url_request(message, url), _patience_secs(timeout)).answer().action)
 
 
 def ask_string(message: str, field: str = "value", timeout: float | None = None, **schema: Any) -> str:
@@ -163,6 +163,14 @@ def sample(
 
 def _ask_one(request: Json, timeout: float | None) -> Reply:
     return ask({"question": request}, timeout)["question"]
+
+
+def _patience_secs(timeout: float | None) -> float | None:
+    """How long a person has: what the script says, else what is configured for it, else None for the server's limit."""
+    configured = os.environ.get("MCPBASH_ELICITATION_TIMEOUT", "")
+    if timeout is not None or not configured.replace(".", "", 1).isdecimal():
+        return timeout
+    return float(configured) or None
 
 
 def _ask_field(message: str, field: str, schema: Json, timeout: float | None) -> Any:

@@ -275,18 +275,34 @@ def test_without_an_answer_in_time_the_script_goes_on_and_the_client_is_told(
         ({"k": {"method": "tools/call"}}, "k: its method must be one of"),
         ({"k": form("?", odd={"type": "object"})}, "k: field odd must have one of the types"),
         ({"k": sample("?", temperature="INF")}, "a number is out of range"),
+        ({"question": form("?", odd={"type": "object"})}, "The question makes no sense: field odd must have one"),
     ],
 )
-def test_what_cannot_be_asked_is_an_error_to_the_script(
+def test_what_makes_no_sense_is_an_error_of_the_script(
     project: ProjectBuilder, speak: Speak, asked: Json, message: str
 ) -> None:
     questions = repr(asked).replace("'INF'", "float('1e999')")
     body = ASK.replace("json.dumps(line)", "json.dumps(line).replace('Infinity', '1e999')")
     project.python_tool("asker", f"{body}\nprint(json.dumps(ask({questions})), end='')")
     client = speak(capabilities=ALL)
-    reply = replies_of(client, client.start_tool("asker"))["k"]
+    [reply] = replies_of(client, client.start_tool("asker")).values()
 
-    assert reply["status"] == "error" and message in reply["message"]
+    assert reply["status"] == "invalid" and message in reply["message"]
+
+
+@pytest.mark.requirement("G-ask-live")
+def test_an_author_learns_from_both_sdks_that_a_question_makes_no_sense(project: ProjectBuilder, speak: Speak) -> None:
+    """It looked like an error of the client, and named a key that the author had never seen."""
+    schema = '{"type": "object", "properties": {"odd": {"type": "object"}}}'
+    project.tool("shell", f"source \"$MCP_SDK/tool-sdk.sh\"\nmcp_elicit '?' '{schema}' || exit 0")
+    sdk = "import os, sys\nsys.path.insert(0, os.environ['MCP_SDK'])\nimport mcp_tool"
+    project.python_tool("python", f"{sdk}\nmcp_tool.elicit('?', {schema})")
+    client = speak(capabilities=FORM)
+    problem = "The question makes no sense: field odd must have one of the types"
+    told = client.call_tool("shell")["structuredContent"]
+
+    assert (told["reason"], told["message"].partition(" string")[0]) == ("invalid", problem)
+    assert text_of(client.call_tool("python")).startswith(f"Tool failed: ValueError: {problem}")
 
 
 @pytest.mark.requirement("G-ask-live")

@@ -19,6 +19,9 @@ def _tools(shared_project: ProjectBuilder) -> None:
     scripts = {
         "silent": "exit 3",
         "complains": "echo 'first reason' >&2; echo 'second' >&2; exit 4",
+        "warned": "echo 'mcp_elicit: Nobody answered' >&2; echo >&2; echo 'disk full' >&2; exit 3",
+        "misused": "echo 'mcp_elicit: Nobody answered' >&2; echo 'mcp_json_obj: expected pairs' >&2; exit 1",
+        "traced": "echo careful >&2; exec python3 -c 'raise ValueError(5)'",
         "partial": "echo 'so far'; echo 'disk full' >&2; exit 5",
         "killed": "kill -KILL $$",
         "ready": """echo '{"content":[{"type":"text","text":"my own words"}],"isError":true}'; exit 6""",
@@ -40,12 +43,17 @@ def _tools(shared_project: ProjectBuilder) -> None:
     [
         ("silent", "Tool failed: exit code 3", 3),
         ("complains", "Tool failed: first reason", 4),
+        ("warned", "Tool failed: disk full", 3),
+        ("misused", "Tool failed: mcp_json_obj: expected pairs", 1),
+        ("traced", "Tool failed: ValueError: 5", 1),
         ("killed", "Tool failed: killed by SIGKILL (exit code 137)", 137),
     ],
 )
 def test_a_failed_script_is_an_error_result_with_its_reason(
     shared_speak: Callable[..., Client], revision: str, name: str, text: str, exit_code: int
 ) -> None:
+    """The reason is the first line that is the script's own. What the SDK says of its functions hid it, and a warning
+    before it hid the end of a traceback."""
     result = shared_speak(revision).call_tool(name)
 
     assert result["isError"] is True

@@ -300,6 +300,22 @@ def test_a_question_that_makes_no_sense_is_not_asked(tmp_path: Path, call: str, 
     assert ended.questions == []
 
 
+@pytest.mark.parametrize("call", [f"elicit('Who?', {FORM})", "sample('Hi', 5)", "ask({'k': mcp_tool.roots_request()})"])
+def test_a_question_that_makes_no_sense_to_the_server_is_a_value_error(tmp_path: Path, call: str) -> None:
+    body = f"try: mcp_tool.{call}\nexcept ValueError as error: print(error)"
+
+    assert run(tmp_path, body, unanswered("invalid", "It makes no sense.")).stdout == "It makes no sense.\n"
+
+
+@pytest.mark.parametrize("configured", [("7.5", 7.5), ("0", None), ("soon", None), ("", None)])
+def test_forms_wait_as_long_as_is_configured(tmp_path: Path, configured: tuple[str, float | None]) -> None:
+    setting = f"os.environ['MCPBASH_ELICITATION_TIMEOUT'] = {configured[0]!r}\n"
+    calls = "mcp_tool.confirm('?'); mcp_tool.confirm('?', 3); mcp_tool.ask({'question': mcp_tool.roots_request()})"
+    ended = run(tmp_path, setting + calls, form({"confirmed": True}))
+
+    assert [line.get("timeoutSecs") for line in ended.questions] == [configured[1], 3, None]
+
+
 @pytest.mark.parametrize("missing", ["MCP_ASK_REPLY", "MCP_LOG_STREAM"])
 def test_where_nobody_can_be_asked_every_question_is_unsupported(tmp_path: Path, missing: str) -> None:
     body = f"del os.environ['{missing}']\ntry: mcp_tool.confirm('Go?')\nexcept mcp_tool.Unsupported as e: print(e)"

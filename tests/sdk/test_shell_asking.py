@@ -13,6 +13,7 @@ from .conftest import Bench, Run
 
 ACCEPTED = {"action": "accept", "content": {"value": "blue"}}
 CAPABLE = {"MCP_ELICIT_SUPPORTED": "1", "MCP_ELICIT_MODES": "form url", "MCP_SAMPLING_SUPPORTED": "1"}
+DESK = {"MCP_ASK_REPLY": ""}
 SPOKEN = {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"}
 
 
@@ -39,6 +40,10 @@ def ask(bench: Bench, body: str, reply: dict[str, Any] | None = None, **env: str
 
 def params_of(run: Run) -> Any:
     [line] = run.lines
+    return params_in(line)
+
+
+def params_in(line: Any) -> Any:
     [request] = line["ask"].values()
     return request["params"]
 
@@ -79,7 +84,7 @@ def test_the_reply_goes_through_a_private_fifo_that_does_not_stay(asking: Bench)
 
     def answer(message: Any) -> str:
         modes.append(os.stat(message["reply"]).st_mode)
-        return json.dumps({"answer": answered(ACCEPTED)})  # without a line break at its end
+        return json.dumps({"question": answered(ACCEPTED)})  # without a line break at its end
 
     asking.answer = answer
     assert asking.shell("mcp_elicit_string m; mcp_elicit_string m").exit_code == 0
@@ -90,7 +95,7 @@ def test_the_reply_goes_through_a_private_fifo_that_does_not_stay(asking: Bench)
 def test_two_subshells_may_ask_at_the_same_time(asking: Bench) -> None:
     body = """for n in 1 2 3; do mcp_elicit_string "$n" >"answer$n" & done; wait; cat answer1 answer2 answer3"""
     asking.answer = lambda message: json.dumps(
-        {"answer": answered({"action": "accept", "content": {"value": message["ask"]["answer"]["params"]["message"]}})}
+        {"question": answered({"action": "accept", "content": {"value": params_in(message)["message"]}})}
     )
     run = asking.shell(body)
     assert [json.loads(line)["content"]["value"] for line in run.stdout.splitlines()] == ["1", "2", "3"]
@@ -168,6 +173,7 @@ def test_what_the_user_decides_is_an_answer(asking: Bench, action: str) -> None:
         ({"status": "error", "message": "a\nb"}, "error", "error", "a\nb"),
         ({"status": "error"}, "error", "error", "The question failed"),
         ({"odd": 1}, "error", "error", "The question failed"),
+        ({"status": "invalid", "message": "no sense"}, "error", "invalid", "no sense"),
     ],
 )
 def test_a_question_without_an_answer_says_why(
@@ -181,16 +187,16 @@ def test_a_question_without_an_answer_says_why(
 @pytest.mark.parametrize(
     ("env", "call", "action", "reason"),
     [
-        ({"MCP_ELICIT_SUPPORTED": "0"}, "mcp_elicit m {}", "decline", "unsupported"),
-        ({"MCP_ELICIT_SUPPORTED": ""}, "mcp_elicit m {}", "decline", "unsupported"),
-        ({"MCP_ELICIT_MODES": "form"}, "mcp_elicit_url m https://x", "decline", "unsupported"),
-        ({"MCP_ELICIT_MODES": "url"}, "mcp_elicit m {}", "decline", "unsupported"),
-        ({"MCP_ASK_REPLY": ""}, "mcp_elicit m {}", "error", "not_configured"),
+        ({**DESK, "MCP_ELICIT_SUPPORTED": "0"}, "mcp_elicit m {}", "decline", "unsupported"),
+        ({**DESK, "MCP_ELICIT_SUPPORTED": ""}, "mcp_elicit m {}", "decline", "unsupported"),
+        ({**DESK, "MCP_ELICIT_MODES": "form"}, "mcp_elicit_url m https://x", "decline", "unsupported"),
+        ({**DESK, "MCP_ELICIT_MODES": "url"}, "mcp_elicit m {}", "decline", "unsupported"),
+        (DESK, "mcp_elicit m {}", "error", "not_configured"),
         ({"MCP_ASK_REPLY": "/nonexistent/x"}, "mcp_elicit m {}", "error", "error"),
         ({}, "mcp_elicit m '{x'", "error", "invalid"),
         ({}, "mcp_elicit m '[]'", "error", "invalid"),
         ({}, "mcp_elicit m {} 5 loud", "error", "invalid"),
-        ({"BIG": "yes"}, "mcp_elicit \"$(printf '%01100000d' 0)\" {}", "error", "error"),
+        ({"BIG": "yes"}, "mcp_elicit \"$(printf '%01100000d' 0)\" {}", "error", "invalid"),
         ({"MCP_LOG_STREAM": "", "MCP_PROGRESS_STREAM": ""}, "mcp_elicit m {}", "decline", "unsupported"),
     ],
 )
@@ -202,6 +208,16 @@ def test_what_cannot_be_asked_is_told_at_once(
     assert run.stderr.startswith("mcp_elicit: ")
     assert run.stderr.endswith("\n1\n")
     assert (run.lines, list(asking.directory.glob("reply*"))) == ([], [])
+
+
+def test_the_server_hears_also_what_the_client_cannot_be_asked(asking: Bench) -> None:
+    asking.env.update(MCP_ELICIT_SUPPORTED="0", MCP_ELICIT_MODES="", MCP_SAMPLING_SUPPORTED="0")
+    run = ask(asking, "mcp_elicit_confirm m || mcp_sample '\"x\"' 5 || echo $?", {"status": "unsupported"})
+    assert [request["method"] for line in run.lines for request in line["ask"].values()] == [
+        "elicitation/create",
+        "sampling/createMessage",
+    ]
+    assert run.stdout.endswith("\n1\n")
 
 
 def test_a_call_that_is_cancelled_already_asks_nothing(asking: Bench) -> None:
@@ -233,7 +249,7 @@ def test_the_model_is_asked_with_messages_and_options(asking: Bench) -> None:
         MESSAGES=json.dumps(messages),
     )
     assert (run.exit_code, run.result) == (0, SPOKEN)
-    assert run.lines[0]["ask"]["answer"] == {
+    assert run.lines[0]["ask"]["question"] == {
         "method": "sampling/createMessage",
         "params": {"systemPrompt": "Be brief", "messages": messages, "maxTokens": 100},
     }
@@ -246,7 +262,7 @@ def test_a_text_is_one_message_of_the_user(asking: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [("unsupported", 1), ("timeout", 3), ("cancelled", 4), ("error", 5), ("odd", 5)]
+    ("status", "code"), [("unsupported", 1), ("timeout", 3), ("cancelled", 4), ("error", 5), ("odd", 5), ("invalid", 2)]
 )
 def test_the_status_of_sample_tells_what_went_wrong(asking: Bench, status: str, code: int) -> None:
     run = ask(asking, "mcp_sample '\"x\"' 5 || echo $?", {"status": status, "message": "why"})
@@ -262,8 +278,7 @@ def test_the_status_of_sample_tells_what_went_wrong(asking: Bench, status: str, 
         ("mcp_sample '\"x\"' 0", {}, 2),
         ("mcp_sample '\"x\"'", {}, 2),
         ("mcp_sample '\"x\"' 5 '[]'", {}, 2),
-        ("mcp_sample '\"x\"' 5", {"MCP_SAMPLING_SUPPORTED": "0"}, 1),
-        ("mcp_sample '\"x\"' 5", {"MCP_ASK_REPLY": ""}, 1),
+        ("mcp_sample '\"x\"' 5", DESK, 1),
     ],
 )
 def test_a_model_that_cannot_be_asked_is_told_at_once(asking: Bench, call: str, env: dict[str, str], code: int) -> None:
@@ -311,7 +326,15 @@ def test_a_map_that_makes_no_sense_is_not_sent(asking: Bench, requests: str) -> 
     assert run.stderr.startswith("mcp_ask: ")
 
 
+def test_a_map_that_makes_no_sense_to_the_server_is_told_from_one_without_answers(asking: Bench) -> None:
+    replies = {key: {"status": "invalid", "message": "no\nsense"} for key in SEVERAL}
+    asking.answer = lambda _: json.dumps(replies)
+    run = asking.shell('mcp_ask "$REQUESTS" || echo $? >&2', REQUESTS=json.dumps(SEVERAL))
+    assert run.result == replies
+    assert run.stderr == "mcp_ask: no sense\n2\n"
+
+
 def test_an_unheeded_failure_to_ask_ends_a_strict_script(asking: Bench) -> None:
-    run = ask(asking, "answer=$(mcp_elicit_confirm m)\necho went on", MCP_ELICIT_SUPPORTED="0")
+    run = ask(asking, "answer=$(mcp_elicit_confirm m)\necho went on", {"status": "unsupported"})
     assert (run.exit_code, run.stdout) == (1, "")
     assert run.stderr == "mcp_elicit: This client cannot show a form to the user\n"

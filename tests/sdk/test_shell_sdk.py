@@ -119,7 +119,7 @@ def counting(full: Bench) -> Bench:
 
 def test_the_whole_example_asks_reports_and_answers(counting: Bench) -> None:
     accepted = {"action": "accept", "content": {"folder": "notes"}}
-    counting.answer = lambda _: json.dumps({"answer": {"status": "answered", "result": accepted}})
+    counting.answer = lambda _: json.dumps({"question": {"status": "answered", "result": accepted}})
     run = counting.shell(whole_example())
     assert run.result["structuredContent"] == {"success": True, "result": {"folder": "notes", "lines": 3}}
     assert [line.get("method", "ask") for line in run.lines] == [
@@ -129,14 +129,21 @@ def test_the_whole_example_asks_reports_and_answers(counting: Bench) -> None:
     ]
 
 
+def test_the_whole_example_asks_for_nothing_that_it_was_given(counting: Bench) -> None:
+    run = counting.shell(whole_example(), {"folder": "notes"})
+    assert run.result["structuredContent"]["result"] == {"folder": "notes", "lines": 3}
+    assert not [line for line in run.lines if "ask" in line]
+
+
 def test_the_whole_example_respects_a_refusal(counting: Bench) -> None:
-    counting.answer = lambda _: json.dumps({"answer": {"status": "answered", "result": {"action": "decline"}}})
+    counting.answer = lambda _: json.dumps({"question": {"status": "answered", "result": {"action": "decline"}}})
     run = counting.shell(whole_example())
     assert (run.exit_code, run.result["structuredContent"]["error"]["type"]) == (0, "cancelled")
 
 
 def test_the_whole_example_works_with_clients_that_cannot_be_asked(counting: Bench) -> None:
-    run = counting.shell(whole_example(), MCP_ELICIT_SUPPORTED="0")
+    counting.answer = lambda _: json.dumps({"question": {"status": "unsupported", "message": "no"}})
+    run = counting.shell(whole_example())
     assert run.result["structuredContent"]["result"] == {"folder": "docs", "lines": 2}
     run = counting.shell(whole_example(), {"folder": "gone"}, MCP_ELICIT_SUPPORTED="0")
     assert run.result["structuredContent"]["error"]["message"] == "No folder gone"
@@ -802,6 +809,23 @@ def test_progress_comes_from_a_file_that_is_followed(minimal: Bench) -> None:
     lines = [json.loads(line)["params"]["progress"] for line in stream.read_text(encoding="utf-8").splitlines()]
     assert (run.exit_code, lines) == (0, [10, 90, 95])
     assert (minimal.directory / "err").read_text(encoding="utf-8") == "one\n5%\ntwo\n"
+
+
+@pytest.mark.parametrize("option", ["", "--progress-file bar"])
+def test_a_bar_that_is_redrawn_is_read_while_it_grows(minimal: Bench, option: str) -> None:
+    """It was one line, of which the first number counted, at its end. Here it goes on only when it was heard."""
+    stream = minimal.directory / "stream"
+    target = "bar" if option else "/dev/stderr"
+    body = f"""work() {{
+      printf 'begin\\r10%%\\r' >>{target}
+      until [[ -s stream ]]; do sleep 0.01; done
+      printf '20%%\\r30%%\\r\\nend\\r\\n' >>{target}
+    }}
+    {PERCENT} {option} --stderr-file err -- work"""
+    run = minimal.shell(body, MCP_PROGRESS_STREAM=str(stream))
+    lines = [json.loads(line)["params"]["progress"] for line in stream.read_text(encoding="utf-8").splitlines()]
+    assert (run.exit_code, lines) == (0, [10, 20, 30])
+    assert (minimal.directory / "err").read_text(encoding="utf-8") == ("" if option else "begin\nend\n")
 
 
 def test_large_output_on_both_streams_does_not_block(minimal: Bench) -> None:
