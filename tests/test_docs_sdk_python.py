@@ -1,4 +1,4 @@
-"""docs/sdk-python.md: it names everything that the SDK exports, as it is, and its complete example works."""
+"""docs/sdk-python.md: it names everything that the SDK exports, as it is, and every piece of code on it is run."""
 
 from __future__ import annotations
 
@@ -10,21 +10,108 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.asking import Say, Talk, answered, talk, unanswered
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
 from tests.support.wire import text_of
-from tests.test_docs_examples import CHECKOUT, blocks_of
+from tests.test_docs_examples import CHECKOUT, Walk, blocks_of
 
 SDK = CHECKOUT / "mcpgreen" / "sdk"
 PAGE = CHECKOUT / "docs" / "sdk-python.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 HEADING = re.compile(r"\*\*`(\w+)(?:\((.*?)\)(?: -> [^`]+)?)?`\*\*")
-[EXAMPLE] = [block for block in blocks_of(PAGE) if block.info == "tools/clean-up.py"]
+BLOCKS = blocks_of(PAGE)
+GREET, DESK, DESCRIPTION, EXAMPLE = BLOCKS[:4]
+[CLEANING_UP] = [block for block in BLOCKS if "signal.signal" in block.text]
+HEAD = "import os, sys\nsys.path.insert(0, os.environ['MCP_SDK'])\nimport mcp_tool\n"
+ANSWERS = {
+    "question": {"action": "accept", "content": {"name": "Ada", "confirmed": True}},
+    "name": {"action": "accept", "content": {"name": "Ada"}},
+    "joke": {"role": "assistant", "content": {"type": "text", "text": "Ha."}, "model": "m"},
+}
+
+
+class Snippet(NamedTuple):
+    """A piece that stands for itself: how to know it, what comes before and after it, and what is printed then."""
+
+    mark: str
+    before: str
+    after: str
+    printed: str
+
+
+SNIPPETS = [
+    Snippet("os.path.isfile", "path = 'gone'", "", "No file gone\\nHint: Call list-files first"),
+    Snippet("image_block", "open('chart.png', 'wb').write(b'png')", "", '"structuredContent":{"rows":5}'),
+    Snippet("convert-all", "os.environ['PATH'], folder = os.getcwd(), 'x'", "", '"message":"bad x\\n"'),
+    Snippet("remove_rows", "def remove_rows(): print('removed')", "", "removed"),
+    Snippet("is_accepted", "greet = print", "", "Ada"),
+    Snippet("mcp_tool.ask(", "", "print(name.content, joke['model'])", "{'name': 'Ada'} m"),
+    Snippet("input_responses", "", "", '"resultType":"input_required"'),
+]
+
+
+def block_with(mark: str) -> str:
+    [text] = [block.text for block in BLOCKS[4:] if mark in block.text]
+    return text
+
+
+def test_every_piece_of_code_is_run() -> None:
+    run = [GREET.text, DESK.text, DESCRIPTION.text, EXAMPLE.text, CLEANING_UP.text]
+    run += [block_with(snippet.mark) for snippet in SNIPPETS]
+
+    assert {block.text for block in BLOCKS} == set(run)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.mark)
+def test_a_piece_of_code_does_what_the_page_says(tmp_path: Path, snippet: Snippet) -> None:
+    (tmp_path / "convert-all").write_text('#!/bin/sh\necho 50% >&2\necho "bad $1" >&2\nexit 3\n', encoding="utf-8")
+    (tmp_path / "convert-all").chmod(0o755)
+    script = f"{HEAD}{snippet.before}\n{block_with(snippet.mark)}\n{snippet.after}\n"
+    (tmp_path / "tool.py").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-B", str(tmp_path / "tool.py")]
+    ended = talk(command, answered(**ANSWERS), env={"MCP_SDK": str(SDK)}, cwd=tmp_path)
+
+    assert ended.exit_code == 0, ended.stderr
+    assert snippet.printed in ended.stdout
+
+
+def test_the_first_example_runs_at_the_desk(tmp_path: Path) -> None:
+    reader = Walk(tmp_path, [])
+    ProjectBuilder(tmp_path).tool("greet.py", GREET.text)
+    reader.take(DESK)
+    printed = reader.printed[DESK.line]
+
+    assert (printed.status, printed.stderr) == (0, "")
+    assert json.loads(printed.stdout)["structuredContent"]["result"] == {"greeting": "Hello Ada"}
+
+
+def test_the_description_guards_the_first_example(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("greet.py", GREET.text)
+    project.write(DESCRIPTION.info, DESCRIPTION.text)
+    client = speak()
+
+    assert client.call_tool("greet", {"name": "Ada"})["structuredContent"]["result"] == {"greeting": "Hello Ada"}
+    for arguments in ({}, {"name": 5}):
+        refused = client.call_tool("greet", arguments)
+        assert refused["isError"] and text_of(refused).startswith("Invalid arguments for tool 'greet'")
+
+
+def test_a_cancelled_script_cleans_up(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    work = "def work_on(row, folder):\n    open('place', 'w').write(folder)\n    signal.pause()\n"
+    project.python_tool("slow", f"{HEAD}{work}rows = [1]\n{CLEANING_UP.text}")
+    client = speak()
+    id = client.start_tool("slow")
+    place = eventually(lambda: (project.root / "place").exists() and project.read("place"))
+    assert os.path.isdir(place)
+    client.wire.notify("notifications/cancelled", {"requestId": id})
+
+    eventually(lambda: not os.path.exists(place))
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +159,9 @@ def test_the_page_shows_the_parameters_that_there_are(exported: dict[str, Any]) 
 
 
 def test_the_python_on_the_page_is_python() -> None:
-    for block in blocks_of(PAGE):
-        ast.parse(block.text, feature_version=(3, 10))
+    for block in BLOCKS:
+        if block.language == "python":
+            ast.parse(block.text, feature_version=(3, 10))
 
 
 @pytest.fixture
@@ -127,7 +215,7 @@ def test_the_complete_example_runs_in_the_server(
     client = speak()
 
     assert "nobody could be asked" in text_of(client.call_tool("clean-up", {"folder": "folder"}))
-    assert text_of(client.call_tool("clean-up", {"folder": "gone"})) == "There is no such folder."
+    assert text_of(client.call_tool("clean-up", {"folder": "gone"})).startswith("There is no such folder.\nHint: ")
     assert client.call_tool("clean-up", {"folder": "tools"})["structuredContent"] == {"removed": [], "kept": []}
     assert client.error("tools/call", {"name": "clean-up", "arguments": {"folder": "/"}})["code"] == -32602
     assert len(os.listdir(folder)) == 3
