@@ -30,7 +30,7 @@ class StateDir:
         self.encoded_path = os.fsencode(self.path) + b"/"
         self._parent = parent
         self._storage = storage
-        self._is_kept = is_kept
+        self.is_kept = is_kept
         self._exists = False
         self._count = 0
         self._changed_at_ns = 0
@@ -82,7 +82,7 @@ class StateDir:
     def remove(self) -> None:
         if not self._exists:
             return
-        if self._is_kept:
+        if self.is_kept:
             journal.warning("state is kept in %s", self.path)
             return
         _remove(self.path)
@@ -133,6 +133,8 @@ class CallFiles:
         return reports
 
     def remove(self) -> None:
+        if self._state.is_kept:
+            return
         for name in self._names():
             _remove(self._state.encoded_path + name)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,3 +179,17 @@ def test_the_scratch_files_of_a_call_are_gone_afterwards(project: ProjectBuilder
 
     eventually(lambda: not os.path.exists(file))
     assert os.listdir(directory) == []
+
+
+def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo "$MCPBASH_DEBUG_LOG"')
+    wire = start(preserve_state="true")
+    wire.handshake()
+    log = Path(text_of(wire.call_tool("where")).strip())
+    assert wire.stop() == 0
+
+    assert log.read_text(encoding="utf-8") == "said\n"
+    eventually(lambda: f"state is kept in {log.parent}" in wire.stderr)
+    shutil.rmtree(log.parent)
