@@ -35,12 +35,13 @@ def _root_to_serve(arguments: list[str]) -> str | None:
     """The project root of a plain `serve` ("" when none is named); None for every other command line."""
     if not arguments:
         return None if os.isatty(0) else ""
-    if arguments == ["serve"]:
+    options = arguments[1:] if arguments[0] == "serve" else arguments
+    if not options:
         return ""
-    if arguments[0] == "serve" and len(arguments) == 3 and arguments[1] == "--project-root":
-        return arguments[2]
-    if arguments[0] == "serve" and len(arguments) == 2 and arguments[1].startswith("--project-root="):
-        return arguments[1].partition("=")[2]
+    if len(options) == 2 and options[0] == "--project-root":
+        return options[1]
+    if len(options) == 1 and options[0].startswith("--project-root="):
+        return options[0].partition("=")[2]
     return None
 
 

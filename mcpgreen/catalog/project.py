@@ -183,13 +183,20 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
     return Project(place, directories)
 
 
-def open_project(flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[Project, Settings, Mapping[str, str]]:
+def open_project(
+    flags: Mapping[str, str], environ: Mapping[str, str], *, needs_own: bool = False
+) -> tuple[Project, Settings, Mapping[str, str]]:
     """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, with what its
-    `server.d/env`, `env.sh` and `.debug` say; and the environment with those files' variables. Raises ProjectError."""
+    `server.d/env`, `env.sh` and `.debug` say; and the environment with those files' variables.
+
+    Raises ProjectError, with `needs_own` also where only the bundled one is left."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
     if project is None:
+        if needs_own:
+            reason = f"there is no project here or above ({MARKER} is missing); name one with --project-root"
+            raise ProjectError(os.getcwd(), reason)
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s (%s is missing); using the bundled example", os.getcwd(), MARKER)
     own_variables = project.variables()

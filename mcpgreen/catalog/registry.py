@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
+from mcpgreen.catalog.items import tells_of_loss
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
@@ -40,6 +41,7 @@ class Look(NamedTuple):
     snapshots: dict[str, Snapshot]
     warnings: list[str] | None
     texts: dict[str, bytes]
+    left_out: dict[str, int]  # how many items, by kind
 
 
 class Shelf:
@@ -47,6 +49,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot] = {}
+        self.left_out: dict[str, int] = {}
         self.fingerprint: tuple[Any, ...] | None = None
         self.directories: list[str] = []
         self.checked_at = 0.0
@@ -188,11 +191,12 @@ class Catalog:
         return found
 
     def status(self, kind: str) -> dict[str, Any]:
-        """How the last scan went. Looks at nothing."""
+        """How the last scan went; `skipped` only if items were left out. Looks at nothing."""
         shelf = self._shelves[SOURCE_OF[kind]]
         count = shelf.snapshots[kind].total if shelf.snapshots else 0
         verdict = "failed" if shelf.failure else "ok" if shelf.snapshots else "skipped"
-        return {"status": verdict, "count": count, "error": shelf.failure}
+        status = {"status": verdict, "count": count, "error": shelf.failure}
+        return {**status, "skipped": shelf.left_out[kind]} if shelf.left_out.get(kind) else status
 
     def _is_expired(self, shelf: Shelf) -> bool:
         return not shelf.is_watched and self._clock() - shelf.checked_at >= self.ttl_secs
@@ -204,19 +208,21 @@ class Catalog:
         registered = registration.hash if registration is not None else None
         tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
         if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
-            return Look(tree, shelf.snapshots, None, {})
+            return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
         snapshots: dict[str, Snapshot] = {}
         texts: dict[str, bytes] = {}
         warnings: list[str] = []
+        left_out: dict[str, int] = {}
         for kind, found in source.read(self.project, tree, registration).items():
             warnings += found.warnings
+            left_out[kind] = sum(map(tells_of_loss, found.warnings))
             if self.on_hint is not None:
                 for hint in found.hints:
                     self.on_hint(hint)
             snapshots[kind] = snapshot = snapshot_of(kind, found.items, shelf.snapshots.get(kind))
             if snapshot is not shelf.snapshots.get(kind):
                 texts[kind] = self._file_text(snapshot)
-        return Look(tree, snapshots, warnings, texts)
+        return Look(tree, snapshots, warnings, texts, left_out)
 
     def _file_text(self, snapshot: Snapshot) -> bytes:
         text = file_text(snapshot)
@@ -226,6 +232,7 @@ class Catalog:
 
     def _keep(self, shelf: Shelf, look: Look) -> None:
         shelf.snapshots = look.snapshots
+        shelf.left_out = look.left_out
         # A file written in the very tick of our look may be written again without its times changing: look again.
         shelf.fingerprint = look.tree.fingerprint if look.tree.is_settled else None
         shelf.directories = [directory.path for directory in look.tree.directories]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcpgreen import journal, jsontext
-from mcpgreen.catalog.project import Project, find_project, open_project
+from mcpgreen.catalog.project import Project, open_project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.catalog.survey import survey
@@ -28,11 +28,9 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str
     """0 when all is well, 1 when something is not, 2 when there is nothing to serve."""
     checks_secs = _seconds(timeout) if timeout is not None else None
     try:
-        project, settings, environ = open_project(flags, environ)
+        project, settings, environ = open_project(flags, environ, needs_own=True)
     except ProjectError as error:
         journal.error("%s", error)
-        return _nothing_to_serve("project_missing")
-    if not settings.project_root and find_project(None, cwd=os.getcwd(), directories={}) is None:
         return _nothing_to_serve("project_missing")
     if settings.force_minimal:
         return _nothing_to_serve("minimal_mode")

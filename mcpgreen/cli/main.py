@@ -6,6 +6,7 @@ The text is the parser: docopt reads it, `docs/cli.md` shows it.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ COMMANDS = ("serve", "scan", "registry", "validate", "run-tool", "health", "read
 USAGE = """mcpgreen: serve a folder of scripts as an MCP server.
 
 Usage:
-  mcpgreen serve [--project-root DIR]
+  mcpgreen [serve] [--project-root DIR]
   mcpgreen scan [--project-root DIR] [--filter PATH] [--quiet]
   mcpgreen registry refresh [--project-root DIR] [--filter PATH] [--quiet] [--no-notify]
   mcpgreen registry status [--project-root DIR]
@@ -35,7 +36,7 @@ Usage:
 
 Commands:
   serve     Serve the project over stdin and stdout. This is what a client's configuration
-            starts; `mcpgreen` alone does the same when its input is not a terminal.
+            starts. `serve` may be left out, at a terminal only if a project is named.
   scan      Read the project, rewrite its .registry files and print a status as JSON.
   registry  `refresh` is another name of scan; `status` prints as JSON what the .registry
             files hold.
@@ -46,8 +47,8 @@ Commands:
             included; `ready` is the same.
 
 Options:
-  --project-root DIR  The project to serve. Default: the one around the current directory,
-                      else the bundled example.
+  --project-root DIR  The project. Default: the one around the current directory; if there is
+                      none, `serve` serves the bundled example and all other commands fail.
   --filter PATH       Scan only below this subdirectory of tools/.
   --quiet             Print nothing when all went well.
   --no-notify         Accepted for older scripts; a running server looks for itself.
@@ -72,7 +73,7 @@ Options:
                       may be repeated.
   --health, --ready   As the commands of these names.
   -h --help           This text.
-  --version           The version.
+  -v --version        The version.
 
 Exit status: 0 when all went well, which for run-tool includes a result with isError; 1 when
 something failed; 2 when the command line is wrong, and for health when there is nothing to
@@ -103,15 +104,17 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
     except SystemExit:
         return 0  # --help and --version have printed
     try:
-        if options["serve"]:
-            return serve(options["--project-root"] or "")
         if options["scan"] or options["refresh"]:
             return _scan(options)
         if options["status"]:
             return _registry_status(options)
         if options["validate"]:
             return _validate(options)
-        return _run_tool(options) if options["run-tool"] else _health(options)
+        if options["run-tool"]:
+            return _run_tool(options)
+        if any(options[word] for word in ("health", "ready", "--health", "--ready")):
+            return _health(options)
+        return serve(options["--project-root"] or "")
     except UsageError as error:
         journal.error("%s", error)
         return 2
@@ -125,7 +128,27 @@ def _what_is_wrong(arguments: Sequence[str]) -> str:
     if not word.startswith("-") and word not in COMMANDS:
         return f"mcpgreen: unknown command: {word}\nTry: mcpgreen --help\n"
     usage = USAGE[USAGE.index("Usage:") : USAGE.index("Commands:")]
+    option = _unknown_option(arguments, dict(re.findall(r"(--[a-z-]+)(?: ([A-Z]+))?", usage)))
+    if option:
+        return f"mcpgreen: unknown option: {option}\nTry: mcpgreen --help\n"
     return f"mcpgreen: this command line is not understood.\n{usage}Try: mcpgreen --help\n"
+
+
+def _unknown_option(arguments: Sequence[str], values: Mapping[str, str]) -> str | None:
+    """`values` names what each option takes, if it takes something. Options may be shortened."""
+    words = iter(arguments)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if not name.startswith("--"):
+            if len(name) > 1 and name.startswith("-") and name not in ("-h", "-v"):
+                return name
+            continue
+        meant = next((option for option in values if option.startswith(name)), None)
+        if meant is None:
+            return name
+        if values[meant] and not equals:
+            next(words, None)
+    return None
 
 
 def _scan(options: dict[str, Any]) -> int:
@@ -135,7 +158,7 @@ def _scan(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.sources import SOURCES
     from mcpgreen.running.hooks import HookShell
 
-    project, settings, environ = open_project(_flags(options), os.environ)
+    project, settings, environ = open_project(_flags(options), os.environ, needs_own=True)
     _tell_notes(settings)
     project.server_info()  # complains about what it cannot use
     only_below = options["--filter"] or None
@@ -171,7 +194,7 @@ def _run_tool(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.project import open_project
     from mcpgreen.cli.run_tool import run_tool
 
-    project, settings, environ = open_project(_flags(options), _sourced(options["--source"]))
+    project, settings, environ = open_project(_flags(options), _sourced(options["--source"]), needs_own=True)
     _tell_notes(settings)
     return run_tool(options, project, settings, environ)
 

@@ -18,7 +18,7 @@ ITEMS = ("items", "uiResources")
 
 def registry_status(flags: Mapping[str, str], environ: Mapping[str, str], *, kinds: Sequence[str]) -> int:
     """Print one line of JSON. 0, also when files are missing: the server does not need them."""
-    project, settings, _ = open_project(flags, environ)
+    project, settings, _ = open_project(flags, environ, needs_own=True)
     report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": find_json_tool(settings.json_tool_bin)[0]}
     for kind in kinds:
         report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import gevent
 
-from mcpgreen import jsontext
+from mcpgreen import journal, jsontext
 from mcpgreen.catalog.project import Project
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
@@ -45,7 +45,11 @@ class ListSink:
 
 def run_tool(options: Json, project: Project, settings: Settings, environ: Mapping[str, str]) -> int:
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
-    arguments = _arguments(options["--args"])
+    try:
+        arguments = _arguments(options["--args"])
+    except ValueError as error:
+        journal.error("%s", error)
+        return 1
     server = Server(_with_options(settings, options), project, environ=environ)
     hub = gevent.get_hub()
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # who presses Ctrl-C needs no report of it
@@ -91,13 +95,13 @@ def _arguments(text: str) -> Json:
             with open(text[1:], encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--args {text}: {error}") from error
+            raise ValueError(f"--args {text}: {error}") from error
     try:
         value = jsontext.loads(text)
     except ValueError as error:
-        raise UsageError(f"--args is not JSON: {error}") from error
+        raise ValueError(f"--args is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError("--args must be a JSON object.")
+        raise ValueError("--args must be a JSON object.")
     return value
 
 
@@ -138,12 +142,13 @@ def _dry_run(server: Server, options: Json, arguments: Json) -> int:
         _print({"_mcpToolError": True, "code": -32602, "message": f"Tool '{options['NAME']}' not found"})
         return 1
     problems = terms_of(server.services, snapshot, tool).argument_problems(arguments)
-    timeout = options["--timeout"] or tool.timeout_secs or server.services.settings.default_tool_timeout
+    given_secs = None if options["--timeout"] is None else _seconds(options["--timeout"])
+    timeout_secs = given_secs or tool.timeout_secs or server.services.settings.default_tool_timeout
     sys.stdout.write(
         f"Tool: {tool.name} ({tool.relative_path})\n"
         f"Args: {len(jsontext.dumps(arguments))} bytes\n"
         f"Roots: {', '.join(server.services.roots.paths)}\n"
-        f"Timeout: {timeout}\n"
+        f"Timeout: {timeout_secs:g}\n"
         f"Status: {'; '.join(problems) or 'ready'}\n"
     )
     return 1 if problems else 0

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from mcpgreen import jsontext
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.catalog.project import TEXT_FIELDS, Project, find_project, open_project
+from mcpgreen.catalog.items import tells_of_loss
+from mcpgreen.catalog.project import TEXT_FIELDS, Project, open_project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.sources import SOURCES
@@ -30,11 +31,8 @@ SIGN_OF = {"ok": "✓", "info": "·", "warning": "⚠", "error": "✗"}
 WORD_OF = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt", "ui": "page"}
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# How the catalogue says that something is not served. What it says of icons and annotations goes on after that.
-_LOST = re.compile(
-    r" is left out$|: skipped, | will be refused |may not be read$| describes no script: "
-    r"|^[^:]+: (?:the|an item of) [^:]+ is left out: "
-)
+# How the catalogue says that something is not served, besides what it leaves out.
+_LOST = re.compile(r" will be refused |may not be read$| describes no script: ")
 
 
 class Message(NamedTuple):
@@ -59,9 +57,7 @@ class Findings:
 
 def validate(flags: Mapping[str, str], environ: Mapping[str, str], options: Mapping[str, Any]) -> int:
     """0 when all is well, 1 when there are errors, or warnings and `--strict`."""
-    project, settings, environ = open_project(flags, environ)
-    if not settings.project_root and find_project(None, cwd=os.getcwd(), directories={}) is None:
-        raise ProjectError(os.getcwd(), "there is no project around this directory; name one with --project-root")
+    project, settings, environ = open_project(flags, environ, needs_own=True)
     findings = Findings()
     _check_server(project, findings)
     _check_hooks(project, findings)
@@ -158,7 +154,8 @@ def _check_items(project: Project, registration: Registration | None, findings: 
             continue
         for kind, discovery in found.items():
             for warning in discovery.warnings:
-                findings.add("error" if _LOST.search(warning) else "warning", kind, warning)
+                is_lost = tells_of_loss(warning) or _LOST.search(warning)
+                findings.add("error" if is_lost else "warning", kind, warning)
             for hint in discovery.hints:
                 findings.add("info", kind, hint)
             for item in discovery.items:

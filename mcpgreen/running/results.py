@@ -122,17 +122,23 @@ def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure
     details: Json = {
         "type": "timeout",
         "message": text,
-        "timeoutSecs": expected.timeout_secs,
+        "timeoutSecs": _whole(expected.timeout_secs),
         "reason": reason,
         "exitCode": outcome.exit_code,
     }
     if reason != "fixed":
         details["progressExtendsTimeout"] = True
-        details["maxTimeoutSecs"] = expected.max_timeout_secs
+    if reason != "fixed" and expected.max_timeout_secs is not None:
+        details["maxTimeoutSecs"] = _whole(expected.max_timeout_secs)
     if expected.timeout_hint:
         details["hint"] = expected.timeout_hint
         text += f"\n\nSuggestion: {expected.timeout_hint}"
     return ToolFailure(text, meta=meta, structured={"success": False, "error": details})
+
+
+def _whole(secs: float) -> float:
+    """Without a fraction where there is none, as it was written."""
+    return int(secs) if float(secs).is_integer() else secs
 
 
 def _failed(outcome: Outcome, result: Json | None, value: Any, text: str, meta: Json) -> Json:

@@ -52,6 +52,17 @@ def test_without_a_terminal_it_serves(project: ProjectBuilder) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
 
 
+@pytest.mark.parametrize("options", [["--project-root", "."], ["--project-root=."], ["--project", "."]])
+def test_options_without_a_command_serve(project: ProjectBuilder, options: list[str]) -> None:
+    """Clients that were set up for mcp-bash start it so."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    os.close(write_end)
+    done = mcpgreen(*options, stdin=read_end, cwd=project.root)
+    os.close(read_end)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_goes_to_stdout(flag: str) -> None:
     done = mcpgreen(flag)
@@ -59,10 +70,12 @@ def test_help_goes_to_stdout(flag: str) -> None:
     assert "run-tool" in done.stdout
 
 
-def test_the_version_is_told() -> None:
+@pytest.mark.parametrize("flag", ["--version", "-v"])
+def test_the_version_is_told(flag: str) -> None:
     from mcpgreen import __version__
 
-    assert mcpgreen("--version").stdout == f"mcpgreen {__version__}\n"
+    done = mcpgreen(flag)
+    assert (done.returncode, done.stdout) == (0, f"mcpgreen {__version__}\n")
 
 
 @pytest.mark.parametrize("arguments", [["fly"], ["scan", "--fly"], ["run-tool"], ["serve", "twice"]])
@@ -71,6 +84,22 @@ def test_a_command_line_that_makes_no_sense_is_refused_on_stderr(arguments: list
     assert (done.returncode, done.stdout) == (2, "")
     assert "mcpgreen --help" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["--fly"], "--fly"),
+        (["--fly=high"], "--fly"),
+        (["--project-root", "--here", "--fly"], "--fly"),
+        (["scan", "--filter", "-x", "-y"], "-y"),
+        (["run-tool", "show", "--args", "{}", "--fly"], "--fly"),
+    ],
+)
+def test_an_unknown_option_is_named(arguments: list[str], option: str) -> None:
+    done = mcpgreen(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"mcpgreen: unknown option: {option}\nTry: mcpgreen --help\n"
 
 
 def test_a_project_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -107,10 +136,24 @@ def test_scan_says_why_something_is_no_tool(project: ProjectBuilder) -> None:
     assert "name must be a string" in said
 
 
-def test_without_a_project_the_bundled_example_is_named(tmp_path: Path) -> None:
-    done = mcpgreen("run-tool", "hello", cwd=tmp_path)
-    assert "using the bundled example" in done.stderr
+@pytest.mark.parametrize(
+    "command",
+    [["scan"], ["registry", "refresh"], ["registry", "status"], ["validate"], ["run-tool", "hello"]],
+    ids=" ".join,
+)
+def test_without_a_project_a_command_fails_and_says_so_once(tmp_path: Path, command: list[str]) -> None:
+    """They took the bundled example, and wrote .registry into it."""
+    done = mcpgreen(*command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"mcpgreen: error: {tmp_path}: there is no project here or above")
+    assert "--project-root" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_project_the_bundled_example_is_served(tmp_path: Path) -> None:
+    done = mcpgreen("serve", cwd=tmp_path)
     assert done.returncode == 0
+    assert "using the bundled example" in done.stderr
 
 
 def test_verbose_shows_what_a_client_would_be_told_meanwhile(project: ProjectBuilder) -> None:
@@ -125,6 +168,21 @@ def test_scan_can_be_narrowed_and_quiet(project: ProjectBuilder) -> None:
     done = mcpgreen("scan", "--project-root", str(project.root), "--filter", "sub", "--quiet")
     assert (done.returncode, done.stdout) == (0, "")
     assert [item["name"] for item in json.loads(project.read(".registry/tools.json"))["items"]] == ["two"]
+
+
+def test_scan_counts_what_it_leaves_out(project: ProjectBuilder) -> None:
+    """A project whose tools were all described wrongly was "ok"."""
+    for name in ("one", "two"):
+        project.tool(name, "echo", inputSchema=[])
+    project.tool("good", "echo")
+    project.prompt("greet.txt", "hello", meta={"arguments": 5})
+    project.write("tools/alone.meta.json", "{}")
+    done = mcpgreen("scan", "--project-root", str(project.root))
+    status = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert status["tools"] == {"status": "ok", "count": 1, "error": None, "skipped": 2}
+    assert status["prompts"] == {"status": "ok", "count": 0, "error": None, "skipped": 1}
+    assert status["resources"] == {"status": "ok", "count": 0, "error": None}
 
 
 def test_a_scan_over_the_limit_fails_with_its_reason(project: ProjectBuilder) -> None:
@@ -161,8 +219,8 @@ def test_run_tool_reads_arguments_from_a_file(project: ProjectBuilder, tmp_path:
 def test_run_tool_refuses_arguments_that_are_no_object(project: ProjectBuilder, arguments: str) -> None:
     project.tool("show", "true")
     done = run_tool(project, "show", "--args", arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--args" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("mcpgreen: error: --args")
 
 
 def test_a_tool_that_fails_is_still_a_result(project: ProjectBuilder) -> None:
@@ -235,6 +293,7 @@ def test_a_dry_run_runs_nothing(project: ProjectBuilder) -> None:
     project.tool("mark", "touch ran")
     done = run_tool(project, "mark", "--dry-run")
     assert done.returncode == 0
+    assert "Timeout: 30\n" in done.stdout
     assert "Status: ready" in done.stdout
     assert not (project.root / "ran").exists()
     assert run_tool(project, "absent", "--dry-run").returncode == 1

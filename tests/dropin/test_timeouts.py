@@ -60,6 +60,7 @@ def test_99_without_progress_the_call_is_idle(tree: OldTree, serve: Serve) -> No
     assert (result["isError"], text_of(result)) == (True, "Tool timed out after 1s (no progress reported)")
     error = result["structuredContent"]["error"]
     assert (error["type"], error["reason"], error["timeoutSecs"]) == ("timeout", "idle", 1)
+    assert str(error["maxTimeoutSecs"]) == "600"
 
 
 def test_99_progress_does_not_extend_beyond_the_maximum(tree: OldTree, serve: Serve) -> None:
