@@ -18,9 +18,10 @@ from mcpgreen.settings_catalog import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
     from typing import Any
 
+    from mcpgreen.running.hooks import Sourced
     from mcpgreen.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
@@ -113,23 +114,23 @@ class Project:
             variables[key] = value
         return variables
 
-    def shell_variables(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-        """What `server.d/env.sh` exports anew or otherwise than it was. Nothing if it cannot be trusted or fails."""
+    def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
+        """What `server.d/env.sh` does to the environment. Nothing if it cannot be trusted or fails."""
         path = os.path.join(self.server_dir, "env.sh")
         if not os.path.lexists(path):
-            return {}
+            return None
         from mcpgreen.running import hooks, trust
 
         problem = trust.problem_with(path, self.server_dir, self.root)
         if problem:
             journal.warning("%s is ignored: %s", path, problem)
-            return {}
+            return None
         roots = dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
         try:
             return hooks.sourced_variables(path, {**defaults, **environ, **roots}, directory=self.root)
         except ProjectError as error:
             journal.warning("%s is ignored: %s", path, error.reason)
-            return {}
+            return None
 
     def _server_meta(self) -> dict[str, Any]:
         path = os.path.join(self.server_dir, "server.meta.json")
@@ -200,14 +201,18 @@ def open_project(
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s (%s is missing); using the bundled example", os.getcwd(), MARKER)
     own_variables = project.variables()
-    shell_variables = project.shell_variables(environ, own_variables)
-    if own_variables or shell_variables:
-        settings = load(flags, environ, {**own_variables, **shell_variables})
-        # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
-        kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in shell_variables}
-        environ = {**own_variables, **shell_variables, **kept}
     if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
-        settings = settings.with_values(log_level="debug")
+        own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
+    sourced = project.sourced(environ, own_variables)
+    decided: Set[str] = set()
+    if sourced is not None:
+        own_variables = sourced.applied_to(own_variables)
+        decided = sourced.changed.keys() | sourced.removed
+    if own_variables or decided:
+        settings = load(flags, environ, own_variables)
+        # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
+        kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in decided}
+        environ = {**own_variables, **kept}
     return project, settings, environ
 
 

@@ -207,7 +207,8 @@ def _sourced(files: Sequence[str]) -> Mapping[str, str]:
 
         if not os.path.isfile(file):
             raise UsageError(f"--source {file}: there is no such file.")
-        environ = {**environ, **sourced_variables(os.path.abspath(file), environ, directory=os.getcwd())}
+        sourced = sourced_variables(os.path.abspath(file), environ, directory=os.getcwd())
+        environ = sourced.applied_to(environ)
     return environ
 
 

@@ -136,9 +136,15 @@ mcp_register_completion() { mcp_completion_register_manual "$@"; }
 # --- policy.sh: CODE MESSAGE [DATA_JSON], what a refused client is told ----------------------------------------------
 
 mcp_tools_error() {
-  __mcp_record "error code" "${1-}"
-  __mcp_record "error message" "${2-}"
-  __mcp_record "error data" "${3-}"
+  _MCP_TOOLS_ERROR_CODE=${1-} _MCP_TOOLS_ERROR_MESSAGE=${2-} _MCP_TOOLS_ERROR_DATA=${3-}
+  __mcp_tell_error
+}
+
+# From the variables, because a policy may set them itself.
+__mcp_tell_error() {
+  __mcp_record "error code" "${_MCP_TOOLS_ERROR_CODE-}"
+  __mcp_record "error message" "${_MCP_TOOLS_ERROR_MESSAGE-}"
+  __mcp_record "error data" "${_MCP_TOOLS_ERROR_DATA-}"
 }
 
 # --- health-checks.sh ------------------------------------------------------------------------------------------------
@@ -185,6 +191,7 @@ __mcp_judge() {
     __mcp_record verdict allowed
     exit 0
   fi
+  __mcp_tell_error
   __mcp_record verdict denied
   exit 1
 }
@@ -200,6 +207,7 @@ case $__mcp_verb in
     ;;
   policy)
     exec 1>&2
+    unset _MCP_TOOLS_ERROR_CODE _MCP_TOOLS_ERROR_MESSAGE _MCP_TOOLS_ERROR_DATA
     # shellcheck source=/dev/null
     source "$__mcp_file"
     __mcp_judge "${__mcp_arguments[@]}" "$?"

@@ -31,8 +31,8 @@ ENVIRONMENT_BYTES = 4 << 20
 STDERR_TAIL_CHARS = 2000
 POLL_MS = 50
 READ_BYTES = 65536
-# What a shell sets by itself says nothing about the hook.
-NOT_THE_HOOKS = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
+# What a shell sets, or does not pass on, by itself says nothing about the hook.
+NOT_THE_HOOKS = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "PPID", "RANDOM", "SRANDOM", "HISTCMD"})
 
 LOG_BY_LEVEL = {
     "debug": journal.debug,
@@ -113,11 +113,18 @@ class HookShell:
         return self._env
 
 
-def sourced_variables(path: str, environ: Mapping[str, str], *, directory: str) -> dict[str, str]:
-    """The variables that a file exports anew, or otherwise than they are in `environ`. Raises ProjectError.
+class Sourced(NamedTuple):
+    """What a file did to the environment: the variables that it exports anew or otherwise, and those that are gone."""
 
-    What a file does before it fails does not count. A variable that it takes away stays.
-    """
+    changed: dict[str, str]
+    removed: frozenset[str]
+
+    def applied_to(self, environ: Mapping[str, str]) -> dict[str, str]:
+        return {**{name: environ[name] for name in environ if name not in self.removed}, **self.changed}
+
+
+def sourced_variables(path: str, environ: Mapping[str, str], *, directory: str) -> Sourced:
+    """Source a file in this environment. Raises ProjectError; what a file does before it fails does not count."""
     end = run_blocking(
         "environment",
         path,
@@ -129,13 +136,15 @@ def sourced_variables(path: str, environ: Mapping[str, str], *, directory: str) 
     )
     if end.failure:
         raise ProjectError(path, end.failure)
-    variables = {}
-    for line in end.answer.decode("utf-8", "surrogateescape").split("\0"):
-        name, equals, value = line.partition("=")
-        is_own = equals and name.isidentifier() and name not in NOT_THE_HOOKS and not name.startswith("BASH_")
-        if is_own and environ.get(name) != value:
-            variables[name] = value
-    return variables
+    lines = end.answer.decode("utf-8", "surrogateescape").split("\0")
+    after = {name: value for name, equals, value in (line.partition("=") for line in lines) if equals}
+    changed = {name: value for name, value in after.items() if _is_variable(name) and environ.get(name) != value}
+    return Sourced(changed, frozenset(name for name in environ if _is_variable(name) and name not in after))
+
+
+def _is_variable(name: str) -> bool:
+    """Whether a file can do something about it."""
+    return name.isidentifier() and name not in NOT_THE_HOOKS and not name.startswith("BASH_")
 
 
 def records_in(answer: bytes) -> list[tuple[str, str]]:

@@ -323,6 +323,14 @@ def test_settings_of_the_project_hold_and_reach_its_tools(project: ProjectBuilde
     assert run_tool(project, "other").returncode == 1
 
 
+def test_sourced_files_may_take_variables_away(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("show", 'printf "%s" "${MCP_A-gone} ${MCPGREEN_PAGE_SIZE-gone}"')
+    (tmp_path / "more.sh").write_text("unset MCP_A MCPGREEN_PAGE_SIZE\n", encoding="utf-8")
+    env = {"MCP_A": "1", "MCPGREEN_PAGE_SIZE": "7"}
+    done = run_tool(project, "show", "--source", str(tmp_path / "more.sh"), env=env)
+    assert json.loads(done.stdout)["content"][0]["text"] == "gone gone"
+
+
 def test_the_demonstration_ends_by_itself() -> None:
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "scripts" / "demo.py")],

@@ -71,6 +71,31 @@ def test_it_can_choose_the_error(ask: Callable[..., tuple[Json, Wire]], words: s
     assert answer["error"] == error
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            """_MCP_TOOLS_ERROR_CODE=-32001 _MCP_TOOLS_ERROR_MESSAGE='Ask "me"' _MCP_TOOLS_ERROR_DATA='{"why":[1]}'""",
+            {"code": -32001, "message": 'Ask "me"', "data": {"why": [1]}},
+        ),
+        ("_MCP_TOOLS_ERROR_MESSAGE=No.", {"code": -32602, "message": "No."}),
+        ("_MCP_TOOLS_ERROR_MESSAGE=First; mcp_tools_error -32001 Last", {"code": -32001, "message": "Last"}),
+        ("mcp_tools_error -32001 First; _MCP_TOOLS_ERROR_MESSAGE=Last", {"code": -32001, "message": "Last"}),
+    ],
+)
+def test_it_can_choose_the_error_by_variables(ask: Callable[..., tuple[Json, Wire]], words: str, error: Json) -> None:
+    """Some policies for mcp-bash set what its function sets."""
+    answer, _ = ask(f"set -u; mcp_tools_policy_check() {{ {words}; return 1; }}", "secret")
+
+    assert answer["error"] == error
+
+
+def test_variables_of_the_server_choose_no_error(ask: Callable[..., tuple[Json, Wire]]) -> None:
+    answer, _ = ask(NOT_PUBLIC, "secret", env={"_MCP_TOOLS_ERROR_MESSAGE": "mine"})
+
+    assert answer["error"] == {"code": -32602, "message": "Tool 'secret' blocked by policy"}
+
+
 def test_it_knows_the_tool_and_the_server_s_variables(ask: Callable[..., tuple[Json, Wire]]) -> None:
     policy = """
     set -euo pipefail

@@ -18,11 +18,14 @@ from tests.support.wire import Wire, text_of
 GIVEN = {"PATH": os.environ["PATH"], "HOME": "/home/me", "KEPT": "as it was"}
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Callable[[str], dict[str, str]]:
-    """Write a shell file and give what it exports."""
+Source = Callable[[str], hooks.Sourced]
 
-    def write_and_source(text: str) -> dict[str, str]:
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """Write a shell file and give what it exports and takes away."""
+
+    def write_and_source(text: str) -> hooks.Sourced:
         path = tmp_path / "env.sh"
         path.write_text(text, encoding="utf-8")
         return hooks.sourced_variables(str(path), GIVEN, directory=str(tmp_path))
@@ -41,27 +44,40 @@ def register(tmp_path: Path, text: str, *, secs: float = 30, limit_bytes: int = 
 # --- What a file exports -----------------------------------------------------------------------------------------
 
 
-def test_new_and_changed_exports_count_and_nothing_else(source: Callable[[str], dict[str, str]]) -> None:
-    text = "export NEW=1 HOME=/elsewhere\nPRIVATE=2\nexport KEPT='as it was'\nunset PATH"
+def test_new_and_changed_exports_count_and_nothing_else(source: Source) -> None:
+    text = "export NEW=1 HOME=/elsewhere\nPRIVATE=2\nexport KEPT='as it was'"
 
-    assert source(text) == {"NEW": "1", "HOME": "/elsewhere"}
+    assert source(text) == ({"NEW": "1", "HOME": "/elsewhere"}, frozenset())
 
 
-def test_any_text_survives(source: Callable[[str], dict[str, str]]) -> None:
-    assert source("export TEXT=$'two\\nlines = \"ü\" \\\\ '") == {"TEXT": 'two\nlines = "ü" \\ '}
+@pytest.mark.parametrize("text", ["unset KEPT", "export -n KEPT", "declare +x KEPT", "unset PATH KEPT; PATH=/nowhere"])
+def test_what_is_not_exported_any_more_is_gone(source: Source, text: str) -> None:
+    assert source(text) == ({}, {"KEPT", "PATH"} if "PATH" in text else {"KEPT"})
+
+
+def test_what_the_shell_does_by_itself_is_not_the_file_s_doing(tmp_path: Path) -> None:
+    own = {"PS1": "> ", "PS2": "> ", "PPID": "1", "RANDOM": "4", "SHLVL": "3", "OLDPWD": "/", "not-a-name": "x"}
+    path = tmp_path / "env.sh"
+    path.touch()
+
+    assert hooks.sourced_variables(str(path), {**GIVEN, **own}, directory=str(tmp_path)) == ({}, frozenset())
+
+
+def test_any_text_survives(source: Source) -> None:
+    assert source("export TEXT=$'two\\nlines = \"ü\" \\\\ '").changed == {"TEXT": 'two\nlines = "ü" \\ '}
 
 
 @pytest.mark.parametrize("end", ["return 0", "exit 0", "return", "true"])
-def test_a_file_may_end_in_any_way(source: Callable[[str], dict[str, str]], end: str) -> None:
-    assert source(f"export A=1\n{end}\nexport B=2" if end != "true" else "export A=1") == {"A": "1"}
+def test_a_file_may_end_in_any_way(source: Source, end: str) -> None:
+    assert source(f"export A=1\n{end}\nexport B=2" if end != "true" else "export A=1").changed == {"A": "1"}
 
 
-def test_it_sees_what_is_given_and_may_build_on_it(source: Callable[[str], dict[str, str]]) -> None:
-    assert source('export PATH="/opt/bin:$PATH"') == {"PATH": f"/opt/bin:{GIVEN['PATH']}"}
+def test_it_sees_what_is_given_and_may_build_on_it(source: Source) -> None:
+    assert source('export PATH="/opt/bin:$PATH"').changed == {"PATH": f"/opt/bin:{GIVEN['PATH']}"}
 
 
-def test_functions_are_no_variables(source: Callable[[str], dict[str, str]]) -> None:
-    assert source("f() { :; }\nexport -f f") == {}
+def test_functions_are_no_variables(source: Source) -> None:
+    assert source("f() { :; }\nexport -f f") == ({}, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +90,7 @@ def test_functions_are_no_variables(source: Callable[[str], dict[str, str]]) -> 
         ("export A=1\nif then", "it ended with status"),
     ],
 )
-def test_a_file_that_fails_exports_nothing(source: Callable[[str], dict[str, str]], text: str, reason: str) -> None:
+def test_a_file_that_fails_exports_nothing(source: Source, text: str, reason: str) -> None:
     with pytest.raises(ProjectError) as caught:
         source(text)
 
@@ -82,7 +98,7 @@ def test_a_file_that_fails_exports_nothing(source: Callable[[str], dict[str, str
 
 
 def test_a_file_that_takes_too_long_is_stopped_with_what_it_started(
-    source: Callable[[str], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "ENVIRONMENT_SECS", 0.3)
 
@@ -93,11 +109,9 @@ def test_a_file_that_takes_too_long_is_stopped_with_what_it_started(
     eventually(lambda: not is_alive(pid))
 
 
-def test_a_background_job_that_keeps_the_pipe_is_not_waited_for(
-    source: Callable[[str], dict[str, str]], tmp_path: Path
-) -> None:
+def test_a_background_job_that_keeps_the_pipe_is_not_waited_for(source: Source, tmp_path: Path) -> None:
     """If it were, the time would be up first."""
-    assert source(f"sleep 60 & echo $! > {tmp_path}/pid\nexport A=1") == {"A": "1"}
+    assert source(f"sleep 60 & echo $! > {tmp_path}/pid\nexport A=1").changed == {"A": "1"}
 
     os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
 
@@ -160,6 +174,45 @@ def test_env_sh_can_set_a_setting(call: Callable[..., tuple[str, Wire]]) -> None
     text = call("export MCPGREEN_TOOL_ENV_MODE=allowlist MCPGREEN_TOOL_ENV_ALLOWLIST=COLOUR COLOUR=green", "COLOUR")[0]
 
     assert text == "green"
+
+
+def test_env_sh_can_take_a_variable_away(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
+    """A project normalises "false" to unset, and its tools went on to see "false"."""
+    project.write("server.d/env", "MCP_B=file\n")
+    env = {"MCPGREEN_TOOL_ENV_MODE": "allowlist", "MCPGREEN_TOOL_ENV_ALLOWLIST": "READ_ONLY", "READ_ONLY": "false"}
+
+    assert call("unset READ_ONLY MCP_B", "{READ_ONLY-gone} ${MCP_B-gone}", env=env)[0] == "gone gone"
+
+
+def test_env_sh_can_take_back_a_setting_of_env(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
+    project.write("server.d/env", "MCPGREEN_PAGE_SIZE=1\n")
+    _, wire = call("unset MCPGREEN_PAGE_SIZE", "{HOME}")
+
+    project.tool("other", "echo")
+    assert eventually(lambda: len(wire.result("tools/list")["tools"]) == 2)
+
+
+def test_env_sh_does_not_take_away_a_setting_of_who_starts_the_server(call: Callable[..., tuple[str, Wire]]) -> None:
+    assert call("unset MCPGREEN_PAGE_SIZE", "MCPGREEN_PAGE_SIZE", page_size=3)[0] == "3"
+
+
+@pytest.mark.parametrize(("env", "seen"), [({}, "debug"), ({"MCPBASH_LOG_LEVEL": "error"}, "error")])
+def test_a_debug_marker_is_seen_by_env_sh_and_by_tools(
+    project: ProjectBuilder, call: Callable[..., tuple[str, Wire]], env: dict[str, str], seen: str
+) -> None:
+    project.write("server.d/.debug", "")
+    script = 'export MCP_LEVEL_THEN="$MCPBASH_LOG_LEVEL"'
+    text, _ = call(script, "MCP_LEVEL_THEN $MCPBASH_LOG_LEVEL $MCPGREEN_LOG_LEVEL", env=env)
+
+    assert text == f"{seen} {seen} {seen}"
+
+
+def test_env_sh_has_the_last_word_on_a_debug_marker(
+    project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]
+) -> None:
+    project.write("server.d/.debug", "")
+
+    assert call("export MCPBASH_LOG_LEVEL=error", "MCPBASH_LOG_LEVEL $MCPGREEN_LOG_LEVEL")[0] == "error error"
 
 
 def test_the_environment_is_stronger_than_env_sh_where_a_setting_is_concerned(
