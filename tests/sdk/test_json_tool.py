@@ -67,7 +67,8 @@ def test_the_table_is_what_jq_says() -> None:
         ("map(.x; .y)", "the function map with 2 arguments"),
         ("$nowhere", "the variable $nowhere"),
         ("@base32", "the format @base32"),
-        ("label $out | 1", "'label $out | 1'"),
+        ("break $out", "the label $out"),
+        ("label $out | def f: break $in; f", "the label $in"),
         ("{a:", "the end"),
         ('"never ends', "a string does not end"),
         ('"\\q"', "\\q is no escape"),
@@ -107,6 +108,12 @@ def test_what_is_not_known_is_named(text: str, named: str) -> None:
         (("-nc", "--arg", "x", "1", "--argjson", "y", '{"z":2}', "[$x, $y, $ARGS.named.x]"), "", '["1",{"z":2},"1"]\n'),
         (("-nc", "$ARGS.positional", "--args", "a", "b"), "", '["a","b"]\n'),
         (("-nc", "--jsonargs", "$ARGS.positional", "1", "{}"), "", "[1,{}]\n"),
+        (("-nc", "--args", "$ARGS.positional", "--", "a", "--b", "--", "-c"), "", '["a","--b","--","-c"]\n'),
+        (("-nc", "--args", "--", "$ARGS.positional", "a", "--b"), "", '["a","--b"]\n'),
+        (("-nc", "--jsonargs", "$ARGS.positional", "1", "--", "-2"), "", "[1,-2]\n"),
+        (("--version",), "", "jq-1.6 (json-tool of mcpgreen)\n"),
+        (("-V",), "", "jq-1.6 (json-tool of mcpgreen)\n"),
+        (("1, halt, 2",), "1 2", "1\n"),
         (("-n", "-(1)"), "", "-1\n"),
         (("--raw-output", "--compact-output", "."), '"x"', "x\n"),
         (("-c", "."), "\ufeff[1]", "[1]\n"),
@@ -146,8 +153,13 @@ def test_files_are_read_as_programs_values_and_inputs(tmp_path: Path) -> None:
         (("-e", "empty"), "1", 4, ""),
         (("-e", ".a"), "1", 5, ""),
         ((".a",), '1 {"a":2}', 5, "2\n"),
-        (("-c", "."), "1 [", 2, "1\n"),
-        (("-c", "."), "NaN", 2, ""),
+        (("-c", "."), "1 [", 5, "1\n"),
+        (("-c", "."), "NaN", 5, ""),
+        (("-e", "."), "{", 5, ""),
+        ((".", "--", "-c"), "1", 2, ""),
+        (("1, halt_error, 2",), '"bye"', 5, "1\n"),
+        (("try halt_error(3) catch 1",), '"bye"', 3, ""),
+        (('halt_error("x")',), "1", 5, ""),
         (("--argjson", "x", "{x", "."), "1", 2, ""),
         (("--arg", "x"), "1", 2, ""),
         (("-z", "."), "1", 2, ""),
@@ -169,10 +181,17 @@ def test_exit_statuses_tell_what_happened(arguments: tuple[str, ...], given: str
     assert bool(ended.stderr) == (status not in (0, 1, 4))
 
 
+@pytest.mark.parametrize(
+    ("given", "told"), [('"two\\nlines"', "two\nlines"), ('{"a":[1]}', '{"a":[1]}\n'), ("null", "")]
+)
+def test_halting_tells_the_reason_as_it_is(given: str, told: str) -> None:
+    assert run("halt_error", given=given).stderr == told
+
+
 ODD = ("null", "true", "-1.5", '"x"', '[1,"a"]', '{"start":"x"}', '["a",0]', "nan", "infinite")
 
 
-@pytest.mark.parametrize("call", sorted({*OF_VALUES, *OF_FILTERS} - {"debug/0", "input/0"}))
+@pytest.mark.parametrize("call", sorted({*OF_VALUES, *OF_FILTERS} - {"debug/0", "input/0", "halt/0", "halt_error/1"}))
 def test_a_function_takes_whatever_value_it_gets(call: str) -> None:
     """It answers or fails as a filter does, in one run for all values."""
     name, _, count = call.partition("/")

@@ -1,4 +1,4 @@
-"""Names of the small jq: variables, patterns, functions and their arguments.
+"""Names of the small jq: variables, patterns, labels, functions and their arguments.
 
 A pattern is what stands behind `as`: given surroundings and a value, it yields the surroundings with its names bound.
 """
@@ -72,6 +72,29 @@ def folding(source: Filter, pattern: Pattern, start: Filter, update: Filter, ext
                             yield from extract(bound, state)
             if not extract:
                 yield state
+
+    return run
+
+
+class Break(Exception):
+    """Leave a label. No failure, so `try` lets it pass."""
+
+
+def label(name: str, body: Filter) -> Filter:
+    def run(env: Env, item: Item) -> Iterator[Item]:
+        way_out = Break()
+        try:
+            yield from body({**env, name: way_out}, item)
+        except Break as taken:
+            if taken is not way_out:
+                raise
+
+    return run
+
+
+def leaving(name: str) -> Filter:
+    def run(env: Env, _: Item) -> Iterator[Item]:
+        raise env[name]
 
     return run
 

@@ -1,7 +1,8 @@
 """The small jq as a program: options, inputs, outputs and exit statuses.
 
-Statuses: 0; 1 with -e when the last output was false or null, 4 when there was none; 2 for wrong options and for input
-that is not JSON; 3 for a filter that makes no sense here; 5 when a filter failed.
+Statuses: 0; 1 with -e when the last output was false or null, 4 when there was none; 2 for wrong options and for files
+that cannot be read; 3 for a filter that makes no sense here; 5 when a filter failed or the input is not JSON; and what
+`halt_error` says.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from .filters import INPUTS
 from .language import compile_filter
 from .tokens import Mistake
-from .values import FilterError, dumps, is_true, loads, values_in
+from .values import FilterError, Halt, dumps, is_true, loads, values_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 OK, FALSE, USAGE, MISTAKE, NOTHING, FAILED = range(6)
 USAGE_TEXT = "usage: json-tool [-cejnrsRSa] [--arg NAME VALUE] [--argjson NAME JSON] [-f FILE] FILTER [FILE...]"
+VERSION_TEXT = "jq-1.6 (json-tool of mcpgreen)"  # as jq writes it, for scripts that look
 SWITCHES = {
     "raw-output": "r",
     "compact-output": "c",
@@ -36,6 +38,7 @@ SWITCHES = {
     "unbuffered": "unbuffered",
     "tab": "tab",
     "help": "h",
+    "version": "V",
 }
 WITH_VALUES = {"arg": 2, "argjson": 2, "slurpfile": 2, "rawfile": 2, "indent": 1, "from-file": 1}
 
@@ -58,14 +61,18 @@ class Options:
         self._words = list(arguments)
         while self._words:
             self._read(self._words.pop(0))
-        if self.program_file is None and not self.files:
+        self.program = ""
+        if self.program_file is not None:
+            self.program = _content(self.program_file)
+        elif self.files:
+            self.program = self.files.pop(0)
+        elif not self.switches & {"h", "V"}:
             raise BadUsage("a filter is missing")
-        self.program = _content(self.program_file) if self.program_file is not None else self.files.pop(0)
 
     def _read(self, word: str) -> None:
         if word == "--":
-            self.files += self._words
-            self._words = []
+            while self._words:
+                self._read_plain(self._words.pop(0))
         elif word in ("--args", "--jsonargs"):
             self._rest_is = word
         elif word.startswith("--"):
@@ -75,7 +82,11 @@ class Options:
                 if letter != "f" and letter not in SWITCHES.values():
                     raise BadUsage(f"the option -{letter} is not known")
                 self._read_long("from-file") if letter == "f" else self.switches.add(letter)
-        elif self._rest_is and (self.files or self.program_file):
+        else:
+            self._read_plain(word)
+
+    def _read_plain(self, word: str) -> None:
+        if self._rest_is and (self.files or self.program_file):
             self.positional.append(word if self._rest_is == "--args" else _json(word))
         else:
             self.files.append(word)
@@ -114,8 +125,9 @@ def main(arguments: Sequence[str]) -> int:
     sys.setrecursionlimit(5000)
     try:
         options = Options(arguments)
-        if "h" in options.switches:
-            return _told(OK, USAGE_TEXT)
+        if options.switches & {"h", "V"}:
+            print(USAGE_TEXT if "h" in options.switches else VERSION_TEXT)
+            return OK
         named = {**options.variables, "ARGS": {"positional": options.positional, "named": options.variables}}
         run = compile_filter(options.program, named)
         return _run(run, {"$" + name: value for name, value in named.items()}, options)
@@ -123,6 +135,10 @@ def main(arguments: Sequence[str]) -> int:
         return _told(USAGE, f"json-tool: {error}\n{USAGE_TEXT}")
     except Mistake as error:
         return _told(MISTAKE, f"json-tool: {error}")
+    except Halt as end:
+        if end.message is not None:
+            sys.stderr.write(end.message if isinstance(end.message, str) else dumps(end.message) + "\n")
+        return end.status
     except RecursionError:
         return _told(FAILED, "json-tool: error: filter or input is nested too deeply")
     except BrokenPipeError:
@@ -149,7 +165,7 @@ def _run(run: Any, env: dict[str, Any], options: Options) -> int:
                     status = _told(FAILED, f"json-tool: error: {_reason(error.value)}")
         except ValueError as error:
             out.flush()
-            status = _told(USAGE, f"json-tool: error: the input is not JSON: {error}")
+            status = _told(FAILED, f"json-tool: error: the input is not JSON: {error}")
     if "e" in options.switches and status == OK:
         return NOTHING if not last else OK if is_true(last[0]) else FALSE
     return status

@@ -120,30 +120,41 @@ def negation(body: Filter) -> Filter:
     return run
 
 
-def index(source: Filter, key: Filter) -> Filter:
-    """Keys are computed from the input of the whole, not from what is indexed."""
+def index(source: Filter, key: Filter, *, is_optional: bool = False) -> Filter:
+    """Keys are computed from the input of the whole, not from what is indexed.
+
+    Optional: what has no such place is passed over. The failures of source and key stay failures.
+    """
 
     def run(env: Env, item: Item) -> Iterator[Item]:
         for value, path in source(env, item):
             for name in values(key, env, item):
-                yield get(value, name), None if path is None else (*path, name)
+                try:
+                    found = get(value, name)
+                except FilterError:
+                    if is_optional:
+                        continue
+                    raise
+                yield found, None if path is None else (*path, name)
 
     return run
 
 
-def part(source: Filter, start: Filter, end: Filter) -> Filter:
+def part(source: Filter, start: Filter, end: Filter, *, is_optional: bool) -> Filter:
     def bounds(env: Env, item: Item) -> Iterator[Item]:
         for last in values(end, env, item):
             for first in values(start, env, item):
                 yield {"start": first, "end": last}, None
 
-    return index(source, bounds)
+    return index(source, bounds, is_optional=is_optional)
 
 
-def each(source: Filter) -> Filter:
+def each(source: Filter, *, is_optional: bool) -> Filter:
     def run(env: Env, item: Item) -> Iterator[Item]:
         for value, path in source(env, item):
             if not isinstance(value, (list, dict)):
+                if is_optional:
+                    continue
                 raise FilterError(f"Cannot iterate over {shown(value)}")
             for name in value if isinstance(value, dict) else range(len(value)):
                 yield value[name], None if path is None else (*path, name)

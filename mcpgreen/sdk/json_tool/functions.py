@@ -1,4 +1,5 @@
-"""Functions of the small jq that are written in Python; those in its own language are in `definitions.jq`.
+"""Functions of the small jq that are written in Python, here or in `dates` and `flow`; those in its own language are in
+`definitions.jq`.
 
 The key of both tables is the name and the number of arguments. `OF_VALUES` are functions of the input and of one value
 for each argument. `OF_FILTERS` get the filters themselves and the surroundings in which these run.
@@ -10,9 +11,10 @@ import functools
 import math
 import os
 import sys
-from itertools import groupby, islice
+from itertools import groupby
 
-from .filters import INPUTS, paths_of, values
+from . import dates, flow
+from .filters import paths_of, values
 from .texts import match_object, matches
 from .values import (
     FilterError,
@@ -31,7 +33,6 @@ from .values import (
     shown,
     text_of,
     wanted,
-    whole,
 )
 
 TYPE_CHECKING = False
@@ -150,11 +151,21 @@ def _now(_: Any) -> float:
     return time()
 
 
+def _bsearch(value: Any, target: Any) -> int:
+    from bisect import bisect_left
+
+    keys = [order_of(each) for each in wanted("bsearch", "array", value)]
+    at = bisect_left(keys, order_of(target))
+    return at if keys[at : at + 1] == [order_of(target)] else -1 - at
+
+
 OF_VALUES: dict[str, Callable[..., Any]] = {
+    **dates.FUNCTIONS,
     "ascii_downcase/0": lambda v: "".join(
         c.lower() if c < "\x80" else c for c in wanted("ascii_downcase", "string", v)
     ),
     "ascii_upcase/0": lambda v: "".join(c.upper() if c < "\x80" else c for c in wanted("ascii_upcase", "string", v)),
+    "bsearch/1": _bsearch,
     "ceil/0": _math("ceil"),
     "contains/1": contains,
     "delpaths/1": _delete_paths,
@@ -201,16 +212,6 @@ OF_VALUES: dict[str, Callable[..., Any]] = {
 }
 
 
-def _none(_: Env, __: Item) -> Iterator[Item]:
-    return iter(())
-
-
-def _fail(env: Env, item: Item, message: Filter) -> Iterator[Item]:
-    for value in values(message, env, item):
-        raise FilterError(value)
-    return iter(())
-
-
 def _path(env: Env, item: Item, body: Filter) -> Iterator[Item]:
     return ((list(path), None) for path in paths_of(body, env, item[0]))
 
@@ -218,30 +219,6 @@ def _path(env: Env, item: Item, body: Filter) -> Iterator[Item]:
 def _get_path(env: Env, item: Item, body: Filter) -> Iterator[Item]:
     for path in values(body, env, item):
         yield get_path(item[0], wanted("getpath", "array", path)), None if item[1] is None else (*item[1], *path)
-
-
-def _first(env: Env, item: Item, body: Filter) -> Iterator[Item]:
-    return islice(body(env, item), 1)
-
-
-def _limit(env: Env, item: Item, count: Filter, body: Filter) -> Iterator[Item]:
-    for most in values(count, env, item):
-        yield from islice(body(env, item), max(0, whole(most)))
-
-
-def _is_empty(env: Env, item: Item, body: Filter) -> Iterator[Item]:
-    yield next(body(env, item), None) is None, None
-
-
-def _range(env: Env, item: Item, start: Filter, end: Filter, step: Filter) -> Iterator[Item]:
-    for by in values(step, env, item):
-        for to in values(end, env, item):
-            for at in values(start, env, item):
-                if any(kind_of(bound) != "number" for bound in (at, to, by)):
-                    raise FilterError("Range bounds must be numbers")
-                while by and (at < to if by > 0 else at > to):
-                    yield at, None
-                    at = number(at + by)
 
 
 def _sorted(env: Env, item: Item, key: Filter) -> list[tuple[Any, Any]]:
@@ -287,15 +264,16 @@ def _replace(env: Env, item: Item, pattern: Filter, body: Filter, flags: Filter)
             yield "".join(pieces) + item[0][done:], None
 
 
-def _input(env: Env, _: Item) -> Iterator[Item]:
-    for value in env[INPUTS]:
-        yield value, None
-        return
-    raise FilterError("No more inputs")
+def _to_stream(_: Env, item: Item) -> Iterator[Item]:
+    return ((event, None) for event in _events(item[0], []))
 
 
-def _inputs(env: Env, _: Item) -> Iterator[Item]:
-    return ((value, None) for value in env[INPUTS])
+def _events(value: Any, path: list[Any]) -> Iterator[list[Any]]:
+    """Each leaf with its path, and the path of what each array and object ends with."""
+    keys = _keys(value) if isinstance(value, (list, dict)) else []
+    for key in keys:
+        yield from _events(value[key], [*path, key])
+    yield [[*path, keys[-1]]] if keys else [path, value]
 
 
 def _debug(_: Env, item: Item) -> Iterator[Item]:
@@ -304,22 +282,16 @@ def _debug(_: Env, item: Item) -> Iterator[Item]:
 
 
 OF_FILTERS: dict[str, Callable[..., Iterator[Item]]] = {
+    **flow.FUNCTIONS,
     "debug/0": _debug,
-    "empty/0": _none,
-    "error/1": _fail,
-    "first/1": _first,
     "getpath/1": _get_path,
     "groups_by/1": _groups_by,
-    "input/0": _input,
-    "inputs/0": _inputs,
-    "isempty/1": _is_empty,
-    "limit/2": _limit,
     "match/2": _match,
     "path/1": _path,
-    "range/3": _range,
     "sort_by/1": _sort_by,
     "splits/2": _splits,
     "sub/3": _replace,
+    "tostream/0": _to_stream,
 }
 
 

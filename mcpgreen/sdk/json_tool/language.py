@@ -12,7 +12,7 @@ import os
 from . import bindings, filters
 from .functions import OF_FILTERS, OF_VALUES, definitions
 from .texts import FORMATS
-from .tokens import Mistake, Tokens, number_of
+from .tokens import KEYWORDS, Mistake, Tokens, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from .bindings import Pattern
     from .filters import Filter
 
-KEYWORDS = frozenset(
-    ("and", "or", "if", "then", "elif", "else", "end", "def", "reduce", "foreach", "as", "try", "catch", "label")
-)
 ASSIGNMENTS = ("=", "|=", "+=", "-=", "*=", "/=", "%=", "//=")
 # From the weakest to the strongest; the pipe is weaker than all.
 LEVELS = ((",",), ("//",), ASSIGNMENTS, ("or",), ("and",), tuple(filters.COMPARISONS), ("+", "-"), ("*", "/", "%"))
@@ -54,6 +51,13 @@ class Reader(Tokens):
         self.scope = before | added
         return before
 
+    def body(self, added: set[str]) -> Filter:
+        """A pipe in which these names are known."""
+        before = self.inner(added)
+        found = self.pipe()
+        self.scope = before
+        return found
+
     def pipe(self, lowest: int = 0) -> Filter:
         if self.accept("def"):
             key, parameters, body = self.definition()
@@ -74,9 +78,7 @@ class Reader(Tokens):
         self.expect("sign", ":")
         key = f"{name}/{len(parameters)}"
         known = {each for each in parameters if each.startswith("$")}
-        before = self.inner({key, *known, *(each.lstrip("$") + "/0" for each in parameters)})
-        body = self.pipe()
-        self.scope = before
+        body = self.body({key, *known, *(each.lstrip("$") + "/0" for each in parameters)})
         self.expect("sign", ";")
         return key, parameters, body
 
@@ -107,21 +109,26 @@ class Reader(Tokens):
     def operand(self) -> Filter:
         if self.accept("-"):
             return filters.negation(self.operand())
+        if self.accept("label"):
+            return self.label()
         source = self.postfix(self.term())
         if not self.accept("as"):
             return source
         pattern, names = self.pattern()
         self.expect("sign", "|")
-        before = self.inner(names)
-        body = self.pipe()
-        self.scope = before
-        return bindings.binding(source, pattern, body)
+        return bindings.binding(source, pattern, self.body(names))
+
+    def label(self) -> Filter:
+        name = "label " + self.expect("variable", "")
+        self.expect("sign", "|")
+        return bindings.label(name, self.body({name}))
 
     def postfix(self, found: Filter) -> Filter:
+        """Steps behind a term. `?` belongs to the step before it alone, and to the term if there is none."""
         while True:
             kind, text = self.peek()
             if kind == "field":
-                found = filters.index(found, filters.constant(self.take()[1:]))
+                found = self.step(found, filters.constant(self.take()[1:]))
             elif self.accept("?"):
                 found = filters.attempt(found, None)
             elif self.accept("["):
@@ -129,25 +136,27 @@ class Reader(Tokens):
             elif text == "." and self.next_is('["'):
                 self.take()
                 if self.accept('"'):
-                    found = filters.index(found, self.string("text"))
+                    found = self.step(found, self.string("text"))
             else:
                 return found
 
+    def step(self, source: Filter, key: Filter) -> Filter:
+        return filters.index(source, key, is_optional=self.accept("?") != "")
+
     def bracket(self, source: Filter) -> Filter:
         """`[]`, `[key]` or `[from:to]`, behind the opening bracket."""
-        nothing = filters.constant(None)
         if self.accept("]"):
-            return filters.each(source)
-        if self.accept(":"):
-            found = filters.part(source, nothing, self.pipe())
-        else:
-            key = self.pipe()
-            if self.accept(":"):
-                found = filters.part(source, key, nothing if self.peek()[1] == "]" else self.pipe())
-            else:
-                found = filters.index(source, key)
+            return filters.each(source, is_optional=self.accept("?") != "")
+        start = end = filters.constant(None)
+        if self.peek()[1] != ":":
+            start = self.pipe()
+            if self.accept("]"):
+                return self.step(source, start)
+        self.expect("sign", ":")
+        if self.peek()[1] != "]":
+            end = self.pipe()
         self.expect("sign", "]")
-        return found
+        return filters.part(source, start, end, is_optional=self.accept("?") != "")
 
     def term(self) -> Filter:
         kind, text = self.peek()
@@ -161,9 +170,11 @@ class Reader(Tokens):
             return self.variable()
         if kind == "name" and text not in KEYWORDS:
             return self.call()
-        word = self.accept("if", "try", "reduce", "foreach", "(", "[", "{", '"', "..", ".")
+        word = self.accept("if", "try", "reduce", "foreach", "break", "(", "[", "{", '"', "..", ".")
         if not word:
             raise Mistake(f"{self.rest()} makes no sense here")
+        if word == "break":
+            return self.leaving()
         if word == "..":
             return self.named("recurse/0", [])
         if word == ".":
@@ -197,6 +208,12 @@ class Reader(Tokens):
         if name not in self.scope:
             raise Mistake(f"the variable {name} is not defined")
         return filters.variable(name)
+
+    def leaving(self) -> Filter:
+        name = self.expect("variable", "")
+        if "label " + name not in self.scope:
+            raise Mistake(f"the label {name} is not defined")
+        return bindings.leaving("label " + name)
 
     def call(self) -> Filter:
         name = self.take()

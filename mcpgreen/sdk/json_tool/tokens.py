@@ -25,6 +25,12 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
+KEYWORDS = frozenset(
+    (
+        *("and", "or", "if", "then", "elif", "else", "end", "try", "catch"),
+        *("def", "as", "reduce", "foreach", "label", "break"),
+    )
+)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 
 

@@ -35,6 +35,15 @@ class FilterError(Exception):
         self.value = value
 
 
+class Halt(Exception):
+    """A filter wants nothing to run any more. No failure, so `try` lets it pass."""
+
+    def __init__(self, status: int, message: Any) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+
 def kind_of(value: Any) -> str:
     return KINDS[type(value)]
 
