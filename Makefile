@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 DEFAULT_PYTHON := $(filter python3,$(PYTHON))
 VENV ?= $(if $(DEFAULT_PYTHON),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool $(wildcard mcpgreen/sdk/*.sh \
+SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/jq $(wildcard mcpgreen/sdk/*.sh \
 	mcpgreen/providers/*.sh mcpgreen/running/*.sh \
 	project/tools/*/*.sh project/providers/*.sh tests/conformance/project/tools/*.sh \
 	tests/conformance/project/providers/*.sh)

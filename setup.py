@@ -23,7 +23,10 @@ setup(
     # The example is shipped from where it lies: it is served when no project is found.
     package_dir={"mcpgreen.default_project": "project"},
     package_data={
-        "mcpgreen": ["py.typed", "sdk/*", "sdk/json_tool/*", "providers/*.sh", "running/*.sh", "templates/ui/*"],
+        "mcpgreen": [
+            *("py.typed", "sdk/*", "sdk/bin/*", "sdk/json_tool/*"),
+            *("providers/*.sh", "running/*.sh", "templates/ui/*"),
+        ],
         "mcpgreen.default_project": ["**/*"],
     },
     install_requires=[

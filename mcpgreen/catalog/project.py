@@ -119,15 +119,19 @@ class Project:
         path = os.path.join(self.server_dir, "env.sh")
         if not os.path.lexists(path):
             return None
-        from mcpgreen.running import hooks, trust
+        import sys
+
+        from mcpgreen.running import hooks, jq, trust
 
         problem = trust.problem_with(path, self.server_dir, self.root)
         if problem:
             journal.warning("%s is ignored: %s", path, problem)
             return None
-        roots = dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
+        given = {"MCPGREEN_PYTHON": sys.executable, **defaults, **environ}
+        given |= dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
+        given["PATH"] = jq.path_with_jq(given.get("PATH") or jq.DEFAULT_PATH)
         try:
-            return hooks.sourced_variables(path, {**defaults, **environ, **roots}, directory=self.root)
+            return hooks.sourced_variables(path, given, directory=self.root)
         except ProjectError as error:
             journal.warning("%s is ignored: %s", path, error.reason)
             return None

@@ -17,8 +17,7 @@ from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.catalog.survey import survey
 from mcpgreen.errors import ProjectError, UsageError
-from mcpgreen.running import trust
-from mcpgreen.running.environment import find_json_tool
+from mcpgreen.running import jq, trust
 from mcpgreen.running.hooks import HookShell
 
 ANSWER_BYTES = 1 << 20
@@ -35,7 +34,8 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str
     if settings.force_minimal:
         return _nothing_to_serve("minimal_mode")
     shell = HookShell(environ, settings=settings, directory=project.root)
-    report: dict[str, Any] = {"mode": "full", "jsonTool": find_json_tool(settings.json_tool_bin)[0]}
+    json_tool, _ = jq.find_json_tool(settings.json_tool_bin, environ.get("PATH", jq.DEFAULT_PATH))
+    report: dict[str, Any] = {"mode": "full", "jsonTool": json_tool}
     report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
     report["projectChecks"] = _project_checks(project, shell, checks_secs or settings.health_timeout_secs)
     is_well = "failed" not in report.values()

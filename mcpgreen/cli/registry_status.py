@@ -10,7 +10,7 @@ from typing import Any
 from mcpgreen import jsontext
 from mcpgreen.catalog.project import open_project
 from mcpgreen.catalog.sources import FILE_OF
-from mcpgreen.running.environment import find_json_tool
+from mcpgreen.running import jq
 
 # Of pages, older servers wrote them under a name of their own.
 ITEMS = ("items", "uiResources")
@@ -18,8 +18,9 @@ ITEMS = ("items", "uiResources")
 
 def registry_status(flags: Mapping[str, str], environ: Mapping[str, str], *, kinds: Sequence[str]) -> int:
     """Print one line of JSON. 0, also when files are missing: the server does not need them."""
-    project, settings, _ = open_project(flags, environ, needs_own=True)
-    report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": find_json_tool(settings.json_tool_bin)[0]}
+    project, settings, environ = open_project(flags, environ, needs_own=True)
+    name, _ = jq.find_json_tool(settings.json_tool_bin, environ.get("PATH", jq.DEFAULT_PATH))
+    report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
     for kind in kinds:
         report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
     sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")

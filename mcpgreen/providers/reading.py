@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -188,7 +187,6 @@ class Providers:
         self._runner.prepare()  # who would have to remove the directory after a crash is there before it
         self._state_dir.new_call()
         env["TMPDIR"] = self._state_dir.path  # what a killed provider leaves there goes with the server
-        env.setdefault("MCPGREEN_PYTHON", sys.executable)
         script = Script(f"Resource provider '{request.provider}'", command[0], command)
         deadline = Deadline(secs)
         outcome = run_script(

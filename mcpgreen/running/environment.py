@@ -15,7 +15,7 @@ from typing import Any
 
 from mcpgreen import __version__, jsontext
 from mcpgreen.errors import Denied
-from mcpgreen.running import scratch
+from mcpgreen.running import jq, scratch
 from mcpgreen.running.process import CONTROL_FD
 from mcpgreen.running.scratch import CallFiles
 
@@ -24,7 +24,6 @@ SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_S
 MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
 SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
-OWN_JSON_TOOL = os.path.join(SDK_DIR, "json-tool")
 
 
 # As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
@@ -51,7 +50,8 @@ class ToolEnvironment:
         self._refusal = ""
         if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
-        self.about_the_server = _about_the_server(settings, project_root, server_info, state_dir)
+        about_json = jq.variables(settings.json_tool_bin, environ.get("PATH") or jq.DEFAULT_PATH)
+        self.about_the_server = {**_about_the_server(project_root, server_info, state_dir), **about_json}
         self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
@@ -116,7 +116,7 @@ def _inherited(environ: Mapping[str, str], settings: Any, project_root: str) -> 
         names = [*MINIMAL_NAMES, *(settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ())]
         kept = {name: environ[name] for name in names if environ.get(name)}
         kept.update((name, value) for name, value in environ.items() if name.startswith(PREFIXES))
-    for name, fallback in (("PATH", "/usr/bin:/bin"), ("HOME", project_root), ("TMPDIR", "/tmp"), ("LANG", "C")):
+    for name, fallback in (("HOME", project_root), ("TMPDIR", "/tmp"), ("LANG", "C")):
         kept.setdefault(name, fallback)
     for name in list(kept):
         # A setting may be given under either name; scripts of both ages find theirs.
@@ -126,10 +126,7 @@ def _inherited(environ: Mapping[str, str], settings: Any, project_root: str) -> 
     return {name: value for name, value in kept.items() if name not in SECRETS}
 
 
-def _about_the_server(
-    settings: Any, project_root: str, server_info: Mapping[str, Any], state_dir: str
-) -> dict[str, str]:
-    tool, binary = find_json_tool(settings.json_tool_bin)
+def _about_the_server(project_root: str, server_info: Mapping[str, Any], state_dir: str) -> dict[str, str]:
     about = {
         "MCP_SDK": SDK_DIR,
         "MCP_PROGRESS_STREAM": CONTROL_PATH,
@@ -140,9 +137,6 @@ def _about_the_server(
         "MCPBASH_FRAMEWORK_VERSION": __version__,
         "MCPBASH_TRANSPORT": "stdio",
         "MCPBASH_TRANSPORT_STDIO": "true",
-        "MCPBASH_JSON_TOOL": tool,
-        "MCPBASH_JSON_TOOL_BIN": binary,
-        "MCPBASH_MODE": "full" if binary else "minimal",
         "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
         "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
         "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),
@@ -152,26 +146,12 @@ def _about_the_server(
 
 def hook_environment(environ: Mapping[str, str], *, settings: Any, project_root: str) -> dict[str, str]:
     """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
-    tool, binary = find_json_tool(settings.json_tool_bin)
     return {
+        "MCPGREEN_PYTHON": sys.executable,
         **{name: value for name, value in environ.items() if name not in SECRETS},
         "MCP_SDK": SDK_DIR,
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
         "MCPBASH_PROJECT_ROOT": project_root,
         "MCPGREEN_PROJECT_ROOT": project_root,
-        "MCPBASH_JSON_TOOL": tool,
-        "MCPBASH_JSON_TOOL_BIN": binary,
+        **jq.variables(settings.json_tool_bin, environ.get("PATH") or jq.DEFAULT_PATH),
     }
-
-
-def find_json_tool(preferred: str) -> tuple[str, str]:
-    """The name and path of a jq-compatible program for shell scripts: jq, gojq, or the small one of our own."""
-    if preferred and os.access(preferred, os.X_OK):
-        return os.path.basename(preferred), preferred
-    for name in ("jq", "gojq"):
-        for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
-            path = os.path.join(directory, name)
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return name, path
-    # An installer may have lost the permission to run it.
-    return ("mcpgreen", OWN_JSON_TOOL) if os.access(OWN_JSON_TOOL, os.X_OK) else ("none", "")

@@ -6,6 +6,7 @@ confirmed it. Secrets of the server are in none of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,4 +49,4 @@ class ProviderEnvironment:
             for name, value in self._environ.items()
             if (self._inherits or name in names or name.startswith(PREFIXES)) and name not in SECRETS
         }
-        return {**kept, **self._about_the_server, **variables}
+        return {"MCPGREEN_PYTHON": sys.executable, **kept, **self._about_the_server, **variables}

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.environment import find_json_tool
 from mcpgreen.sdk.json_tool.functions import OF_FILTERS, OF_VALUES
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire, text_of
@@ -221,16 +220,6 @@ def test_lines_are_answered_one_by_one() -> None:
         child.stdin.close()
 
 
-def test_jq_is_preferred_then_gojq_then_our_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_json_tool("") == ("mcpgreen", str(OWN_TOOL))
-    for name in ("gojq", "jq"):
-        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-        assert find_json_tool("") == (name, str(tmp_path / name))
-    assert find_json_tool(str(OWN_TOOL)) == ("json-tool", str(OWN_TOOL))
-
-
 def test_tools_read_json_on_a_host_without_jq(
     project: ProjectBuilder, start: Callable[..., Wire], path_without_jq: str
 ) -> None:
@@ -242,5 +231,5 @@ def test_tools_read_json_on_a_host_without_jq(
     client = start(env={"PATH": path_without_jq})
     client.handshake()
     result: Any = client.call_tool("greet", {"name": "Ada"})
-    expected = {"name": "Ada", "mode": "full", "tool": "mcpgreen"}
+    expected = {"name": "Ada", "mode": "full", "tool": "jq"}
     assert json.loads(text_of(result)) == {"success": True, "result": expected}

@@ -1,0 +1,61 @@
+"""Which jq scripts use: that of the host, gojq, or the small one of our own.
+
+Some scripts ask for it by MCPBASH_JSON_TOOL_BIN, others just call `jq`. For these, on a host without one, a directory
+with a `jq` in it becomes the last of their PATH.
+
+Rule: imported before the first answer if a project has an `env.sh`, so `os` is all that it may need.
+"""
+
+from __future__ import annotations
+
+import os
+
+_SDK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
+OWN_JSON_TOOL = os.path.join(_SDK, "json-tool")
+OWN_DIRECTORY = os.path.join(_SDK, "bin")
+DEFAULT_PATH = "/usr/bin:/bin"
+
+
+def variables(preferred: str, path: str) -> dict[str, str]:
+    """What scripts are told if this is the PATH that they would have, and this, if any, the program that was chosen."""
+    name, program = find_json_tool(preferred, path)
+    return {
+        "PATH": path_with_jq(path),
+        "MCPBASH_JSON_TOOL": name,
+        "MCPBASH_JSON_TOOL_BIN": program,
+        "MCPBASH_MODE": "full" if program else "minimal",
+    }
+
+
+def find_json_tool(preferred: str, path: str) -> tuple[str, str]:
+    """What it is called, as scripts know it, and where it is: jq, gojq, or none."""
+    if preferred and os.access(preferred, os.X_OK):
+        return "gojq" if os.path.basename(preferred) == "gojq" else "jq", preferred
+    others = _without_ours(path)
+    for name in ("jq", "gojq"):
+        program = _found(name, others)
+        if program:
+            return name, program
+    # An installer may have lost the permission to run it.
+    return ("jq", OWN_JSON_TOOL) if os.access(OWN_JSON_TOOL, os.X_OK) else ("none", "")
+
+
+def path_with_jq(path: str) -> str:
+    """The same PATH, with our directory at its end if nothing else on it has a `jq`."""
+    others = _without_ours(path)
+    if _found("jq", others) or not os.access(os.path.join(OWN_DIRECTORY, "jq"), os.X_OK):
+        return others
+    return f"{others}{os.pathsep}{OWN_DIRECTORY}"
+
+
+def _without_ours(path: str) -> str:
+    """It may be there already: whoever got this PATH from us may have built another on it."""
+    return os.pathsep.join(place for place in path.split(os.pathsep) if place != OWN_DIRECTORY)
+
+
+def _found(name: str, path: str) -> str | None:
+    for place in path.split(os.pathsep):
+        program = os.path.join(place, name)
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            return program
+    return None

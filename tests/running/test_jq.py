@@ -1,0 +1,151 @@
+"""Scripts that call plain `jq`, on hosts that have it, that have gojq, and that have neither."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.running import jq
+from tests.cli.test_commands import mcpgreen
+from tests.features.test_completion import complete
+from tests.features.test_resources import read
+from tests.sdk.conftest import OWN_TOOL, path_without_jq  # noqa: F401 (a fixture)
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.wire import text_of
+
+OWN_JQ = Path(jq.OWN_DIRECTORY) / "jq"
+ASK = "jq -cn --args '$ARGS.positional' -- a --b"
+
+
+@pytest.fixture
+def bare(project: ProjectBuilder, speak: Callable[..., Client], path_without_jq: str) -> Callable[..., Client]:  # noqa: F811
+    """A client of a server on a host without jq and gojq."""
+
+    def speak_there(**env: str) -> Client:
+        return speak(env={"PATH": path_without_jq, **env})
+
+    return speak_there
+
+
+def a_program(directory: Path, name: str, script: str = "") -> str:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+# --- Which one ---------------------------------------------------------------------------------------------------
+
+
+def test_jq_is_preferred_then_gojq_then_our_own(tmp_path: Path) -> None:
+    path = f"/nowhere:{tmp_path}"
+    assert jq.find_json_tool("", path) == ("jq", str(OWN_TOOL))
+    gojq = a_program(tmp_path, "gojq")
+    assert jq.find_json_tool("", path) == ("gojq", gojq)
+    real = a_program(tmp_path, "jq")
+    assert jq.find_json_tool("", path) == ("jq", real)
+    assert jq.find_json_tool(gojq, path) == ("gojq", gojq)
+    assert jq.find_json_tool(str(OWN_TOOL), path) == ("jq", str(OWN_TOOL))
+
+
+def test_our_directory_is_the_last_one_and_only_where_there_is_no_jq(tmp_path: Path) -> None:
+    assert jq.path_with_jq(f"/a:{tmp_path}") == f"/a:{tmp_path}:{jq.OWN_DIRECTORY}"
+    a_program(tmp_path, "gojq")
+    assert jq.path_with_jq(f"/a:{tmp_path}") == f"/a:{tmp_path}:{jq.OWN_DIRECTORY}"
+    a_program(tmp_path, "jq")
+    assert jq.path_with_jq(f"/a:{tmp_path}") == f"/a:{tmp_path}"
+
+
+def test_our_directory_goes_back_to_the_end(tmp_path: Path) -> None:
+    """An env.sh builds on the PATH that it is given, and a tool may start a server."""
+    given = f"/a:{jq.OWN_DIRECTORY}:{tmp_path}"
+    assert jq.path_with_jq(given) == f"/a:{tmp_path}:{jq.OWN_DIRECTORY}"
+    real = a_program(tmp_path, "jq")
+    assert jq.path_with_jq(given) == f"/a:{tmp_path}"
+    assert jq.find_json_tool("", given) == ("jq", real)
+
+
+def test_ours_runs_gojq_where_that_is(tmp_path: Path) -> None:
+    a_program(tmp_path, "gojq", 'printf "gojq %s\\n" "$@"; exit 7')
+    done = subprocess.run(
+        [str(OWN_JQ), "-c", "a b"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (7, "gojq -c\ngojq a b\n")
+
+
+# --- Who finds it ------------------------------------------------------------------------------------------------
+
+
+def test_tools_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+    project.tool("ask", f'{ASK}; "$MCPBASH_JSON_TOOL" -n 1; echo "$MCPBASH_JSON_TOOL_BIN"; echo "${{PATH##*:}}"')
+    told = text_of(bare().call_tool("ask")).splitlines()
+    assert told == ['["a","--b"]', "1", str(OWN_TOOL), jq.OWN_DIRECTORY]
+
+
+def test_where_there_is_one_nothing_changes(
+    project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path
+) -> None:
+    a_program(tmp_path, "jq", "echo mine")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    project.tool("ask", 'jq; echo "$PATH"')
+    assert text_of(speak(env={"PATH": path}).call_tool("ask")) == f"mine\n{path}\n"
+
+
+def test_providers_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+    project.provider("ask.sh", ASK)
+    assert read(bare(), "ask://any")["text"] == '["a","--b"]\n'
+
+
+def test_completion_scripts_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+    project.prompt("any.txt", "{{colour}}", arguments=[{"name": "colour"}])
+    project.program("prompts/any.completion.sh", ASK)
+    assert complete(bare(), "any")["values"] == ["a", "--b"]
+
+
+def test_programs_of_prompts_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+    project.prompt("any.sh", f"#!/bin/bash\n{ASK}")
+    messages = bare().result("prompts/get", {"name": "any"})["messages"]
+    assert messages[0]["content"]["text"].strip() == '["a","--b"]'
+
+
+def test_hooks_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+    project.tool("show", 'echo "$MCP_SAID"')
+    project.tool("barred", "echo")
+    project.write("server.d/env.sh", f'export MCP_SAID="$({ASK})"').chmod(0o644)
+    policy = f'mcp_tools_policy_check() {{ mcp_tools_error -32001 "$({ASK})"; [[ $1 == show ]]; }}'
+    project.write("server.d/policy.sh", policy).chmod(0o644)
+    register = """jq -n '{prompts: [{name: "mine", path: "any.txt"}], tools: []}' >/dev/null && return 0; return 1"""
+    project.write("server.d/register.sh", f"#!/bin/bash\n{register}").chmod(0o644)
+    client = bare(MCPGREEN_ALLOW_PROJECT_HOOKS="true")
+
+    assert text_of(client.call_tool("show")) == '["a","--b"]\n'
+    assert client.error("tools/call", {"name": "barred", "arguments": {}})["message"] == '["a","--b"]'
+
+
+def test_an_env_sh_that_changes_the_path_gets_the_jq_that_it_brings(
+    project: ProjectBuilder, bare: Callable[..., Client]
+) -> None:
+    project.program("bin/jq", "echo mine")
+    project.write("server.d/env.sh", 'export PATH="$PATH:$MCPGREEN_PROJECT_ROOT/bin"').chmod(0o644)
+    project.tool("ask", 'jq; "$MCPBASH_JSON_TOOL_BIN"')
+    assert text_of(bare().call_tool("ask")) == "mine\nmine\n"
+
+
+def test_health_names_what_scripts_use(project: ProjectBuilder, path_without_jq: str) -> None:  # noqa: F811
+    project.tool("any", "echo")
+    for command in (["health"], ["registry", "status"]):
+        done = mcpgreen(*command, "--project-root", str(project.root), env={"PATH": path_without_jq})
+        assert json.loads(done.stdout)["jsonTool"] == "jq"
+
+
+def test_ours_is_an_executable_of_the_package() -> None:
+    """What is not named in setup.py is not installed."""
+    assert os.access(OWN_JQ, os.X_OK)
+    setup = (Path(__file__).parents[2] / "setup.py").read_text(encoding="utf-8")
+    assert '"sdk/bin/*"' in setup
