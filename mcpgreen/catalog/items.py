@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
-
-# How reading says it. What it says of icons and annotations that it leaves out goes on after that.
-_LOSS = re.compile(r" is left out$|: skipped, |^[^:]+: (?:the|an item of) [^:]+ is left out: ")
 
 
 class Item(Protocol):
@@ -23,12 +19,13 @@ class Item(Protocol):
     def registry_entry(self) -> dict[str, Any]: ...
 
 
+class Loss(str):
+    """A warning about an item that is therefore not listed."""
+
+    __slots__ = ()
+
+
 class Discovery(NamedTuple):
     items: Sequence[Any]
     warnings: list[str]
     hints: list[str] = []  # of what may be meant as it is: for who asks why something is missing
-
-
-def tells_of_loss(warning: str) -> bool:
-    """Whether the warning is about an item that is not listed."""
-    return _LOSS.search(warning) is not None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import media
 from mcpgreen.catalog import metadata
-from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
@@ -64,7 +64,7 @@ def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt that the walk through prompts/ saw, sorted by name."""
     warnings = [
         *tree.warnings,
-        *(f"{project.shown(link.path)}: skipped, it links to a file outside prompts/" for link in tree.links_out),
+        *(Loss(f"{project.shown(link.path)}: skipped, it links to a file outside prompts/") for link in tree.links_out),
     ]
     found: list[Prompt] = []
     for directory in tree.directories:
@@ -72,7 +72,7 @@ def discover_prompts(project: Project, tree: Tree) -> Discovery:
             try:
                 prompt, complaints = _prompt_of(project, directory, file_name)
             except ProjectError as error:
-                warnings.append(f"{project.shown(error.path)}: {error.reason}; the prompt is left out")
+                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the prompt is left out"))
                 continue
             found.append(prompt)
             warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
@@ -86,7 +86,9 @@ def distinct_prompts(found: list[Prompt], warnings: list[str]) -> list[Prompt]:
         first = kept.setdefault(prompt.name, prompt)
         if first is not prompt:
             first_path = first.relative_path
-            warnings.append(f"{prompt.relative_path}: skipped, {first_path} already provides the prompt {prompt.name}")
+            warnings.append(
+                Loss(f"{prompt.relative_path}: skipped, {first_path} already provides the prompt {prompt.name}")
+            )
     return list(kept.values())
 
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.metadata import shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registration import Registration
@@ -108,7 +108,7 @@ def _each(
             if kept.setdefault(key, found) is not found:
                 raise ProjectError(registration.source, f"an earlier one has the {distinct} {key}")
         except ProjectError as error:
-            warnings.append(f"{label} is left out: {error.reason}")
+            warnings.append(Loss(f"{label} is left out: {error.reason}"))
         warnings.extend(f"{label}: {complaint}" for complaint in complaints)
     return Discovery(list(kept.values()), warnings)
 

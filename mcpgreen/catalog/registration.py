@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal, jsontext
+from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.metadata import shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
@@ -219,7 +220,7 @@ def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]
             try:
                 items[kind].append(_sendable(content))
             except ValueError as error:
-                warnings.append(f"{source}: an item of {kind} is left out: not valid JSON: {error}")
+                warnings.append(Loss(f"{source}: an item of {kind} is left out: not valid JSON: {error}"))
         elif verb == "abort":
             del items[kind][begun_at[kind] :]
         else:  # begin and finalize: what has come so far stays
@@ -255,7 +256,7 @@ def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: 
     for item in items:
         problem = _problem_with_item(project, kind, item)
         if problem:
-            warnings.append(f"{project.shown(path)}: an item of {kind} is left out: {problem}")
+            warnings.append(Loss(f"{project.shown(path)}: an item of {kind} is left out: {problem}"))
         else:
             usable.setdefault(item["name"], item)
     return [usable[name] for name in sorted(usable)]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.items import tells_of_loss
+from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
@@ -215,7 +215,7 @@ class Catalog:
         left_out: dict[str, int] = {}
         for kind, found in source.read(self.project, tree, registration).items():
             warnings += found.warnings
-            left_out[kind] = sum(map(tells_of_loss, found.warnings))
+            left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
             if self.on_hint is not None:
                 for hint in found.hints:
                     self.on_hint(hint)

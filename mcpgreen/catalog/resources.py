@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import media
 from mcpgreen.catalog import metadata
-from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
@@ -84,7 +84,10 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     """
     warnings = [
         *tree.warnings,
-        *(f"{project.shown(link.path)}: skipped, it links to a file outside resources/" for link in tree.links_out),
+        *(
+            Loss(f"{project.shown(link.path)}: skipped, it links to a file outside resources/")
+            for link in tree.links_out
+        ),
     ]
     resources: list[Resource] = []
     templates: list[ResourceTemplate] = []
@@ -93,7 +96,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
             try:
                 item, complaints = _item_of(project, directory, file_name)
             except ProjectError as error:
-                warnings.append(f"{project.shown(error.path)}: {error.reason}; it is left out")
+                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; it is left out"))
                 continue
             if not isinstance(item, Resource):
                 templates.append(item)
@@ -105,7 +108,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     doubles: list[str] = []
     kept = list(instead.items) if instead is not None else distinct_resources(resources, doubles)
     kept_templates = distinct_templates(templates, {item.name for item in kept}, doubles)
-    warnings += [f"{project.shown(project.resources_dir)}/{double}" for double in doubles]
+    warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in doubles]
     if instead is not None:
         warnings += instead.warnings
     return {"resources": Discovery(kept, warnings), "resourceTemplates": Discovery(kept_templates, [])}

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
 
@@ -126,10 +127,10 @@ class _Walk:
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
-            self._warnings.append(f"{self._project.shown(path)!a}: skipped, its name is not UTF-8")
+            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name is not UTF-8"))
             return False
         if "\n" in name or "\r" in name:
-            self._warnings.append(f"{self._project.shown(path)!a}: skipped, its name contains a line break")
+            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name contains a line break"))
             return False
         return True
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog import metadata
-from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.errors import ProjectError
@@ -101,7 +101,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
             try:
                 tool = _tool_of(project, directory, file_name, status=status, warnings=warnings, hints=hints)
             except ProjectError as error:
-                warnings.append(f"{project.shown(error.path)}: {error.reason}; the tool is left out")
+                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the tool is left out"))
                 continue
             if tool is not None:
                 found.append(tool)
@@ -267,7 +267,7 @@ def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str
 def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
     for path, mode in tree.links_out:
         if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *metadata.META_SUFFIXES)):
-            yield f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/"
+            yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")
 
 
 def _head_of(path: str) -> bytes:
@@ -308,5 +308,5 @@ def distinct_tools(project: Project, tools: list[Tool], warnings: list[str]) -> 
         first = kept.setdefault(tool.name, tool)
         if first is not tool:
             shown, first_shown = project.shown(tool.path), project.shown(first.path)
-            warnings.append(f"{shown}: skipped, {first_shown} already provides the tool {tool.name}")
+            warnings.append(Loss(f"{shown}: skipped, {first_shown} already provides the tool {tool.name}"))
     return list(kept.values())

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog import metadata
+from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_boolean, is_object, is_string
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
@@ -71,12 +72,12 @@ def discover_pages(project: Project, server_name: str) -> tuple[list[Page], list
     for name, directory in _candidates(project, warnings):
         if name in pages:
             shown, first = project.shown(directory), project.shown(pages[name].directory)
-            warnings.append(f"{shown}: skipped, {first} already provides the page {name}")
+            warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
             continue
         try:
             page = _page_in(directory, name, server_name, warnings=warnings, project=project)
         except ProjectError as error:
-            warnings.append(f"{project.shown(error.path)}: {error.reason}; the page is left out")
+            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the page is left out"))
             continue
         if page is not None:
             pages[name] = page
@@ -160,7 +161,7 @@ def _directories_in(project: Project, parent: str, warnings: list[str]) -> list[
         if name.isprintable():
             found.append((name, path))
         else:
-            warnings.append(f"{project.shown(path)!a}: skipped, its name has characters that cannot be shown")
+            warnings.append(Loss(f"{project.shown(path)!a}: skipped, its name has characters that cannot be shown"))
     return found
 
 

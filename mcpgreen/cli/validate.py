@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mcpgreen import jsontext
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.catalog.items import tells_of_loss
+from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.project import TEXT_FIELDS, Project, open_project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registration import Registration
@@ -154,7 +154,7 @@ def _check_items(project: Project, registration: Registration | None, findings: 
             continue
         for kind, discovery in found.items():
             for warning in discovery.warnings:
-                is_lost = tells_of_loss(warning) or _LOST.search(warning)
+                is_lost = type(warning) is Loss or _LOST.search(warning)
                 findings.add("error" if is_lost else "warning", kind, warning)
             for hint in discovery.hints:
                 findings.add("info", kind, hint)
