@@ -25,6 +25,9 @@ from mcpgreen.running.results import failure_result
 
 Json = dict[str, Any]
 
+# What is the same for everybody needs no call. Ping exists in the handshake era only, where nothing may be added.
+ANSWERS = {"ping": b"{}"}
+
 
 def _unfitted(call: Call, result: Json) -> Json:
     return result
@@ -70,7 +73,6 @@ class Route(NamedTuple):
 ROUTES = {
     "initialize": Route(lifecycle.initialize),
     "server/discover": Route(lifecycle.discover),
-    "ping": Route(lifecycle.ping),
     "logging/setLevel": Route(lifecycle.set_level),
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
@@ -127,6 +129,9 @@ class Router:
             view = admit(method, params, link.handshake, self.services.offered)
         except RpcError as error:
             sink.put(messages.error(request_id, shapes.error_object(error)))
+            return
+        if method in ANSWERS:
+            sink.put(messages.response(request_id, ANSWERS[method]))
             return
         call = Call(request_id, method, params, view=view, link=link, sink=sink, services=self.services)
         if method in self.listen_methods:

@@ -1,4 +1,4 @@
-"""Greeting, ping, log level and the way out."""
+"""Greeting, log level and the way out."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ def initialize(call: Call) -> Json:
 
 def discover(call: Call) -> Json:
     return welcome.discover(call.services.identity, offered=call.services.offered)
-
-
-def ping(call: Call) -> bytes:
-    return b"{}"  # encoded already: exists in the handshake era only, where nothing may be added
 
 
 def set_level(call: Call) -> Json:
