@@ -38,10 +38,15 @@ def loads(raw: bytes | str) -> Any:
     return value
 
 
+# ensure_ascii, encode_html_chars, escape_forward_slashes, sort_keys, indent, allow_nan, reject_bytes. By position: to
+# look up the names takes longer than to encode a short message.
+PLAIN = (True, False, False, False, 0, False, True)
+
+
 def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
     """One line of ASCII JSON. Raises ValueError for what JSON cannot express and `default` does not replace."""
     try:
-        text: str = ujson.dumps(value, escape_forward_slashes=False, allow_nan=False, default=default)
+        text: str = ujson.dumps(value, *PLAIN, default)
     except (OverflowError, TypeError) as error:
         raise ValueError(str(error)) from error
     if "\\ud" in text:
@@ -67,7 +72,7 @@ class LargeText:
 
 def _inside(text: str) -> bytes:
     """A text as JSON, without its quotes. It was decoded, so there is no half of a surrogate pair to look for."""
-    encoded: str = ujson.dumps(text, escape_forward_slashes=False)
+    encoded: str = ujson.dumps(text, *PLAIN)
     return encoded[1:-1].encode("ascii")
 
 

@@ -26,6 +26,22 @@ CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
 SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
 
 
+class Payload:
+    """The names of a JSON document that a script is given: NAME_JSON, or NAME_FILE when it is long."""
+
+    __slots__ = ("file_name", "file_variable", "variable")
+
+    def __init__(self, name: str) -> None:
+        self.variable = f"{name}_JSON".encode()
+        self.file_variable = f"{name}_FILE".encode()
+        self.file_name = f"{name.lower()}.json".encode()
+
+
+ARGUMENTS = Payload("MCP_TOOL_ARGS")
+METADATA = Payload("MCP_TOOL_METADATA")
+META = Payload("MCP_TOOL_META")
+ANSWERS = Payload("MCP_INPUT_RESPONSES")
+
 # As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
 Environment = dict[bytes, bytes]
 
@@ -88,25 +104,25 @@ class ToolEnvironment:
         env[b"MCP_PROGRESS_TOKEN"] = b"" if progress_token is None else os.fsencode(str(progress_token))
         env[b"MCPBASH_WORKER_KEY"] = worker_key
         if answers_json:
-            self._add_payload(env, files, b"MCP_INPUT_RESPONSES", answers_json)
+            self._add_payload(env, files, ANSWERS, answers_json)
         if own_state is not None:
             env[b"MCP_REQUEST_STATE"] = os.fsencode(own_state)
-        self._add_payload(env, files, b"MCP_TOOL_ARGS", arguments_json)
-        self._add_payload(env, files, b"MCP_TOOL_METADATA", entry_json)
-        self._add_payload(env, files, b"MCP_TOOL_META", meta_json)
+        self._add_payload(env, files, ARGUMENTS, arguments_json)
+        self._add_payload(env, files, METADATA, entry_json)
+        self._add_payload(env, files, META, meta_json)
         if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:
             from mcpgreen.running import tracing
 
             env.update(packed(tracing.variables(jsontext.loads(meta_json))))
         return env
 
-    def _add_payload(self, env: Environment, files: CallFiles, name: bytes, content: bytes) -> None:
+    def _add_payload(self, env: Environment, files: CallFiles, payload: Payload, content: bytes) -> None:
         """JSON in a variable, or in a file when it is too long for one."""
         if len(content) > self._spill_over_chars or self._spill_over_chars == 0:
-            env[name + b"_JSON"] = b""
-            env[name + b"_FILE"] = files.spill(name.lower() + b".json", content)
+            env[payload.variable] = b""
+            env[payload.file_variable] = files.spill(payload.file_name, content)
         else:
-            env[name + b"_JSON"] = content
+            env[payload.variable] = content
 
 
 def _inherited(environ: Mapping[str, str], settings: Any, project_root: str) -> dict[str, str]:

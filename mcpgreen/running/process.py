@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gevent
@@ -133,17 +133,15 @@ class ScriptRun:
         limits: Limits,
         on_control: Callable[[bytes], None],
     ) -> None:
-        pipes = _pipes(3)
+        read_ends, write_ends = _pipes(3)
         try:
-            self.child = Child(command, env=env, directory=directory, fds=[write for _, write in pipes])
+            self.child = Child(command, env=env, directory=directory, fds=write_ends)
         except BaseException:
-            for read, _ in pipes:
-                os.close(read)
+            _close_all(read_ends)
             raise
         finally:
-            for _, write in pipes:
-                os.close(write)
-        (stdout, _), (stderr, _), (control, _) = pipes
+            _close_all(write_ends)
+        stdout, stderr, control = read_ends
         # Who says too much is not waited for.
         self._stdout = Capture(limit_bytes=limits.stdout_bytes, on_overflow=self.child.ring)
         self._stderr = Capture(limit_bytes=limits.stderr_bytes, on_overflow=self.child.ring)
@@ -205,17 +203,24 @@ class ScriptRun:
         return Ending.STDERR_LIMIT if self._stderr.was_exceeded else None
 
 
-def _pipes(count: int) -> list[tuple[int, int]]:
-    """All of them or none."""
-    pipes: list[tuple[int, int]] = []
+def _pipes(count: int) -> tuple[list[int], list[int]]:
+    """The ends to read from and those to write to, all of them or none."""
+    read_ends: list[int] = []
+    write_ends: list[int] = []
     try:
         for _ in range(count):
-            pipes.append(os.pipe())
+            read_end, write_end = os.pipe()
+            read_ends.append(read_end)
+            write_ends.append(write_end)
     except OSError:
-        for fd in (fd for pipe in pipes for fd in pipe):
-            os.close(fd)
+        _close_all(read_ends + write_ends)
         raise
-    return pipes
+    return read_ends, write_ends
+
+
+def _close_all(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _spawn(args: Sequence[str], env: Mapping[bytes, bytes], file_actions: list[Any]) -> int:
