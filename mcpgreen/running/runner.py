@@ -43,7 +43,7 @@ class Runner:
         self._guardian: Guardian | None = None
         self._children: OwnChildren | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Leader] = {}
-        self._known: set[bytes] = set()  # the numbers of all children that we have started
+        self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._stoppers: set[Any] = set()
 
     def run(

@@ -10,14 +10,18 @@ import hashlib
 import json
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.wire import clean_environment
 
 SERVER = [sys.executable, "-m", "mcpgreen", "serve", "--project-root"]
 TOOL_DEADLINE_SECS = 20
+VISIT_SECS = 120.0  # for all of it; each of its steps has its own, much shorter bound
 CLIENT_GRACE_SECS = 2.0  # after closing the pipe, Python and TypeScript clients alike; then they send signals
 
 TOOLS = ["broken", "endless", "greet", "narrate", "walk", "weigh", "where"]
@@ -129,6 +133,19 @@ def server_command(project: ProjectBuilder) -> list[str]:
 def server_environment() -> dict[str, str]:
     """In addition to the few variables that clients pass on by themselves."""
     return clean_environment()
+
+
+def driven(driver: Path, mode: str, project: ProjectBuilder) -> Any:
+    """What a client in TypeScript reports of its visit."""
+    done = subprocess.run(
+        [require_program("node"), driver, mode, project.root, *server_command(project)],
+        env=server_environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=VISIT_SECS,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def processes_of(project: ProjectBuilder) -> list[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients import asking, scenario
-from tests.support.prerequisites import require_module, require_program
+from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 
@@ -84,13 +83,5 @@ def test_the_python_client_is_asked(project: ProjectBuilder, tmp_path: Path, mod
 @pytest.mark.parametrize("visitor", TYPESCRIPT)
 def test_the_typescript_clients_are_asked(project: ProjectBuilder, drivers: Path, visitor: str) -> None:
     driver, mode, revision = TYPESCRIPT[visitor]
-    done = subprocess.run(
-        [require_program("node"), drivers / driver, mode, project.root, *scenario.server_command(project)],
-        env=scenario.server_environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE_SECS,
-    )
-    assert done.returncode == 0, done.stderr
 
-    require_all_answered(project, json.loads(done.stdout), revision)
+    require_all_answered(project, scenario.driven(drivers / driver, mode, project), revision)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +10,10 @@ from typing import Any
 import pytest
 
 from tests.clients import scenario
-from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
 
-PATIENCE_SECS = 120.0  # for a whole visit; each of its steps has its own, much shorter bound
 CLIENT_KILL_SECS = 4.0  # after closing the pipe; the signal before it comes after CLIENT_GRACE_SECS
 
 VISITORS = {
@@ -51,15 +47,7 @@ def visit(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytes
     driver, mode, revision = VISITORS[request.param]
     project = scenario.build(tmp_path_factory.mktemp("visited") / "project")
     scenario.add_picture(project)
-    done = subprocess.run(
-        [require_program("node"), drivers / driver, mode, project.root, *scenario.server_command(project)],
-        env=scenario.server_environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE_SECS,
-    )
-    assert done.returncode == 0, done.stderr
-    return Visit(json.loads(done.stdout), revision, project)
+    return Visit(scenario.driven(drivers / driver, mode, project), revision, project)
 
 
 def test_the_client_agrees_on_its_revision(visit: Visit) -> None:
