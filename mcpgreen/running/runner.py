@@ -21,6 +21,7 @@ from mcpgreen.running.descendants import OwnChildren
 from mcpgreen.running.guardian import Guardian
 from mcpgreen.running.marks import VARIABLE, Marks, mark_of
 from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
+from mcpgreen.running.processors import Processors
 
 KILL_PATIENCE_SECS = 5.0
 
@@ -40,6 +41,7 @@ class Runner:
         self._state_dir = state_dir
         self._limits = limits
         self._marks = Marks()
+        self._processors: Processors | None = None
         self._guardian: Guardian | None = None
         self._children: OwnChildren | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Leader] = {}
@@ -66,6 +68,8 @@ class Runner:
             run = ScriptRun(command, env, self._directory, limits, on_control)
         finally:
             self._marks.take_off()
+        if self._processors is not None:
+            self._processors.make_way(run.child.pid, running=len(self._leaders))
         leader = Leader(run.child.pid, mark)
         self._leaders[leader.pid] = leader
         self._known.add(b"%d" % leader.pid)
@@ -126,6 +130,7 @@ class Runner:
             gevent.get_hub().loop.install_sigchld()
             _keep_descriptors_from_scripts()
             self._children = _adopted_children()
+            self._processors = Processors.found()
             self._guardian = Guardian(self._marks.prefix, self._state_dir)
             self._known.add(b"%d" % self._guardian.pid)
 

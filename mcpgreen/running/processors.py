@@ -1,0 +1,44 @@
+"""Keep a child that was just started from delaying the start of the next one (Linux).
+
+A child begins on its parent's processor, and the kernel leaves it there as long as no other is idle. We interrupt it to
+go on, and start the next child on the same processor; the kernel runs the first one to its end before it begins the
+second; and starting blocks until the new program is loaded. Meanwhile other processors run dry. So once there are as
+many scripts as processors, a new child is moved out of our way. On two processors that makes a quarter more calls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+
+class Processors:
+    """Those that we and our children may use."""
+
+    def __init__(self, own: Callable[[], int]) -> None:
+        self._own = own
+        self._count = len(os.sched_getaffinity(0))
+
+    @classmethod
+    def found(cls) -> Processors | None:
+        """None where no process can be moved from one to another."""
+        if not hasattr(os, "sched_setaffinity"):
+            return None
+        import ctypes
+
+        own = getattr(ctypes.CDLL(None), "sched_getcpu", None)
+        return None if own is None else cls(own)
+
+    def make_way(self, pid: int, *, running: int) -> None:
+        """Move a child off our processor if so many others are running that none is likely to be idle. Afterwards it
+        may use those that it might use before."""
+        if running < self._count:
+            return
+        try:
+            allowed = os.sched_getaffinity(pid)
+            others = allowed - {self._own()}
+            if others:
+                os.sched_setaffinity(pid, others)
+                os.sched_setaffinity(pid, allowed)
+        except OSError:
+            return  # it has ended, or belongs to another user by now: it stays where it is
