@@ -55,3 +55,23 @@ def test_a_line_holds_several_large_values_each_in_its_place() -> None:
 def test_what_is_not_json_is_refused_beside_a_large_value() -> None:
     with pytest.raises(ValueError, match="object is not JSON"):
         jsontext.dump_pieces([jsontext.LargeText([b"x"]), object()])
+
+
+EVERY_ASCII = bytes(range(128))
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [b'say "yes"\\no\n', b"\ttab\r\n"],
+        [EVERY_ASCII],
+        [bytes([code]) for code in EVERY_ASCII],
+        [b"euro \xe2\x82", b"\xac plain", b"plain"],
+        [b"broken \xe2\x82", b"plain \\ again"],
+        [b"broken \xff", b"plain"],
+        [b"cut off \xf0\x9f"],
+        ["\ud83d\ude00 as a pair".encode("utf-8", "surrogatepass"), b"x"],
+    ],
+)
+def test_a_text_is_what_all_its_chunks_say(chunks: list[bytes]) -> None:
+    assert line([jsontext.LargeText(chunks)]) == [b"".join(chunks).decode("utf-8", "replace")]
