@@ -80,7 +80,7 @@ RARE_CONTROLS = [bytes([code]) for code in range(32) if code not in b"\t\n\r"]
 
 
 def _is_plain(chunk: bytes) -> bool:
-    """Whether there is little to escape. To find that out, and do it, takes half as long as ujson takes."""
+    """Whether five replacements do. To find that out, and do it, takes less time than ujson does."""
     return chunk.isascii() and not any(control in chunk for control in RARE_CONTROLS)
 
 
