@@ -537,10 +537,20 @@ mcp_roots_count() {
   printf '%s\n' "${MCP_ROOTS_COUNT:-0}"
 }
 
-# The absolute path without links, dots and double slashes; no part of it has to exist.
-# Part by part, as the kernel does it: "link/.." is the parent of where the link leads to.
+# The absolute path without links, dots and double slashes; no part of it has to exist. Part by part, as the kernel does
+# it: "link/.." is the parent of where the link leads to.
 __mcp_physical_path() {
-  local rest=$1 walked="" part target links=0
+  __mcp_walk_path "$1" follow
+}
+
+# The same without following links.
+__mcp_logical_path() {
+  __mcp_walk_path "$1"
+}
+
+# PATH [follow]: whether links are followed.
+__mcp_walk_path() {
+  local rest=$1 follows=${2:-} walked="" part target links=0
   [[ $rest == /* ]] || rest=$PWD/$rest
   while [[ -n $rest ]]; do
     part=${rest%%/*}
@@ -550,7 +560,7 @@ __mcp_physical_path() {
       "" | .) ;;
       ..) walked=${walked%/*} ;;
       *)
-        if [[ ! -L $walked/$part ]]; then
+        if [[ -z $follows || ! -L $walked/$part ]]; then
           walked=$walked/$part
           continue
         fi
@@ -561,23 +571,6 @@ __mcp_physical_path() {
         [[ $target != /* ]] || walked=""
         rest=$target/$rest
         ;;
-    esac
-  done
-  __MCP_OUT=${walked:-/}
-}
-
-# The same without following links.
-__mcp_logical_path() {
-  local rest=$1 walked="" part
-  [[ $rest == /* ]] || rest=$PWD/$rest
-  while [[ -n $rest ]]; do
-    part=${rest%%/*}
-    rest=${rest#"$part"}
-    rest=${rest#/}
-    case $part in
-      "" | .) ;;
-      ..) walked=${walked%/*} ;;
-      *) walked=$walked/$part ;;
     esac
   done
   __MCP_OUT=${walked:-/}
