@@ -22,12 +22,12 @@ class Processors:
     @classmethod
     def found(cls) -> Processors | None:
         """None where no process can be moved from one to another."""
-        if not hasattr(os, "sched_setaffinity"):
-            return None
         import ctypes
 
-        own = getattr(ctypes.CDLL(None), "sched_getcpu", None)
-        return None if own is None else cls(own)
+        try:
+            return cls(ctypes.CDLL(None).sched_getcpu)
+        except (AttributeError, OSError):
+            return None  # another system than Linux, or a sandbox that forbids it
 
     def make_way(self, pid: int, *, running: int) -> None:
         """Move a child off our processor if so many others are running that none is likely to be idle. Afterwards it

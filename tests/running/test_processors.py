@@ -72,6 +72,14 @@ def test_a_child_that_is_gone_needs_no_moving() -> None:
     processors.make_way(process.pid, running=len(ALLOWED))
 
 
+def test_where_nobody_may_ask_for_processors_nothing_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int) -> set[int]:
+        raise PermissionError(pid)
+
+    monkeypatch.setattr(os, "sched_getaffinity", refuse)
+    assert Processors.found() is None
+
+
 @pytest.mark.parametrize("usable", [ALLOWED, set(sorted(ALLOWED)[:1])], ids=["all", "one"])
 def test_scripts_may_use_what_the_server_may_use(
     project: ProjectBuilder, speak: Callable[..., Client], usable: set[int]
