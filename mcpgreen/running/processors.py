@@ -2,8 +2,8 @@
 
 A child begins on its parent's processor, and the kernel leaves it there as long as no other is idle. We interrupt it to
 go on, and start the next child on the same processor; the kernel runs the first one to its end before it begins the
-second; and starting blocks until the new program is loaded. Meanwhile other processors run dry. So once there are as
-many scripts as processors, a new child is moved out of our way. On two processors that makes a quarter more calls.
+second; and starting blocks until the new program is loaded. Meanwhile other processors run dry. So once there are
+more scripts than processors, a new child is moved out of our way. On two processors that makes a quarter more calls.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Processors:
         except (AttributeError, OSError):
             return None  # another system than Linux, or a sandbox that forbids it
 
-    def make_way(self, pid: int, *, running: int) -> None:
-        """Move a child off our processor if so many others are running that none is likely to be idle. Afterwards it
+    def make_way(self, pid: int, *, scripts: int) -> None:
+        """Move a child off our processor if so many scripts are running that none is likely to be idle. Afterwards it
         may use those that it might use before."""
-        if running < self._count:
+        if scripts <= self._count:
             return
         try:
             allowed = os.sched_getaffinity(pid)

@@ -68,12 +68,12 @@ class Runner:
             run = ScriptRun(command, env, self._directory, limits, on_control)
         finally:
             self._marks.take_off()
-        if self._processors is not None:
-            self._processors.make_way(run.child.pid, running=len(self._leaders))
         leader = Leader(run.child.pid, mark)
         self._leaders[leader.pid] = leader
         self._known.add(b"%d" % leader.pid)
         try:
+            if self._processors is not None:
+                self._processors.make_way(leader.pid, scripts=len(self._leaders))
             ended_by = run.wait(deadline)
             if ended_by == Ending.EXIT:
                 run.drain(self._limits.drain_secs)

@@ -47,7 +47,7 @@ def test_a_child_is_moved_off_our_processor_and_may_come_back(ours: int, child: 
     os.sched_setaffinity(child, {ours})
     os.sched_setaffinity(child, ALLOWED)
 
-    processors.make_way(child, running=len(ALLOWED))
+    processors.make_way(child, scripts=len(ALLOWED) + 1)
 
     assert processor_of(child) != ours
     assert os.sched_getaffinity(child) == ALLOWED
@@ -58,7 +58,7 @@ def test_a_child_that_has_chosen_its_processor_keeps_it(ours: int, child: int) -
     assert processors is not None
     os.sched_setaffinity(child, {ours})
 
-    processors.make_way(child, running=len(ALLOWED))
+    processors.make_way(child, scripts=len(ALLOWED) + 1)
 
     assert os.sched_getaffinity(child) == {ours}
 
@@ -69,7 +69,7 @@ def test_a_child_that_is_gone_needs_no_moving() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
 
-    processors.make_way(process.pid, running=len(ALLOWED))
+    processors.make_way(process.pid, scripts=len(ALLOWED) + 1)
 
 
 def test_where_nobody_may_ask_for_processors_nothing_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
