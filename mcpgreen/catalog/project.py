@@ -129,7 +129,7 @@ class Project:
             return None
         given = {"MCPGREEN_PYTHON": sys.executable, **defaults, **environ}
         given |= dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
-        given["PATH"] = jq.path_with_jq(given.get("PATH") or jq.DEFAULT_PATH)
+        given["PATH"] = jq.path_with_jq(jq.path_in(given))
         try:
             return hooks.sourced_variables(path, given, directory=self.root)
         except ProjectError as error:

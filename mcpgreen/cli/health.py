@@ -34,7 +34,7 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str
     if settings.force_minimal:
         return _nothing_to_serve("minimal_mode")
     shell = HookShell(environ, settings=settings, directory=project.root)
-    json_tool, _ = jq.find_json_tool(settings.json_tool_bin, environ.get("PATH", jq.DEFAULT_PATH))
+    json_tool, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
     report: dict[str, Any] = {"mode": "full", "jsonTool": json_tool}
     report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
     report["projectChecks"] = _project_checks(project, shell, checks_secs or settings.health_timeout_secs)

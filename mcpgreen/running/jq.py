@@ -10,10 +10,19 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _SDK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
 OWN_JSON_TOOL = os.path.join(_SDK, "json-tool")
 OWN_DIRECTORY = os.path.join(_SDK, "bin")
 DEFAULT_PATH = "/usr/bin:/bin"
+
+
+def path_in(environ: Mapping[str, str]) -> str:
+    """The PATH of an environment, which may have none."""
+    return environ.get("PATH") or DEFAULT_PATH
 
 
 def variables(preferred: str, path: str) -> dict[str, str]:

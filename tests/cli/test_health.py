@@ -64,6 +64,13 @@ def test_the_project_around_is_found(project: ProjectBuilder) -> None:
     assert mcpgreen("health", cwd=project.root / "tools").returncode == 0
 
 
+def test_an_empty_path_does_not_mean_this_directory(project: ProjectBuilder) -> None:
+    project.write("gojq", "#!/bin/sh\n").chmod(0o755)
+    reports = [health(project, env={"PATH": path}, cwd=project.root)[1] for path in ("", "/usr/bin:/bin")]
+
+    assert reports[0] == reports[1]
+
+
 def test_in_minimal_mode_there_is_nothing_to_serve(project: ProjectBuilder) -> None:
     status, report, _ = health(project, env={"MCPGREEN_FORCE_MINIMAL": "true"})
 
