@@ -27,7 +27,8 @@ CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take 
 # Most scripts are over by then, and what they left in these two pipes is read at once; watching costs them more.
 UNWATCHED_SECS = 0.05
 NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-RESET_SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+# All that can be: nothing that we or whoever started us ignores is ignored by a script, and posix_spawn need not ask.
+RESET_SIGNALS = list(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
 class Limits(NamedTuple):

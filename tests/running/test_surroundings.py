@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,21 @@ def test_signals_are_as_a_script_expects_them(project: ProjectBuilder, client: W
     )
 
     assert text_of(client.call_tool("signals")) == "0 0\n"
+
+
+@pytest.mark.requirement("G-process")
+def test_a_tool_ignores_nothing_that_the_servers_parent_ignores(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.tool("ignored", "while read -r key value; do [ $key != SigIgn: ] || echo $value; done </proc/self/status")
+    handler = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        wire = start()
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
+    wire.handshake()
+
+    assert not int(text_of(wire.call_tool("ignored")), 16) & 1 << signal.SIGUSR1 - 1
 
 
 @pytest.mark.requirement("G-process")
