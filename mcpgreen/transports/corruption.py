@@ -55,8 +55,9 @@ class CorruptionGuard:
 
 def is_sound(line: Line) -> bool:
     """One line of UTF-8. Of a large one the ends are looked at; between them is text that was encoded in pieces."""
-    pieces = (line,) if isinstance(line, bytes) else (line[0], line[-1])
-    return all(b"\n" not in piece and (piece.isascii() or _is_utf8(piece)) for piece in pieces)
+    if isinstance(line, bytes):
+        return _is_sound_piece(line)
+    return _is_sound_piece(line[0]) and _is_sound_piece(line[-1])
 
 
 def are_sound(lines: list[bytes], joined: bytes) -> bool:
@@ -76,6 +77,10 @@ def replacement(line: Line, call: Call | None) -> bytes | None:
     if request_id is None:
         return None
     return messages.error(request_id, shapes.error_object(InternalError("The answer could not be sent.")))
+
+
+def _is_sound_piece(piece: bytes) -> bool:
+    return b"\n" not in piece and (piece.isascii() or _is_utf8(piece))
 
 
 def _is_utf8(piece: bytes) -> bool:
