@@ -27,7 +27,7 @@ def loads(raw: bytes | str) -> Any:
     """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth."""
     text = raw if isinstance(raw, str) else raw.decode("utf-8")
     try:
-        value = ujson.loads(text)
+        value = ujson.loads(raw)  # not the text: it would only encode that again
     except ValueError as error:
         raise ValueError(_what_is_wrong(text) or str(error)) from None
     # Two brackets a level: a short text cannot be too deep, a longer one only with enough of them.
