@@ -69,12 +69,21 @@ class Connection:
         """Serve one decoded value. Replies go to `sink`, by default the link's own."""
         if sink is None:
             sink = self.sink
-        if type(message) is dict:
-            self._receive_object(message, sink)
-        elif type(message) is list:
-            self._receive_batch(message, sink)
+        if type(message) is not dict:
+            if type(message) is list:
+                self._receive_batch(message, sink)
+            else:
+                self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
+            return
+        method = message.get("method")
+        if type(method) is not str or message.get("jsonrpc") != "2.0":
+            self._receive_odd(message, method, sink)
+        elif self._token is not None and self._is_stranger(message, sink, self._token):
+            return
+        elif "id" not in message:
+            self._receive_notification(method, message.get("params"))
         else:
-            self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
+            self._receive_request(message, method, sink)
 
     def receive_rubbish(self, reason: str) -> None:
         """A line that could not be decoded."""
@@ -139,17 +148,6 @@ class Connection:
         if self.handshake.is_ready and view is not None and wants_level(view, level):
             line = messages.notification("notifications/message", log_params(level, logger, text))
             self.sink.put(line, is_droppable=True)
-
-    def _receive_object(self, message: Json, sink: Sink) -> None:
-        method = message.get("method")
-        if type(method) is not str or message.get("jsonrpc") != "2.0":
-            self._receive_odd(message, method, sink)
-        elif self._token is not None and self._is_stranger(message, sink, self._token):
-            return
-        elif "id" not in message:
-            self._receive_notification(method, message.get("params"))
-        else:
-            self._receive_request(message, method, sink)
 
     def _is_stranger(self, message: Json, sink: Sink, token: RemoteToken) -> bool:
         """Whether a message comes without the remote token. A request is told so, a notification dropped."""
@@ -235,7 +233,7 @@ class Connection:
                 reason = "Neither initialize nor a stateless request can be part of a batch."
                 self._refuse(collected, messages.normal_id(member["id"]), InvalidRequest(reason))
             else:
-                self._receive_object(member, collected)
+                self.receive(member, collected)
         collected.seal()
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
