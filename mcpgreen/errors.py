@@ -149,6 +149,10 @@ class ToolFailure(McpgreenError):
         self.more_text = more_text
 
 
+class UnexpectedOutput(ToolFailure):
+    """What the tool printed is not what its description promises."""
+
+
 class InputNeeded(McpgreenError):
     """A stateless client has to come back with answers; becomes an `input_required` result."""
 

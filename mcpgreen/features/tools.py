@@ -10,7 +10,14 @@ from gevent.lock import Semaphore
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
-from mcpgreen.errors import InvalidParams, MissingClientCapability, ScriptAsks, ToolFailure, Unanswered
+from mcpgreen.errors import (
+    InvalidParams,
+    MissingClientCapability,
+    ScriptAsks,
+    ToolFailure,
+    Unanswered,
+    UnexpectedOutput,
+)
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.features.scripts import ScriptFiles, encoded, requested_secs
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
@@ -66,6 +73,9 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments: Json) -> Json
         blocks = _embedded(call, resources_report) if resources_report else []
         try:
             return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
+        except UnexpectedOutput as failure:
+            _warn(call, f"Tool '{tool.name}': {failure.text}")
+            raise
         except ToolFailure:
             if call.is_stateless and _fell_over_a_question(call, outcome):
                 raise _gave_up(call, tool, outcome) from None
@@ -185,15 +195,16 @@ def _run(call: Call, terms: ToolTerms, arguments: Json, deadline: Deadline) -> O
 
 def _embedded(call: Call, report: bytes) -> list[Json]:
     services = call.services
-
-    def warn(text: str) -> None:
-        journal.warning("%s", text)
-        call.log("warning", "mcp.tools", text)
-
     return embedding.embedded_resources(
         report,
         base=services.project.root,
         roots=call.roots.paths,
         limit_bytes=services.settings.max_tool_output_size,
-        warn=warn,
+        warn=lambda text: _warn(call, text),
     )
+
+
+def _warn(call: Call, text: str) -> None:
+    """Whoever wrote the tool should know, be it from our stderr or from the client's log."""
+    journal.warning("%s", text)
+    call.log("warning", "mcp.tools", text)

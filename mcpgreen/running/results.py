@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
-from mcpgreen.errors import OutputTooLarge, ScriptAsks, ScriptError, ToolFailure
+from mcpgreen.errors import OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
 
@@ -256,4 +256,4 @@ def _require_declared_output(result: Json, text: str, expected: Expectation, met
                 result["content"] = [{"type": "text", "text": twin}]
             return
         problem = "Tool output does not satisfy outputSchema: " + "; ".join(problems)
-    raise ToolFailure(problem, meta=meta, more_text=(text,) if text.strip() else ())
+    raise UnexpectedOutput(problem, meta=meta, more_text=(text,) if text.strip() else ())

@@ -9,6 +9,7 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
+from mcpgreen.running import shebang
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.process import Outcome
 from mcpgreen.running.runner import Runner
@@ -69,9 +70,12 @@ def _run(
 
 
 def _not_started(script: Script, error: OSError) -> InternalError:
-    journal.error("%s cannot be started: %s", script.label, error)
-    if error.errno == errno.ENOENT:
-        return InternalError(f"{script.label} could not be started: the file or its interpreter does not exist.")
     if error.errno == errno.E2BIG:
-        return InternalError(f"{script.label} could not be started: its environment is too large.")
-    return InternalError(f"{script.label} could not be started: {error.strerror}.")
+        reason = "its environment is too large"
+    elif error.errno == errno.ENOENT:
+        fault = shebang.fault_of(script.path)
+        reason = f"its script {fault}" if fault else "the file or its interpreter does not exist"
+    else:
+        reason = error.strerror or str(error)
+    journal.error("%s cannot be started: %s (%s)", script.label, reason, script.path)
+    return InternalError(f"{script.label} could not be started: {reason}.")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Wire, text_of
 
 Json = dict[str, Any]
@@ -110,6 +111,18 @@ def test_unfit_output_is_an_error_result(shared_speak: Callable[..., Client], re
     assert "outputSchema" in text_of(result)
     assert result["_meta"]["exitCode"] == 0
     assert "structuredContent" not in result
+
+
+@pytest.mark.requirement("P-105")
+def test_the_author_hears_of_unfit_output(shared_speak: Callable[..., Client]) -> None:
+    client = shared_speak()
+    client.request("logging/setLevel", {"level": "warning"})
+    client.call_tool("wrong")
+
+    said = client.wire.notice("notifications/message")["params"]
+    assert said["level"] == "warning"
+    assert said["data"].startswith("Tool 'wrong': Tool output does not satisfy outputSchema")
+    assert eventually(lambda: said["data"] in client.wire.stderr)
 
 
 @pytest.mark.requirement("P-105")

@@ -1,0 +1,52 @@
+"""Scripts whose first line asks for what cannot be had: the client is told what is wrong with the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.running import shebang
+from tests.support.project import ProjectBuilder
+from tests.support.wire import Wire
+
+FAULTS = {
+    "#!/bin/sh\r\necho hi\r\n": "line ends of Windows",
+    "#!/usr/bin/env bash\r\necho hi\r\n": "line ends of Windows",
+    "#!/no/such/interpreter -x\n": "/no/such/interpreter, which does not exist",
+    "#!  \n": "no interpreter",
+    "#!/usr/bin/env -S NAME=1 no-such-program\n": "no-such-program, which is not on the PATH",
+}
+SOUND = ["#!/bin/sh\n", "#! /bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n", "echo hi\n", "", "#!/bin/sh"]
+
+
+@pytest.mark.parametrize(("content", "fault"), FAULTS.items())
+def test_a_first_line_that_cannot_be_obeyed_is_explained(tmp_path: Path, content: str, fault: str) -> None:
+    script = tmp_path / "script"
+    script.write_bytes(content.encode())
+
+    assert fault in (shebang.fault_of(str(script), search_path="/bin:/usr/bin") or "")
+
+
+@pytest.mark.parametrize("content", SOUND)
+def test_a_sound_first_line_has_no_fault(tmp_path: Path, content: str) -> None:
+    script = tmp_path / "script"
+    script.write_bytes(content.encode())
+
+    assert shebang.fault_of(str(script), search_path="/bin:/usr/bin") is None
+
+
+def test_a_file_that_cannot_be_read_has_no_fault(tmp_path: Path) -> None:
+    assert shebang.fault_of(str(tmp_path / "missing")) is None
+
+
+@pytest.mark.parametrize("content", ["#!/bin/sh\r\necho hi\r\n", "#!/no/such/interpreter -x\n"])
+def test_a_client_is_told_what_is_wrong_with_the_first_line(
+    project: ProjectBuilder, client: Wire, content: str
+) -> None:
+    project.tool("odd", content)
+    error = client.error("tools/call", {"name": "odd"})
+
+    assert error["code"] == -32603
+    assert error["message"].startswith("Tool 'odd' could not be started: its script ")
+    assert FAULTS[content] in error["message"]
