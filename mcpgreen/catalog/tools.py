@@ -50,6 +50,10 @@ class Tool(NamedTuple):
     registry_entry: dict[str, Any]
 
 
+def _is_need(value: Any) -> bool:
+    return metadata.is_string(value) and value in CAPABILITY_OF_NEED
+
+
 FIELD_RULES = {
     "name": metadata.A_NAME,
     "title": metadata.A_STRING,
@@ -63,9 +67,9 @@ FIELD_RULES = {
     "maxTimeoutSecs": metadata.A_DURATION,
     "timeoutHint": metadata.A_STRING,
     "progressExtendsTimeout": metadata.A_BOOLEAN,
-    "maxConcurrent": metadata.Rule(lambda value: isinstance(value, int) and value > 0, "a positive integer"),
+    "maxConcurrent": metadata.Rule(lambda value: metadata.is_natural(value) and value > 0, "a positive integer"),
     "needs": metadata.Rule(
-        lambda value: isinstance(value, list) and all(need in CAPABILITY_OF_NEED for need in value),
+        lambda value: isinstance(value, list) and all(map(_is_need, value)),
         f"an array of {', '.join(CAPABILITY_OF_NEED)}",
     ),
     "interaction": metadata.Rule(lambda value: value in INTERACTIONS, f"one of {', '.join(INTERACTIONS)}"),

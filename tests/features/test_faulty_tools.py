@@ -22,6 +22,8 @@ BAD_METADATA = {
     "bad-schema": (json.dumps({"inputSchema": []}), "inputSchema"),
     "bad-root": (json.dumps({"inputSchema": {"type": "array"}}), "object"),
     "bad-required": (json.dumps({"inputSchema": {"type": "object", "required": "x"}}), "required"),
+    "bad-need": (json.dumps({"needs": [{"elicitation": "form"}]}), "needs must be an array of"),
+    "bad-ceiling": (json.dumps({"maxConcurrent": True}), "maxConcurrent must be a positive integer"),
     "bad-timeout": (json.dumps({"timeoutSecs": "soon"}), "timeoutSecs"),
 }
 BAD_SCHEMAS: dict[str, Json] = {
