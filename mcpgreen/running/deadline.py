@@ -10,7 +10,7 @@ MIN_LEFT_SECS = 0.1
 class Deadline:
     """When a call has to be over. With `extends`, each sign of progress starts the time anew, up to a hard cap."""
 
-    __slots__ = ("_at", "_cap_at", "_left_secs", "_secs", "extends")
+    __slots__ = ("_at", "_cap_at", "_paused_at", "_secs", "extends")
 
     def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
         now = time.monotonic()
@@ -18,32 +18,36 @@ class Deadline:
         self._at = now + secs
         self._cap_at = now + cap_secs if extends and cap_secs else None
         self.extends = extends
-        self._left_secs: float | None = None  # while time stands still
+        self._paused_at: float | None = None  # while time stands still
         if self._cap_at is not None:
             self._at = min(self._at, self._cap_at)
 
     def pause(self) -> None:
         """Time stands still: a person is being asked."""
-        if self._left_secs is None:
-            self._left_secs = max(self.remaining_secs(), MIN_LEFT_SECS)
+        if self._paused_at is None:
+            self._paused_at = time.monotonic()
+            self._at = max(self._at, self._paused_at + MIN_LEFT_SECS)
 
     def resume(self) -> None:
-        if self._left_secs is not None:
-            stood_still_secs = time.monotonic() + self._left_secs - self._at
+        if self._paused_at is not None:
+            stood_still_secs = time.monotonic() - self._paused_at
+            self._paused_at = None
             self._at += stood_still_secs
             if self._cap_at is not None:
                 self._cap_at += stood_still_secs
-            self._left_secs = None
 
     def progressed(self) -> None:
         if self.extends:
-            self._at = time.monotonic() + self._secs
+            self._at = self._now() + self._secs
             if self._cap_at is not None:
                 self._at = min(self._at, self._cap_at)
 
     def remaining_secs(self) -> float:
-        return self._at - time.monotonic() if self._left_secs is None else self._left_secs
+        return self._at - self._now()
 
     @property
     def is_at_cap(self) -> bool:
         return self._cap_at is not None and self._at >= self._cap_at
+
+    def _now(self) -> float:
+        return time.monotonic() if self._paused_at is None else self._paused_at
