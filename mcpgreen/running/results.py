@@ -213,6 +213,8 @@ def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
 
         try:
             value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+            if not jsontext.is_finite(value):
+                return None  # the standard library reads what we could not send on
         except (ValueError, RecursionError):
             return None
     if not isinstance(value, dict) or not isinstance(value.get("content"), list):

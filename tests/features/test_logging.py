@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
-from tests.support.wire import META_PREFIX, MODERN, Wire
+from tests.support.wire import META_PREFIX, MODERN, Wire, text_of
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVEL = META_PREFIX + "logLevel"
@@ -30,6 +30,9 @@ def levels_of(wire: Wire, since: int = 0) -> list[str]:
 @pytest.fixture(scope="module", autouse=True)
 def _tools(shared_project: ProjectBuilder) -> None:
     shared_project.tool("say", "".join(map(log, LEVELS)) + "echo done")
+    too_large = log("error", "NUMBER").replace('"NUMBER"', "[1e999]")
+    shared_project.tool("infinite", too_large + log("error") + "echo done")
+    shared_project.tool("infinite-slow", too_large + "sleep 0.2\n" + log("error") + "echo done")
 
 
 @pytest.mark.requirement("P-252")
@@ -41,6 +44,17 @@ def test_a_handshake_client_gets_messages_from_its_level_on(shared_speak: Callab
     client.call_tool("say")
 
     assert levels_of(client.wire, seen_before) == LEVELS[LEVELS.index(level) :]
+
+
+@pytest.mark.parametrize("name", ["infinite", "infinite-slow"])
+def test_a_message_that_is_no_json_costs_itself_alone(shared_speak: Callable[..., Client], name: str) -> None:
+    client = shared_speak()
+    client.result("logging/setLevel", {"level": "error"})
+    seen_before = len(client.wire.seen)
+
+    assert text_of(client.call_tool(name)) == "done\n"
+    assert levels_of(client.wire, seen_before) == ["error"]
+    assert "Traceback" not in client.wire.stderr
 
 
 @pytest.mark.requirement("P-251")

@@ -50,6 +50,8 @@ def said(client: Client, output: Any) -> Json:
         "[1,2]",
         '{"a":1}\n{"b":2}',
         '{"a":1',
+        '{"content":[{"type":"text","text":"x"}],"structuredContent":{"ratio":NaN}}',
+        '{"content":[{"type":"text","text":"x"}],"structuredContent":{"ratio":1e999}}',
         "\u20ac\U0001f600",
     ],
     ids=ascii,
