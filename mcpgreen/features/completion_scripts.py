@@ -19,7 +19,7 @@ from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import encoded, output_or_error, requested_secs
 from mcpgreen.running import policy, tracing
 from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.environment import packed
+from mcpgreen.running.environment import described, packed
 from mcpgreen.running.starting import Script, run_script
 from mcpgreen.uris import is_within
 
@@ -147,7 +147,7 @@ def _about_the_item(item: Item | None) -> dict[str, str]:
     about = {
         f"MCP_{kind}_REL_PATH": item.relative_path,
         f"MCP_{kind}_PATH": item.path or "",
-        f"MCP_{kind}_METADATA": jsontext.dumps(item.registry_entry).decode("ascii"),
+        **described(f"MCP_{kind}_METADATA", item.registry_entry),
     }
     if isinstance(item, Prompt):
         return about

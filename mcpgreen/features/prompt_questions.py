@@ -33,10 +33,9 @@ def answers_to(call: Call, prompt: Prompt, arguments: Json) -> Json:
 
 def take_answers(call: Call, prompt: Prompt, asked: Any, state: Any) -> None:
     """Ask what the program of a prompt printed, so that it can be run again with the answers and its state."""
-    fault = questions.fault_of(asked)
-    if fault or not isinstance(state, (str, type(None))):
-        reason = fault or "requestState must be a string"
-        raise InternalError(f"Prompt '{prompt.name}' asks what cannot be asked: {reason}")
+    fault = questions.fault_of(asked) or questions.fault_of_state(state)
+    if fault:
+        raise InternalError(f"Prompt '{prompt.name}' asks what cannot be asked: {fault}")
     answers = _ask(call, prompt, asked, own_state=state, knows_answers=False)
     call.memo = {**call.memo, **answers}
     call.own_state = state

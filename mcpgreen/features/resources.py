@@ -16,6 +16,7 @@ from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
 from mcpgreen.running.channel import Channel
+from mcpgreen.running.environment import described, token_variable
 from mcpgreen.running.scratch import CANCEL_FILE
 from mcpgreen.uris import problem_with, scheme_of
 
@@ -23,7 +24,6 @@ Json = dict[str, Any]
 
 READ_TTL_MS = 0
 HEAD_BYTES = 1024
-MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 
 
 class Target(NamedTuple):
@@ -111,7 +111,7 @@ def _read_by_script(call: Call, request: Request) -> Content:
             **call.about_the_client,
             "MCP_ASK_REPLY": files.reply_prefix,
             "MCP_CANCEL_FILE": os.fsdecode(files.place + CANCEL_FILE),
-            "MCP_PROGRESS_TOKEN": "" if call.token is None else str(call.token),
+            "MCP_PROGRESS_TOKEN": token_variable(call.token),
         }
         content = call.services.providers().read(
             request._replace(variables=variables), listen=lambda deadline: Channel(Reports(call, deadline)).feed
@@ -194,11 +194,8 @@ def _page_at(snapshot: Snapshot, uri: str) -> Resource | None:
 
 
 def _variables(item: Resource | ResourceTemplate, uri: str) -> dict[str, str]:
-    variables = {"MCP_RESOURCE_NAME": item.name, "MCP_RESOURCE_URI": uri}
-    entry = jsontext.dumps(item.registry_entry).decode("ascii")
-    if len(entry) <= MAX_VARIABLE_CHARS:
-        variables["MCP_RESOURCE_METADATA"] = entry
-    return variables
+    about = {"MCP_RESOURCE_NAME": item.name, "MCP_RESOURCE_URI": uri}
+    return {**about, **described("MCP_RESOURCE_METADATA", item.registry_entry)}
 
 
 def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.catalog.roots import Root, Roots, real_path
 from mcpgreen.errors import Unanswered
+from mcpgreen.running.environment import MAX_VARIABLE_CHARS
 
 FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
 LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -27,7 +28,6 @@ ENCODED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 MAX_ROOTS = 256  # each costs a look at the disk, and nobody is served meanwhile
 MAX_PATH_BYTES = 4096
-MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 SHOWN_CHARS = 200
 
 

@@ -93,9 +93,9 @@ def _require_needs(call: Call, tool: Tool) -> None:
 def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
     """Ask what a script printed, so that it can be run again with the answers."""
     asked = script.questions
-    fault = questions.fault_of(asked)
-    if fault or not isinstance(script.state, (str, type(None))):
-        raise ToolFailure(f"Tool '{tool.name}' asks what cannot be asked: {fault or 'requestState must be a string'}")
+    fault = questions.fault_of(asked) or questions.fault_of_state(script.state)
+    if fault:
+        raise ToolFailure(f"Tool '{tool.name}' asks what cannot be asked: {fault}")
     try:
         answers = call.services.asking().ask(call, asked, own_state=script.state, knows_answers=False)
     except MissingClientCapability as error:

@@ -29,6 +29,7 @@ CAPABILITY_OF_NEED: dict[str, Json] = {
 }
 
 MAX_QUESTIONS = 32
+MAX_STATE_BYTES = 100_000
 NAMELESS = "question"  # the key of one that its author gave none, as the SDKs have it
 ACTIONS = ("accept", "decline", "cancel")
 
@@ -117,6 +118,18 @@ def fault_of(asked: Any) -> str | None:
     except ValueError:
         return "a number is out of range"
     return None
+
+
+def fault_of_state(state: Any) -> str | None:
+    """What is wrong with the state that a script wants back: it comes in a variable of the environment."""
+    if state is None:
+        return None
+    try:
+        if isinstance(state, str) and "\0" not in state and len(state.encode("utf-8")) <= MAX_STATE_BYTES:
+            return None
+    except UnicodeEncodeError:
+        pass  # half of a character
+    return f"requestState must be a string of at most {MAX_STATE_BYTES} bytes of UTF-8 without NUL"
 
 
 def problem_with_answer(question: Json, answer: Any) -> str | None:

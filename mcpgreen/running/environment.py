@@ -22,6 +22,8 @@ from mcpgreen.running.scratch import CallFiles
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
 MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
+MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
+MAX_TOKEN_CHARS = 1000
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
 SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
 
@@ -48,6 +50,19 @@ Environment = dict[bytes, bytes]
 
 def packed(variables: Mapping[str, str]) -> Environment:
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+def token_variable(token: str | int | None) -> str:
+    """The progress token for scripts, which need only know whether there is one: what a variable cannot hold, and the
+    end of a long one, is left out."""
+    text = "" if token is None else str(token)
+    return text[:MAX_TOKEN_CHARS].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+
+
+def described(name: str, entry: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of an item, as a variable of this name; nothing if it is too long for one."""
+    text = jsontext.dumps(entry).decode("ascii")
+    return {name: text} if len(text) <= MAX_VARIABLE_CHARS else {}
 
 
 class ToolEnvironment:
@@ -101,7 +116,7 @@ class ToolEnvironment:
         env[b"MCP_CANCEL_FILE"] = place + scratch.CANCEL_FILE
         env[b"MCPBASH_DEBUG_LOG"] = place + scratch.DEBUG_FILE
         env[b"MCP_ASK_REPLY"] = place + scratch.REPLIES
-        env[b"MCP_PROGRESS_TOKEN"] = b"" if progress_token is None else os.fsencode(str(progress_token))
+        env[b"MCP_PROGRESS_TOKEN"] = os.fsencode(token_variable(progress_token))
         env[b"MCPBASH_WORKER_KEY"] = worker_key
         if answers_json:
             self._add_payload(env, files, ANSWERS, answers_json)

@@ -457,12 +457,16 @@ def test_a_script_that_prints_questions_is_run_again_with_the_answers(project: P
         ({"inputRequests": {"k": {"method": "x"}}}, "k: its method must be one of"),
         ({"requestState": "x"}, "1 to 32 questions"),
         ({"inputRequests": {"k": NAME}, "requestState": 5}, "requestState must be a string"),
+        ({"inputRequests": {"k": NAME}, "requestState": "a\0b"}, "without NUL"),
+        ({"inputRequests": {"k": NAME}, "requestState": "\ud800"}, "bytes of UTF-8"),
+        ({"inputRequests": {"k": NAME}, "requestState": "x" * 200_000}, "at most 100000 bytes"),
     ],
 )
 def test_printed_questions_that_cannot_be_asked_are_a_failure(
     project: ProjectBuilder, speak: Speak, printed: Json, reason: str
 ) -> None:
-    project.tool("printing", f"echo '{json.dumps({'resultType': 'input_required', **printed})}'")
+    project.write("printed.json", json.dumps({"resultType": "input_required", **printed}))
+    project.tool("printing", "cat printed.json")
     result = speak(capabilities=FORM).call_tool("printing")
 
     assert result["isError"] and reason in text_of(result)

@@ -503,6 +503,12 @@ def test_scripts_are_bounded_in_number(project: ProjectBuilder, speak: Callable[
     assert all(client.wire.response(id)["result"]["completion"]["values"] == [] for id in ids)
 
 
+def test_a_long_description_is_kept_from_a_script(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.prompt("pick.txt", "{{colour}}", description="x" * 200_000)
+    project.program("prompts/pick.completion", """echo "[\\"${MCP_PROMPT_METADATA-unset}\\"]" """)
+    assert complete(speak(), "pick")["values"] == ["unset"]
+
+
 @pytest.mark.requirement("P-142")
 def test_a_question_too_long_for_a_script_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
     project.prompt("pick.txt", "{{colour}}")

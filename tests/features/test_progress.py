@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
+from tests.support.wire import text_of
 
 Json = dict[str, Any]
 
@@ -26,11 +27,30 @@ def progress_of(client: Client) -> list[Json]:
 @pytest.fixture(scope="module", autouse=True)
 def _tools(shared_project: ProjectBuilder) -> None:
     shared_project.tool("once", report(1) + "echo done")
+    shared_project.tool("token", report(1) + 'printf %s "${#MCP_PROGRESS_TOKEN}"')
     shared_project.python_tool(
         "forge",
         "import json, os\nline = json.loads(os.environ['MCP_TOOL_ARGS_JSON'])['line']\n"
         "with open(os.environ['MCP_PROGRESS_STREAM'], 'a') as stream:\n    print(line, file=stream)\n",
     )
+
+
+@pytest.mark.requirement("P-255")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize(
+    ("token", "length"),
+    [("a", 1), (12345, 5), ("", 0), ("a\0b", 3), ("x\ud800", 2), ("x" * 200_000, 1000), (10**3000, 1000)],
+    ids=["text", "number", "empty", "nul", "half", "long", "large"],
+)
+def test_any_token_is_echoed_and_seen_by_the_script(
+    shared_speak: Callable[..., Client], revision: str, token: Any, length: int
+) -> None:
+    client = shared_speak(revision)
+    client.wire.seen.clear()
+    assert text_of(client.call_tool("token", meta={"progressToken": token})) == str(length)
+
+    echoed = token.replace("\ud800", "\ufffd") if isinstance(token, str) else token
+    assert [params["progressToken"] for params in progress_of(client)] == [echoed]
 
 
 @pytest.mark.requirement("P-255")
