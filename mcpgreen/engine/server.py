@@ -72,7 +72,7 @@ class Server:
         self._made_asking: Asking | None = None
         runner = Runner(
             directory=project.root,
-            state_dir=state_dir.path,
+            state_dir=None if state_dir.is_kept else state_dir.path,
             limits=Limits(
                 stdout_bytes=settings.max_tool_output_size,
                 stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,

@@ -2,7 +2,7 @@
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a pipe whose other end only the server holds. An
 orderly server says goodbye; end of file without it means that the server was killed: every process that carries one
-of the server's marks is killed, and the state directory removed.
+of the server's marks is killed, and the state directory removed unless it is to be kept.
 
 Chosen over a parent-death signal in each child: that would need a wrapper or `fork` for every call (0.4 ms and more)
 and would reach the leader only. The guardian costs one spawn at the first call, and nothing per call.
@@ -39,7 +39,7 @@ while [ "$quiet" -lt 2 ]; do
   done
   sleep 0.05 2>/dev/null || sleep 1
 done
-rm -rf -- "$2"
+if [ -n "$2" ]; then rm -rf -- "$2"; fi
 """
 
 
@@ -48,13 +48,13 @@ class Guardian:
 
     __slots__ = ("_pipe", "pid")
 
-    def __init__(self, mark_prefix: str, state_dir: str) -> None:
+    def __init__(self, mark_prefix: str, state_dir: str | None) -> None:
         pattern = f"{mark_prefix}[0-9]{{{CALL_DIGITS}}}"
         read_end, self._pipe = os.pipe()
         try:
             self.pid = os.posix_spawn(
                 "/bin/sh",
-                ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern, state_dir],
+                ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern, state_dir or ""],
                 {"PATH": os.environ.get("PATH", os.defpath)},
                 # Not one descriptor of the server: a client that waits for the end of our output must see it.
                 file_actions=[

@@ -36,7 +36,8 @@ class Leader(NamedTuple):
 class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
-    def __init__(self, *, directory: str, state_dir: str, limits: Limits) -> None:
+    def __init__(self, *, directory: str, state_dir: str | None, limits: Limits) -> None:
+        """`state_dir` is removed if the server is killed."""
         self._directory = Directory(directory)
         self._state_dir = state_dir
         self._limits = limits

@@ -33,31 +33,24 @@ class StateDir:
         self.is_kept = is_kept
         self._exists = False
         self._count = 0
-        self._changed_at_ns = 0
 
     def new_call(self) -> CallFiles:
         """Raises InternalError when the disk is full."""
         self._storage.require_room()
-        if not self._exists:
+        changed_at_ns = self.changed_at_ns()
+        if changed_at_ns is None:
             self.restore()
+        elif time.time_ns() - changed_at_ns <= COARSE_NS:
+            changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
         self._count += 1
-        return CallFiles(self, b"call.%d." % self._count)
+        return CallFiles(self, b"call.%d." % self._count, known_change_ns=changed_at_ns)
 
-    def is_changed_since(self, known_ns: int | None) -> bool:
-        """Whether anybody has made or removed a file here since; if so, what is known now is newer."""
+    def changed_at_ns(self) -> int | None:
+        """When anybody made or removed a file here last; None if the directory is not there."""
         try:
-            self._changed_at_ns = os.stat(self.path).st_mtime_ns
+            return os.stat(self.path).st_mtime_ns
         except OSError:
-            self._changed_at_ns = 0
-        return self._changed_at_ns != known_ns
-
-    def last_change_ns(self) -> int | None:
-        """When a file was made or removed here last, as far as is known; None while that is too fresh to tell.
-
-        Timestamps are coarse: right after a change another one need not show.
-        """
-        is_telling = time.time_ns() - self._changed_at_ns > COARSE_NS
-        return self._changed_at_ns if is_telling else None
+            return None
 
     def restore(self) -> None:
         """Make the directory, also when somebody has cleaned the temporary directory while we were running."""
@@ -93,10 +86,10 @@ class CallFiles:
 
     __slots__ = ("_known_change_ns", "_prefix", "_state", "place")
 
-    def __init__(self, state: StateDir, prefix: bytes) -> None:
+    def __init__(self, state: StateDir, prefix: bytes, *, known_change_ns: int | None) -> None:
         self._state = state
         self._prefix = prefix
-        self._known_change_ns = state.last_change_ns()
+        self._known_change_ns = known_change_ns
         self.place = state.encoded_path + prefix
 
     @property
@@ -123,7 +116,7 @@ class CallFiles:
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""
-        if not self._state.is_changed_since(self._known_change_ns):
+        if self._known_change_ns is not None and self._state.changed_at_ns() == self._known_change_ns:
             return b"", b""
         names = self._names()
         if not names:

@@ -197,6 +197,30 @@ def test_the_scratch_files_of_a_call_are_gone_afterwards(project: ProjectBuilder
     assert os.listdir(directory) == []
 
 
+def test_scratch_files_can_be_made_after_somebody_has_cleaned_up(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("where", 'echo "${MCP_TOOL_ERROR_FILE%/*}"')
+    project.tool("fail", 'echo \'{"code":-32001,"message":"chosen"}\' > "$MCP_TOOL_ERROR_FILE"; exit 1')
+    shutil.rmtree(text_of(client.call_tool("where")).strip())
+
+    error = client.error("tools/call", {"name": "fail"})
+    assert (error["code"], error["message"]) == (-32001, "chosen")
+
+
+def test_the_scratch_files_of_a_killed_server_are_kept_if_that_is_wanted(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo $PPID "$MCPBASH_DEBUG_LOG"')
+    wire = start(preserve_state="true")
+    wire.handshake()
+    server, log = text_of(wire.call_tool("where")).split()
+    guardians = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+    wire.kill()
+    eventually(lambda: not any(map(is_alive, guardians)))
+
+    assert Path(log).read_text(encoding="utf-8") == "said\n"
+    shutil.rmtree(Path(log).parent)
+
+
 def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
     project: ProjectBuilder, start: Callable[..., Wire]
 ) -> None:
