@@ -7,7 +7,7 @@ there; the reader never waits. Whatever a feature raises ends here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import gevent
@@ -28,13 +28,15 @@ Json = dict[str, Any]
 # What is the same for everybody needs no call. Ping exists in the handshake era only, where nothing may be added.
 ANSWERS = {"ping": b"{}"}
 
+NO_TURN = nullcontext()
+
 
 def _unfitted(call: Call, result: Json) -> Json:
     return result
 
 
-def _at_once(call: Call) -> AbstractContextManager[Any]:
-    return nullcontext()
+def _at_once(call: Call) -> None:
+    return None
 
 
 def _never(call: Call) -> bool:
@@ -65,7 +67,7 @@ class Route(NamedTuple):
     runs_script: Callable[[Call], bool] = _never
     uses_catalog: bool = False
     may_repeat: Callable[[Call], bool] | None = None  # for what may ask: whether it may be run twice
-    turn: Callable[[Call], AbstractContextManager[Any]] = _at_once
+    turn: Callable[[Call], Slot | None] = _at_once
     fit: Callable[[Call, Json], Json] = _unfitted
     has_own_limit: bool = False
 
@@ -198,8 +200,8 @@ class Router:
                 self._runs_script(call, route)
             call.wait_for_roots()
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
-            call.slot = Slot(self._slots)
-            with route.turn(call), call.slot:
+            call.turn, call.slot = route.turn(call), Slot(self._slots)
+            with call.turn or NO_TURN, call.slot:
                 call.sink.wait_for_room()
                 self.waiting.discard(call)
                 line = self._answer(call, route)

@@ -89,16 +89,17 @@ class Asking:
     def slot_left(self, call: Call) -> Iterator[None]:
         """While a question is open, others may use the slot; but not if so many wait for answers already that there
         would be no end of processes. What is parked has a limit of its own. Who is killed meanwhile is done."""
-        if self._at_rest >= self._settings.parked_max and not call.is_stateless:
+        slot = call.slot
+        if slot is None or (self._at_rest >= self._settings.parked_max and not call.is_stateless):
             yield
             return
         self._at_rest += 1
-        call.slot.leave()
+        slot.leave()
         try:
             yield
         finally:
             self._at_rest -= 1
-        call.slot.take()
+        slot.take()
 
     # --- clients that shook hands -------------------------------------------------------------------------------
 

@@ -99,6 +99,7 @@ class Call:
         "slot",
         "target",
         "token",
+        "turn",
         "unmet_needs",
         "view",
     )
@@ -129,7 +130,8 @@ class Call:
         self.is_finished = False
         self.is_parked = False  # answered with questions; whoever retries the request takes it up
         self.is_repeat = False  # a retry whose script is gone: it has to be run anew, if it may be
-        self.slot = NO_SLOT
+        self.slot: Slot | None = None  # while it runs a script
+        self.turn: Slot | None = None  # the same among the calls of one tool, if that has a limit of its own
         self.memo: dict[str, Any] = {}  # answers that the client has brought already, by key
         self.own_state: str | None = None  # of a script that prints its questions and is run again
         self.elicitation_ids: list[str] = []  # of addresses that the person agreed to visit
@@ -254,7 +256,11 @@ class Call:
             self._attached.set()
 
     def wait_until_adopted(self) -> None:
-        """A script that ends while nobody waits for it keeps its result until somebody does."""
+        """A script that ends while nobody waits for it keeps its result until somebody does, but no place to run."""
+        if self.is_parked:
+            for slot in (self.slot, self.turn):
+                if slot is not None:
+                    slot.leave()
         while self.is_parked and not self.is_cancelled and self._attached is not None:
             self._attached.wait()
 
@@ -277,13 +283,14 @@ class Call:
 class Slot:
     """One of the places in which scripts run. A call that waits for an answer leaves its own to others."""
 
-    __slots__ = ("_is_held", "_slots")
+    __slots__ = ("_is_held", "_is_over", "_slots")
 
     def __init__(self, slots: Semaphore) -> None:
         self._slots = slots
         self._is_held = False
+        self._is_over = False
 
-    def leave(self, *_: Any) -> None:
+    def leave(self) -> None:
         if self._is_held:
             self._is_held = False
             self._slots.release()
@@ -291,12 +298,17 @@ class Slot:
     def take(self) -> None:
         """May wait."""
         self._slots.acquire()
-        self._is_held = True
+        if self._is_over:
+            self._slots.release()  # the call has ended while its helper waited here
+        else:
+            self._is_held = True
 
-    __enter__, __exit__ = take, leave
+    def __enter__(self) -> None:
+        self.take()
 
-
-NO_SLOT = Slot(Semaphore(1))
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self.leave()
 
 
 class Reports:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from gevent.lock import Semaphore
@@ -18,7 +17,7 @@ from mcpgreen.errors import (
     Unanswered,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call, Reports
+from mcpgreen.features.call import Call, Reports, Slot
 from mcpgreen.features.scripts import ScriptFiles, encoded, requested_secs
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
 from mcpgreen.protocol import questions, shapes
@@ -31,7 +30,6 @@ from mcpgreen.running.starting import run_script
 Json = dict[str, Any]
 
 MAX_ROUNDS = 10
-NO_TURN: AbstractContextManager[None] = nullcontext()
 
 
 def call_tool(call: Call) -> Json:
@@ -146,15 +144,13 @@ def runs_script(call: Call) -> bool:
     return True
 
 
-def turn(call: Call) -> AbstractContextManager[Any]:
+def turn(call: Call) -> Slot | None:
     """What a call waits for when its tool says how many of it may run at a time."""
     _, tool = call.target
     if tool.max_concurrent is None:
-        return NO_TURN
-    semaphore: AbstractContextManager[Any] = call.services.turns.setdefault(
-        (tool.name, tool.max_concurrent), Semaphore(tool.max_concurrent)
-    )
-    return semaphore
+        return None
+    key = (tool.name, tool.max_concurrent)
+    return Slot(call.services.turns.setdefault(key, Semaphore(tool.max_concurrent)))
 
 
 def fit_result(call: Call, result: Json) -> Json:

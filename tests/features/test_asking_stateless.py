@@ -557,6 +557,20 @@ def test_a_script_that_loses_patience_goes_on_and_its_result_waits(project: Proj
     assert first["who"]["status"] == second["b"]["status"] == "timeout"
 
 
+@pytest.mark.requirement("G-ask-rest", "G-parked")
+@pytest.mark.parametrize("limits", [{"max_concurrent_requests": 1}, {}], ids=["of the server", "of the tool"])
+def test_a_result_that_waits_takes_no_place_from_others(project: ProjectBuilder, speak: Speak, limits: Json) -> None:
+    question = f"if 'true' in os.environ['MCP_TOOL_ARGS_JSON']: ask({{'who': {NAME!r}}}, timeoutSecs=0.1)"
+    project.python_tool("asker", f"{ASK}\n{question}\nprint('done', end='')\nnote('over')", maxConcurrent=1)
+    client = speak(MODERN, capabilities=FORM, **limits)
+    talk = Talk(client, name="asker", arguments={"ask": True})
+    talk.begin()
+    eventually((project.root / "over").exists)
+
+    assert text_of(client.call_tool("asker", {"ask": False})) == "done"
+    assert text_of(talk.answer(accept(name="late"))) == "done"
+
+
 @pytest.mark.requirement("G-parked")
 def test_a_retry_that_is_cancelled_ends_the_script(project: ProjectBuilder, client: Client) -> None:
     body = f"{ASK}\nnote('pid', os.getpid())\nask({{'who': {NAME!r}}})\nnote('going')\ntime.sleep(60)"
