@@ -68,7 +68,12 @@ def greet(
 def _is_written(stdout: int, data: bytes) -> bool:
     try:
         while data:
-            data = data[os.write(stdout, data) :]
+            try:
+                data = data[os.write(stdout, data) :]
+            except BlockingIOError:  # somebody else made it so; there is nothing else to do than to wait
+                poller = select.poll()
+                poller.register(stdout, select.POLLOUT)
+                poller.poll()
     except OSError:
         return False  # nobody reads: the engine will find out and leave in good order
     return True

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import subprocess
+import sys
+import termios
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +15,8 @@ import pytest
 
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, Wire, modern_meta
+from tests.support.waiting import eventually
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Wire, clean_environment, modern_meta
 
 Json = dict[str, Any]
 
@@ -147,3 +153,29 @@ def test_an_initialize_that_also_carries_the_envelope_is_a_handshake(wire: Wire)
     wire.modern_marks.clear()  # the answer is that of a handshake
 
     assert wire.response("both")["result"]["protocolVersion"] == "2025-06-18"
+
+
+def test_a_long_greeting_is_written_whole_where_writing_does_not_wait(project: ProjectBuilder) -> None:
+    """Whoever made the pipe may have made it non-blocking."""
+    project.write("server.d/server.instructions.md", "Be kind. " * 50_000)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)]
+    greeting = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params_for(LATEST_HANDSHAKE)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writing, env=clean_environment(None)) as server:
+        os.close(writing)
+        assert server.stdin is not None
+        server.stdin.write(json.dumps(greeting).encode() + b"\n")
+        server.stdin.flush()
+        eventually(lambda: bytes_in(reading) >= 65536)
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}\n')
+        server.stdin.close()
+        with open(reading, "rb") as output:
+            answers = [json.loads(line) for line in output]
+
+    assert answers[0]["result"]["instructions"].startswith("Be kind. ")
+    assert answers[1:] == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+
+
+def bytes_in(pipe: int) -> int:
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
