@@ -222,7 +222,8 @@ class Call:
         self.link.forget(self)
         for elicitation_id in self.elicitation_ids:
             params = {"elicitationId": elicitation_id}
-            self.sink.put(messages.notification("notifications/elicitation/complete", params), self)
+            # Not through the sink of a batch, which would take it for an answer.
+            self.link.sink.put(messages.notification("notifications/elicitation/complete", params), self)
         self.sink.put(line, self)
 
     def help_with(self, function: Callable[..., None], *values: Any) -> None:

@@ -123,6 +123,21 @@ def test_an_address_has_an_id_and_the_client_hears_when_it_is_done(project: Proj
     assert client.wire.seen.index(done[0]) == len(client.wire.seen) - 2  # right before the response
 
 
+@pytest.mark.requirement("P-210", "G-ask-live")
+def test_the_end_of_a_visit_is_no_member_of_a_batch(project: ProjectBuilder, speak: Speak) -> None:
+    asker(project, {"in": url("Sign in", "https://example.org/in")})
+    project.tool("slow", "until [ -e go ]; do sleep 0.01; done; echo done")
+    client = speak("2025-11-25", capabilities=ALL, compat_batches="true")
+    calls = [{"id": name, "method": "tools/call", "params": {"name": name}} for name in ("asker", "slow")]
+    client.wire.send([{"jsonrpc": "2.0", **call} for call in calls])
+    client.answer(client.asked("elicitation/create"), {"action": "accept"})
+    client.wire.notice("notifications/elicitation/complete")
+    project.write("go", "")
+
+    batch = client.wire.receive(lambda message: "batch" in message)["batch"]
+    assert {answer["id"] for answer in batch} == {"asker", "slow"}
+
+
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize(
     ("revision", "shown"),
