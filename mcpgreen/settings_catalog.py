@@ -135,7 +135,7 @@ LIMITS = (
         low=0,
         high=GIB,
         group="limits",
-        doc="How long one reply to the client may be, that with the content of a resource aside. 0: unlimited.",
+        doc="How long the reply with the result of a tool, a prompt or a completion may be. 0: unlimited.",
     ),
     Setting(
         "max_ui_resource_bytes",
