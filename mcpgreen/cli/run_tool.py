@@ -12,7 +12,8 @@ from mcpgreen import journal, jsontext
 from mcpgreen.catalog.project import Project
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
-from mcpgreen.features.call import Call, Line
+from mcpgreen.features.call import Call
+from mcpgreen.features.sink import Line
 from mcpgreen.features.tool_terms import terms_of
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings import Settings

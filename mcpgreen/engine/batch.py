@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcpgreen.features.call import Call, Line, Sink
+from mcpgreen.features.call import Call
+from mcpgreen.features.sink import Line, Sink
 
 
 class BatchSink:

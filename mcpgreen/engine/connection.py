@@ -15,8 +15,9 @@ from mcpgreen import journal
 from mcpgreen.engine.batch import BatchSink
 from mcpgreen.engine.requests import OutgoingRequests
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
-from mcpgreen.features.call import Call, Sink, log_params, wants_level
+from mcpgreen.features.call import Call, log_params, wants_level
 from mcpgreen.features.roots import LinkRoots
+from mcpgreen.features.sink import Sink
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import Handshake, is_stateless
 from mcpgreen.protocol.revisions import Feature

@@ -15,7 +15,7 @@ from gevent.event import AsyncResult
 
 from mcpgreen import journal
 from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
-from mcpgreen.features.call import Sink
+from mcpgreen.features.sink import Sink
 from mcpgreen.protocol import messages
 
 Json = dict[str, Any]

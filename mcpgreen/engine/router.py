@@ -17,8 +17,10 @@ from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
-from mcpgreen.features.call import Call, Line, Sink, Slot
+from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
+from mcpgreen.features.sink import Line, Sink
+from mcpgreen.features.slots import Slot
 from mcpgreen.protocol import messages, questions, shapes
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.running.results import failure_result
@@ -187,10 +189,10 @@ class Router:
     def _listen(self, call: Call) -> None:
         try:
             self.services.subscriptions.open(call)
-        except RpcError as error:
-            call.sink.put(messages.error(call.id, shapes.error_object(error, call.view.revision)))
-            return
-        call.link.open_listen(call)
+        except Exception as error:
+            call.sink.put(self._refusal(call, error))
+        else:
+            call.link.open_listen(call)
 
     def _serve(self, call: Call, route: Route) -> None:
         try:

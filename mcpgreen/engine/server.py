@@ -19,8 +19,8 @@ from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.connection import Connection
 from mcpgreen.engine.registering import Registering
 from mcpgreen.engine.router import Router
-from mcpgreen.features.call import Sink
 from mcpgreen.features.services import Services
+from mcpgreen.features.sink import Sink
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.revisions import offered_capabilities

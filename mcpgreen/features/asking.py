@@ -101,9 +101,8 @@ class Asking:
             self._at_rest -= 1
         slot.take()
 
-    # --- clients that shook hands -------------------------------------------------------------------------------
-
     def _ask_live(self, call: Call, asked: Json, timeout_secs: float) -> Json:
+        """Of a client that shook hands."""
         askers = {key: gevent.spawn(self._ask_one, call, question, timeout_secs) for key, question in asked.items()}
         try:
             gevent.joinall(list(askers.values()))
@@ -131,8 +130,6 @@ class Asking:
         if "elicitationId" in params and answer.get("action") == "accept":
             call.elicitation_ids.append(elicitation_id)
         return answered(answer)
-
-    # --- stateless clients --------------------------------------------------------------------------------------
 
     def _park(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
         """Answer the request with the questions, and wait for the retry that brings the answers."""

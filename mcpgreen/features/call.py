@@ -10,13 +10,14 @@ import time
 from binascii import b2a_base64
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
-from gevent.lock import Semaphore
 
 from mcpgreen import jsontext
+from mcpgreen.features.sink import Line, Sink
+from mcpgreen.features.slots import Slot
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import ClientView, progress_token
@@ -33,22 +34,6 @@ if TYPE_CHECKING:
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
-
-Line = bytes | list[bytes]  # a large one comes in pieces
-
-
-class Sink(Protocol):
-    """Where replies go. `put` never blocks; a droppable line may be lost when the client does not read."""
-
-    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None: ...
-
-    def wait_for_room(self) -> None: ...
-
-    def expect(self) -> None:
-        """An answer to one request will come later, by `put` with its call."""
-
-    def withdraw(self) -> None:
-        """It will not come."""
 
 
 class Throttle:
@@ -279,37 +264,6 @@ class Call:
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
         self.sink.put(messages.notification(method, params), self, is_droppable=True)
-
-
-class Slot:
-    """One of the places in which scripts run. A call that waits for an answer leaves its own to others."""
-
-    __slots__ = ("_is_held", "_is_over", "_slots")
-
-    def __init__(self, slots: Semaphore) -> None:
-        self._slots = slots
-        self._is_held = False
-        self._is_over = False
-
-    def leave(self) -> None:
-        if self._is_held:
-            self._is_held = False
-            self._slots.release()
-
-    def take(self) -> None:
-        """May wait."""
-        self._slots.acquire()
-        if self._is_over:
-            self._slots.release()  # the call has ended while its helper waited here
-        else:
-            self._is_held = True
-
-    def __enter__(self) -> None:
-        self.take()
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        self.leave()
 
 
 class Reports:

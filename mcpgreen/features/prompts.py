@@ -14,15 +14,13 @@ from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
 from mcpgreen.features.placeholders import fill, fill_all
-from mcpgreen.features.scripts import output_of, requested_secs
+from mcpgreen.features.scripts import MAX_ROUNDS, output_of, requested_secs
 from mcpgreen.protocol import shapes
 from mcpgreen.protocol.content import ROLES, problem_of_block
 from mcpgreen.running import policy
 from mcpgreen.running.starting import Script
 
 Json = dict[str, Any]
-
-MAX_ROUNDS = 10  # of a program that prints its questions
 
 
 def runs_script(call: Call) -> bool:

@@ -20,6 +20,8 @@ from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.scratch import CallFiles
 from mcpgreen.running.starting import Script, run_script
 
+MAX_ROUNDS = 10  # of a script that prints its questions and is run again with the answers
+
 
 class ScriptFiles:
     """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them."""

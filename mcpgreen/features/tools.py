@@ -17,8 +17,9 @@ from mcpgreen.errors import (
     Unanswered,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call, Reports, Slot
-from mcpgreen.features.scripts import ScriptFiles, encoded, requested_secs
+from mcpgreen.features.call import Call, Reports
+from mcpgreen.features.scripts import MAX_ROUNDS, ScriptFiles, encoded, requested_secs
+from mcpgreen.features.slots import Slot
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
 from mcpgreen.protocol import questions, shapes
 from mcpgreen.running import embedding, policy, results
@@ -28,8 +29,6 @@ from mcpgreen.running.process import Outcome
 from mcpgreen.running.starting import run_script
 
 Json = dict[str, Any]
-
-MAX_ROUNDS = 10
 
 
 def call_tool(call: Call) -> Json:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import InternalError
-from mcpgreen.features.call import Call, Line
+from mcpgreen.features.call import Call
+from mcpgreen.features.sink import Line
 from mcpgreen.protocol import messages, shapes
 
 DEFAULT_THRESHOLD = 3

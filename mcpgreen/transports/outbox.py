@@ -18,7 +18,8 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.features.call import Call, Line
+from mcpgreen.features.call import Call
+from mcpgreen.features.sink import Line
 from mcpgreen.transports import corruption
 from mcpgreen.transports.descriptors import READ_EVENT, WRITE_EVENT, Endpoint
 

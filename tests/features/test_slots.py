@@ -5,7 +5,7 @@ from __future__ import annotations
 import gevent
 from gevent.lock import Semaphore
 
-from mcpgreen.features.call import Slot
+from mcpgreen.features.slots import Slot
 
 
 def test_who_gets_a_place_after_the_call_is_over_gives_it_back() -> None:

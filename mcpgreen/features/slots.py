@@ -1,0 +1,39 @@
+"""The places in which scripts run, of the server or of one tool.
+
+Rule: a place that is taken is given back once, whatever happens to the call: see `Slot`.
+"""
+
+from __future__ import annotations
+
+from gevent.lock import Semaphore
+
+
+class Slot:
+    """One of the places in which scripts run. A call that waits for an answer leaves its own to others."""
+
+    __slots__ = ("_is_held", "_is_over", "_slots")
+
+    def __init__(self, slots: Semaphore) -> None:
+        self._slots = slots
+        self._is_held = False
+        self._is_over = False
+
+    def leave(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._slots.release()
+
+    def take(self) -> None:
+        """May wait."""
+        self._slots.acquire()
+        if self._is_over:
+            self._slots.release()  # the call has ended while its helper waited here
+        else:
+            self._is_held = True
+
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self.leave()
