@@ -827,3 +827,8 @@ OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
     """Resolve all rows; see `settings.resolve` for what the three mappings hold."""
     return resolve(ROWS, flags=flags, environ=environ, project_env=project_env, other_variables=OTHER_VARIABLES)
+
+
+def default_of(name: str) -> Any:
+    """For whoever takes 0 as "the default"."""
+    return next(row.default for row in ROWS if row.name == name)

@@ -21,11 +21,10 @@ from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.survey import SETTLING_NS
 from mcpgreen.errors import ProjectError
 from mcpgreen.running.hooks import HookEnd, HookShell
+from mcpgreen.settings_catalog import default_of
 
 if TYPE_CHECKING:
     from mcpgreen.settings import Settings
-
-DEFAULT_TTL_SECS = 5.0
 
 Mark = tuple[Any, ...]
 
@@ -53,7 +52,7 @@ class Registrar:
         self._settings = settings
         self._shell = shell
         self._clock = clock
-        self._ttl_secs: float = settings.register_ttl or DEFAULT_TTL_SECS
+        self._ttl_secs: float = settings.register_ttl or default_of("register_ttl")
         self._json_path = registration.register_json_path(project)
         self._hook_path = registration.register_sh_path(project)
         self._json: Reading | None = None

@@ -26,7 +26,6 @@ from mcpgreen.uris import file_uri, problem_with, scheme_of, with_encoded_text
 PROVIDER_OF_SCHEME = {"git+https": "git"}  # others are named as their scheme
 DEFAULT_PROVIDER = "file"
 SCHEMES_OF_OURS = frozenset({"echo", "file", "git", "git+https", "https", "ui"})
-HEAD_BYTES = 1024  # enough to tell what a file is
 
 
 class Resource(NamedTuple):
@@ -251,7 +250,7 @@ def _mime_type(path: str) -> str:
     if by_name is not None:
         return by_name
     try:
-        return media.mime_type(name, metadata.read_start(path, HEAD_BYTES), None)
+        return media.mime_type(name, metadata.read_start(path, media.HEAD_BYTES), None)
     except OSError:
         return media.BINARY
 

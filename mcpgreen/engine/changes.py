@@ -17,9 +17,9 @@ from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.engine.registering import Registering
 from mcpgreen.errors import InternalError
+from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.settings import Settings
 
-READ_EVENT = 1
 START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0

@@ -15,12 +15,11 @@ from gevent.event import Event
 from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
+from mcpgreen.catalog.survey import SETTLING_NS
 from mcpgreen.errors import InternalError, RpcError
 from mcpgreen.providers.reading import Providers, Request
 
 READS_AT_A_TIME = 4
-# Two writes within one tick of the file system's clock leave the same stamp; a tick is at most 10 ms on Linux.
-SETTLING_NS = 50_000_000
 
 Stamp = tuple[int, ...]
 GONE: Stamp = ()

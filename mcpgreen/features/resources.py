@@ -23,7 +23,6 @@ from mcpgreen.uris import problem_with, scheme_of
 Json = dict[str, Any]
 
 READ_TTL_MS = 0
-HEAD_BYTES = 1024
 
 
 class Target(NamedTuple):
@@ -137,7 +136,7 @@ def _contents(target: Target, content: Content) -> Json:
     head = next(content.chunks(), b"")
     contents: Json = {
         "uri": target.request.uri,
-        "mimeType": media.mime_type(content.name, head[:HEAD_BYTES], target.mime_type),
+        "mimeType": media.mime_type(content.name, head[: media.HEAD_BYTES], target.mime_type),
     }
     if media.is_utf8_text(content.chunks()):
         contents["text"] = jsontext.LargeText(content.chunks())

@@ -34,10 +34,10 @@ from mcpgreen.features.readings import (
     stamp_of,
 )
 from mcpgreen.providers.reading import NETWORK_PROVIDERS, Providers, Request
+from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.settings import Settings
 from mcpgreen.uris import scheme_of
 
-READ_EVENT = 1
 SETTLE_SECS = 0.02  # a writer may touch a file several times in a row
 LONGEST_BURST_SECS = 1.0
 NETWORK_FACTOR = 15

@@ -12,11 +12,11 @@ import os
 from typing import NamedTuple
 
 from mcpgreen.catalog.metadata import read_start
+from mcpgreen.catalog.tools import SHELL_SUFFIXES
 from mcpgreen.errors import Denied
 from mcpgreen.running import trust
 from mcpgreen.uris import is_within
 
-SHELL_SUFFIXES = (".sh", ".bash")
 FIRST_LINE_BYTES = 256
 
 

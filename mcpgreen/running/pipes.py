@@ -13,7 +13,7 @@ from typing import Any
 
 import gevent
 
-READ_EVENT = 1
+READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
 LARGE_PIPE_BYTES = 1 << 20
 MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that

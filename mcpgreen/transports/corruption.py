@@ -15,8 +15,8 @@ from mcpgreen.errors import InternalError
 from mcpgreen.features.call import Call
 from mcpgreen.features.sink import Line
 from mcpgreen.protocol import messages, shapes
+from mcpgreen.settings_catalog import default_of
 
-DEFAULT_THRESHOLD = 3
 EXIT_STATUS = 2
 
 
@@ -37,7 +37,7 @@ class CorruptionGuard:
         self._is_tolerant = is_tolerant
         self._on_limit = on_limit
         self._clock = clock
-        self._threshold = threshold or DEFAULT_THRESHOLD
+        self._threshold = threshold or default_of("corruption_threshold")
         self._seen_at: deque[float] = deque(maxlen=self._threshold)
 
     def count(self, what: str) -> None:

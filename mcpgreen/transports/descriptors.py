@@ -11,8 +11,6 @@ import fcntl
 import os
 import stat
 
-READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
-
 
 class Endpoint:
     """One end of the protocol: a descriptor that never blocks in `read` and `write`."""

@@ -8,7 +8,8 @@ import gevent
 
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
-from mcpgreen.transports.descriptors import READ_EVENT, Endpoint
+from mcpgreen.running.pipes import READ_EVENT
+from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
 
 READ_BYTES = 65536

@@ -20,8 +20,9 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.features.call import Call
 from mcpgreen.features.sink import Line
+from mcpgreen.running.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.transports import corruption
-from mcpgreen.transports.descriptors import READ_EVENT, WRITE_EVENT, Endpoint
+from mcpgreen.transports.descriptors import Endpoint
 
 WRITE_BYTES = 1 << 18
 LARGE_PIPE_BYTES = 1 << 20
