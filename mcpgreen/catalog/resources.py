@@ -17,15 +17,14 @@ from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.catalog.ui_pages import Page
 from mcpgreen.errors import ProjectError
 from mcpgreen.uri_templates import UriTemplate
 from mcpgreen.uris import file_uri, problem_with, scheme_of, with_encoded_text
 
-PROVIDER_OF_SCHEME = {"git+https": "git"}  # others are named as their scheme
 DEFAULT_PROVIDER = "file"
-SCHEMES_OF_OURS = frozenset({"echo", "file", "git", "git+https", "https", "ui"})
 
 
 class Resource(NamedTuple):
@@ -114,7 +113,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
 
 
 def provider_of(uri: str) -> str:
-    """Who reads an address if nobody says it."""
+    """Who reads an address if nobody says it: one of ours, or a script that is named as the scheme."""
     scheme = scheme_of(uri)
     return PROVIDER_OF_SCHEME.get(scheme, scheme) or DEFAULT_PROVIDER
 
@@ -234,7 +233,7 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Re
     item = describe_resource(source, fields, default_name=default_name, default_uri=default_uri, complaints=complaints)
     if is_lonely:
         return _placed(item, None, relative_path), complaints
-    if "provider" not in fields and scheme_of(item.uri) not in SCHEMES_OF_OURS:
+    if "provider" not in fields and scheme_of(item.uri) not in PROVIDER_OF_SCHEME:
         # A name of the author's own for a file that is here.
         entry = {**item.registry_entry, "provider": DEFAULT_PROVIDER}
         item = item._replace(provider=DEFAULT_PROVIDER, registry_entry=entry)

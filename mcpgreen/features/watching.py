@@ -19,6 +19,7 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
+from mcpgreen.catalog.schemes import NETWORK_PROVIDERS
 from mcpgreen.errors import RpcError
 from mcpgreen.features.readings import (
     GONE,
@@ -33,7 +34,7 @@ from mcpgreen.features.readings import (
     is_settled,
     stamp_of,
 )
-from mcpgreen.providers.reading import NETWORK_PROVIDERS, Providers, Request
+from mcpgreen.providers.reading import Providers, Request
 from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.settings import Settings
 from mcpgreen.uris import scheme_of

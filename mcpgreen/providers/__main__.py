@@ -11,17 +11,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.providers.exits import FETCH_FAILED, OK, REFUSED, ProviderFailure
 from mcpgreen.settings_catalog import load
-
-# Each is a module of this package with `provide(uri, settings, out)`, which writes to `out` or raises ProviderFailure.
-PROVIDERS = (
-    "echo",
-    "file",
-    "git",
-    "https",
-    "ui",
-)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -6,12 +6,14 @@ is run as a process, so that a hanging connection can be killed and nothing of i
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.confined import FileFailure, OpenFile
 from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
@@ -26,8 +28,6 @@ from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.starting import Script, run_script
 from mcpgreen.uris import is_within
 
-NETWORK_PROVIDERS = ("git", "https")
-OUR_PROVIDERS = frozenset({"echo", "file", "ui", *NETWORK_PROVIDERS})
 REASON_BYTES = 4096  # of what a script wrote to stderr, the end
 Listen = Callable[[Deadline], Callable[[bytes], None]]  # from the deadline of a run to who hears its control pipe
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
@@ -112,7 +112,7 @@ class Providers:
         return provider in NETWORK_PROVIDERS or self._script_of(provider) is not None
 
     def knows(self, provider: str) -> bool:
-        return provider in OUR_PROVIDERS or self._script_of(provider) is not None
+        return provider in PROVIDERS or self._script_of(provider) is not None
 
     def local_path(self, request: Request) -> str | None:
         """The file that would be read, if it is one and we read it ourselves; it need not exist."""
@@ -140,17 +140,23 @@ class Providers:
             if script is not None:
                 require_safe(request.provider, script, directory=self._project.providers_dir)
                 return self._run([*script.command, request.uri], request, listen)
+            if request.provider not in PROVIDERS:
+                raise InternalError(f"Unsupported resource provider '{request.provider}'")
             if request.provider in NETWORK_PROVIDERS:
                 return self._run(["sh", LAUNCHER, request.provider, request.uri], request, listen)
-            if request.provider == "file":
-                return self._open(request)
-            if request.provider == "echo":
-                return _echo(request.uri, self._settings)
-            if request.provider == "ui":
-                return self._page(request)
+            return self._read_here(request)
         except ProviderFailure as failure:
             raise rpc_error(failure.status, failure.text, request.uri) from failure
-        raise InternalError(f"Unsupported resource provider '{request.provider}'")
+
+    def _read_here(self, request: Request) -> Content:
+        # These two know more in the server than as programs: the roots of the client, and the project.
+        if request.provider == "file":
+            return self._open(request)
+        if request.provider == "ui":
+            return self._page(request)
+        out = io.BytesIO()
+        importlib.import_module(f"mcpgreen.providers.{request.provider}").provide(request.uri, self._settings, out)
+        return Held([out.getvalue()], name=request.uri)
 
     def _open(self, request: Request) -> Content:
         limit_bytes: int = self._settings.max_resource_bytes
@@ -216,14 +222,6 @@ class Providers:
 def _name_in(request: Request) -> str:
     """The part of an address that ends like the name of a file. With git that is in the fragment."""
     return request.uri if request.provider == "git" else request.uri.partition("#")[0].partition("?")[0]
-
-
-def _echo(uri: str, settings: Any) -> Content:
-    from mcpgreen.providers import echo
-
-    out = io.BytesIO()
-    echo.provide(uri, settings, out)
-    return Held([out.getvalue()], name=uri)
 
 
 def _ignore(chunk: bytes) -> None:
