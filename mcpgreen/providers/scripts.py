@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from mcpgreen.catalog.metadata import read_start
 from mcpgreen.catalog.tools import SHELL_SUFFIXES
-from mcpgreen.errors import Denied
-from mcpgreen.running import trust
-from mcpgreen.uris import is_within
+from mcpgreen.running import policy
 
 FIRST_LINE_BYTES = 256
 
@@ -41,14 +39,9 @@ def script_for(provider: str, directory: str) -> ProviderScript | None:
 
 
 def require_safe(provider: str, script: ProviderScript, *, directory: str) -> None:
-    """Inside the directory, owned by us or root, and not writable by others: whoever can change it runs code as us."""
-    real_path = os.path.realpath(script.path)
-    try:
-        fault = trust.fault_of(os.stat(real_path)) if is_within(real_path, directory) else "leads out of the directory"
-    except OSError as error:
-        fault = f"cannot be examined: {error.strerror}"
-    if fault:
-        raise Denied(f"Resource provider '{provider}' rejected by policy: it {fault}")
+    """Raises Denied for one that must not run."""
+    real_path = policy.path_inside(provider, script.path, directory=directory, kind="Resource provider")
+    policy.require_safe(provider, real_path, kind="Resource provider")
 
 
 def _command_of(path: str) -> list[str] | None:

@@ -131,7 +131,7 @@ def test_a_script_that_others_may_write_to_does_not_run(project: ProjectBuilder,
 
     assert error["code"] == -32602
     assert error["message"] == (
-        "Resource provider 'open' rejected by policy: it may be written to by others (chmod go-w)"
+        "Resource provider 'open' path rejected by policy: it may be written to by others (chmod go-w)"
     )
     assert not (project.root / "ran").exists()
 
@@ -145,7 +145,7 @@ def test_a_script_elsewhere_does_not_run(project: ProjectBuilder, speak: Speak, 
     os.symlink(script, project.root / "providers/link.sh")
     error = refused(speak(), "link://x")
 
-    assert error["message"] == "Resource provider 'link' rejected by policy: it leads out of the directory"
+    assert error["message"] == "Resource provider 'link' path rejected by policy: it leads out of providers/"
 
 
 # --- templates -------------------------------------------------------------------------------------------------------
