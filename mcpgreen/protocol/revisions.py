@@ -1,7 +1,7 @@
 """The five protocol revisions, each written as a difference to the one before.
 
 Nothing else in the package knows a revision by its date: handlers speak the newest dialect, `shapes` asks a revision
-which features it has. A sixth revision is one more `.next(...)`.
+which features it has. A sixth revision is one more `.next(...)` and a place at the end of `REVISIONS`.
 
 Rules: only what the official schemas say goes into the tables (and the two lifecycle methods of the handshake era that
 come from JSON-RPC tooling, `shutdown` and `exit`); revisions are compared by position, never as strings.
@@ -163,11 +163,16 @@ FIFTH = FOURTH.next(
 )
 
 REVISIONS = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
+NEWEST = REVISIONS[-1]
 BY_NAME = {revision.name: revision for revision in REVISIONS}
 NEWEST_FIRST = [revision.name for revision in reversed(REVISIONS)]
-STATELESS_NAMES = [revision.name for revision in REVISIONS if revision.era == Era.STATELESS]
-LATEST_HANDSHAKE = max((revision for revision in REVISIONS if revision.era == Era.HANDSHAKE), key=REVISIONS.index)
-STATELESS_ONLY_REQUESTS = FIFTH.requests - FOURTH.requests
+HANDSHAKES = [revision for revision in REVISIONS if revision.era == Era.HANDSHAKE]
+LATEST_HANDSHAKE = HANDSHAKES[-1]
+STATELESS = [revision for revision in REVISIONS if revision.era == Era.STATELESS]
+STATELESS_NAMES = [revision.name for revision in STATELESS]
+STATELESS_ONLY_REQUESTS = frozenset(
+    request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests
+)
 
 # Which capability has to be offered for a method to exist. Methods that are not named here need none.
 CAPABILITY_OF = {

@@ -55,7 +55,7 @@ def initialize(
 def discover(identity: Identity, *, offered: Set[str]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "supportedVersions": list(revisions.NEWEST_FIRST),
-        "capabilities": revisions.capabilities(offered, revisions.FIFTH, has_ui=True),
+        "capabilities": revisions.capabilities(offered, revisions.NEWEST, has_ui=True),
         "ttlMs": DISCOVER_TTL_MS,
     }
     if identity.instructions:
