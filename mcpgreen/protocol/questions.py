@@ -27,6 +27,13 @@ CAPABILITY_OF_NEED: dict[str, Json] = {
     "sampling.tools": {"sampling": {"tools": {}}},
     "roots": {"roots": {}},
 }
+# What a revision must have for a client to declare it. Needs that are not named here are in all of them.
+FEATURE_OF_NEED = {
+    "elicitation": Feature.ELICITATION,
+    "elicitation.form": Feature.ELICITATION,
+    "elicitation.url": Feature.URL_ELICITATION,
+    "sampling.tools": Feature.SAMPLING_TOOLS,
+}
 
 MAX_QUESTIONS = 32
 MAX_STATE_BYTES = 100_000
@@ -46,18 +53,14 @@ def need_of(question: Json) -> str:
 
 def is_met(need: str, capabilities: Json, revision: Revision) -> bool:
     """Whether a client of this revision declared what is needed. `elicitation: {}` means forms."""
-    top, _, part = need.partition(".")
-    if top == "elicitation" and not revision.has(Feature.ELICITATION):
+    if need in FEATURE_OF_NEED and not revision.has(FEATURE_OF_NEED[need]):
         return False
+    top, _, part = need.partition(".")
     declared = capabilities.get(top)
     if type(declared) is not dict:
         return False
     if need == "elicitation.form":
         return "form" in declared or "url" not in declared
-    if need == "sampling.tools" and not revision.has(Feature.SAMPLING_TOOLS):
-        return False
-    if need == "elicitation.url":
-        return revision.has(Feature.URL_ELICITATION) and type(declared.get("url")) is dict
     return not part or type(declared.get(part)) is dict
 
 
