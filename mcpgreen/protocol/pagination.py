@@ -35,8 +35,9 @@ def page(
 ) -> tuple[int, int, str | None]:
     """Start and stop of the slice to send, and the cursor for what follows it, None at the end.
 
-    `cursor` and `limit` are what the client sent, of any type; None stands for absent. `timestamp` is the present
-    time as text. Raises InvalidParams for a cursor that this listing did not issue.
+    `cursor` and `limit` are what the client sent, of any type; None stands for absent. `timestamp`, when the listing
+    was made, is for people who decode a cursor; nobody reads it back. Raises InvalidParams for a cursor that this
+    listing did not issue.
     """
     start = 0 if cursor is None else offset_in(cursor, collection, hash)
     if cursor is not None and not 0 <= start < items_total:

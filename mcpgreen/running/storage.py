@@ -30,10 +30,6 @@ class Storage:
         self._full: dict[str, str] = {}  # what to tell clients, by directory
         self._probed_at = 0.0
 
-    @property
-    def is_full(self) -> bool:
-        return bool(self._full)
-
     def failed(self, error: OSError, *, directory: str, what: str) -> InternalError | None:
         """Take note of a failed write: what to tell the client if the disk is full, else None."""
         if error.errno not in FULL:

@@ -1,17 +1,13 @@
 """Who could have written this file? Owner, mode and kind, nothing else.
 
-Knows no policy: what becomes of a file that cannot be trusted is for whoever asks. Imported before the first answer
-when a project has hooks, hence no `typing`.
+Knows no policy: what becomes of a file that cannot be trusted is for whoever asks.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 # Root can change everything anyway, so what belongs to root is as safe as what belongs to us.
 TRUSTED_OWNERS = (os.geteuid(), 0)

@@ -40,7 +40,8 @@ def test_a_full_disk_is_critical_news_once(tmp_path: Path, number: int) -> None:
         assert str(tmp_path) not in refusal.message
 
     assert [level for level, _ in news] == ["critical"]
-    assert storage.is_full
+    with pytest.raises(InternalError, match="The disk "):
+        storage.require_room()
 
 
 @pytest.mark.requirement("G-disk-full")
@@ -69,7 +70,7 @@ def test_calls_are_refused_until_a_probe_succeeds_and_probes_are_a_second_apart(
 
 @pytest.mark.requirement("G-disk-full")
 def test_one_directory_with_room_does_not_excuse_another(tmp_path: Path) -> None:
-    storage, _, clock = storage_with_news()
+    storage, news, clock = storage_with_news()
     storage.failed(failure(errno.ENOSPC), directory="/dev/full", what="one thing")  # a probe there tells nothing
     storage.failed(failure(errno.ENOSPC), directory=str(tmp_path), what="another thing")
     storage.succeeded("/dev/full")
@@ -78,7 +79,7 @@ def test_one_directory_with_room_does_not_excuse_another(tmp_path: Path) -> None
     clock.now += 2
 
     storage.require_room()
-    assert not storage.is_full
+    assert [level for level, _ in news] == ["critical", "critical", "notice", "notice"]
 
 
 def test_a_write_that_succeeds_by_itself_ends_it_too(tmp_path: Path) -> None:
