@@ -134,9 +134,6 @@ def require_known(scenarios: Sequence[str]) -> None:
         raise SetUpError(f"The suite has no scenario {unknown[0]} for servers; its names are in docs/conformance.md.")
 
 
-# --- the server behind the bridge -------------------------------------------------------------------------------------
-
-
 def copy_of_project(scratch: Path) -> Path:
     """A project that its tools may change. Scripts that others may write to are refused, and a clone may have such."""
     project = scratch / "project"
@@ -208,9 +205,6 @@ def stop(bridge: subprocess.Popen[bytes]) -> None:
         bridge.wait()
 
 
-# --- the suite --------------------------------------------------------------------------------------------------------
-
-
 def requirements_of(revision: str) -> Requirements:
     """The scenarios that the suite itself lists for servers of this revision."""
     listed = yaml.safe_load((SUITE / "requirements" / f"{revision}.yaml").read_text(encoding="utf-8"))
@@ -271,9 +265,6 @@ def verdict_of(checks: list[dict[str, Any]]) -> Verdict:
         return {check["id"]: check.get("errorMessage") or status for check in checks if check["status"] == status}
 
     return Verdict(with_status("FAILURE"), with_status("WARNING"))
-
-
-# --- the report -------------------------------------------------------------------------------------------------------
 
 
 def table(verdicts: Mapping[str, Verdicts], demanded: Mapping[str, Requirements]) -> str:

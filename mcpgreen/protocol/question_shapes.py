@@ -92,9 +92,6 @@ def fit(question: Json, revision: Revision, *, elicitation_id: str) -> Json:
     return params
 
 
-# --- forms -------------------------------------------------------------------------------------------------------
-
-
 def _problem_with_form(params: Json) -> str | None:
     if type(params.get("message")) is not str:
         return "it needs a message (a string)"
@@ -191,9 +188,6 @@ def _problem_with_url(params: Json) -> str | None:
         return "it needs a message and a url (strings)"
     problem = problem_with_uri(params["url"])
     return f"its url is no absolute address: {problem}" if problem else None
-
-
-# --- samples -----------------------------------------------------------------------------------------------------
 
 
 def _problem_with_sample(params: Json) -> str | None:

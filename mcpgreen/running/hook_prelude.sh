@@ -20,7 +20,7 @@ __mcp_record() {
   printf '%s\0%s\0' "$1" "${2-}" >&"$__mcp_fd"
 }
 
-# --- JSON, by the processor that the server names --------------------------------------------------------------------
+# JSON, by the processor that the server names
 
 __mcp_jq() {
   if [[ -z ${MCPBASH_JSON_TOOL_BIN:-} ]]; then
@@ -79,7 +79,7 @@ mcp_json_extract_optional() {
   mcp_json_extract "$@" 2>/dev/null || printf '%s\n' "$default"
 }
 
-# --- Log: LOGGER MESSAGE, or MESSAGE alone ---------------------------------------------------------------------------
+# Log: LOGGER MESSAGE, or MESSAGE alone
 
 __mcp_log() {
   local text=${2-}
@@ -101,7 +101,7 @@ mcp_logging_critical() { __mcp_log critical "$@"; }
 mcp_logging_alert() { __mcp_log alert "$@"; }
 mcp_logging_emergency() { __mcp_log emergency "$@"; }
 
-# --- register.sh: what is registered is recorded; the server checks it -----------------------------------------------
+# register.sh: what is registered is recorded; the server checks it
 
 mcp_tools_register_manual() { __mcp_record "item tools" "${1-}"; }
 mcp_tools_manual_begin() { __mcp_record "begin tools"; }
@@ -133,7 +133,7 @@ mcp_completion_manual_finalize() { __mcp_record "finalize completions"; }
 mcp_completion_manual_abort() { __mcp_record "abort completions"; }
 mcp_register_completion() { mcp_completion_register_manual "$@"; }
 
-# --- policy.sh: CODE MESSAGE [DATA_JSON], what a refused client is told ----------------------------------------------
+# policy.sh: CODE MESSAGE [DATA_JSON], what a refused client is told
 
 mcp_tools_error() {
   _MCP_TOOLS_ERROR_CODE=${1-} _MCP_TOOLS_ERROR_MESSAGE=${2-} _MCP_TOOLS_ERROR_DATA=${3-}
@@ -147,7 +147,7 @@ __mcp_tell_error() {
   __mcp_record "error data" "${_MCP_TOOLS_ERROR_DATA-}"
 }
 
-# --- health-checks.sh ------------------------------------------------------------------------------------------------
+# health-checks.sh
 
 mcp_health_check_command() {
   if type -P "${1-}" >/dev/null; then
@@ -167,7 +167,7 @@ mcp_health_check_env() {
   return 1
 }
 
-# --- The hook itself -------------------------------------------------------------------------------------------------
+# The hook itself
 
 __mcp_tell_environment() {
   local status=$?

@@ -44,9 +44,6 @@ def warnings_about(tree: TreeBuilder, **fields: Any) -> list[str]:
     return discovered(tree).warnings
 
 
-# --- Which files are prompts -------------------------------------------------------------------------------------
-
-
 def test_every_file_is_a_prompt_at_any_depth_sorted_by_name(tree: TreeBuilder) -> None:
     for path in ("c.txt", "a/b.md", "a/deep/er/a", ".hidden", ".git/x.txt"):
         tree.write(f"prompts/{path}", "text")
@@ -127,9 +124,6 @@ def test_of_two_prompts_with_one_name_the_first_by_path_counts(tree: TreeBuilder
     assert found.warnings == ["b/greet.txt: skipped, a/greet.txt already provides the prompt greet"]
 
 
-# --- Programs ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "mode", "is_program"),
     [
@@ -155,9 +149,6 @@ def test_a_program_may_describe_itself_in_a_comment(tree: TreeBuilder) -> None:
 def test_a_comment_in_a_template_is_part_of_its_text(tree: TreeBuilder) -> None:
     tree.write("prompts/greet.md", '# mcp: {"description": "no"}\n')
     assert only_prompt(tree).definition == {"name": "greet"}
-
-
-# --- Descriptions ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["greet.meta.json", "greet.txt.meta.json"])
@@ -237,9 +228,6 @@ def test_a_likely_typo_is_named(tree: TreeBuilder) -> None:
     assert "descripton is unknown; did you mean description?" in warnings_about(tree, descripton="x")[0]
 
 
-# --- Arguments ---------------------------------------------------------------------------------------------------
-
-
 def test_arguments_as_an_array_are_listed_as_they_are(tree: TreeBuilder) -> None:
     arguments = [{"name": "who", "title": "Who", "description": "Whom to greet", "required": True}, {"name": "tone"}]
     prompt = described(tree, arguments=arguments)
@@ -279,9 +267,6 @@ def test_what_a_schema_only_requires_is_an_argument_too(tree: TreeBuilder) -> No
 @pytest.mark.parametrize("arguments", [{}, {"type": "object"}, [], None])
 def test_without_arguments_none_are_listed(tree: TreeBuilder, arguments: Any) -> None:
     assert "arguments" not in described(tree, arguments=arguments).definition
-
-
-# --- Roles and messages ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])

@@ -54,9 +54,6 @@ def desk(tmp_path: Path) -> Desk:
     return desk
 
 
-# --- Which kinds are registered ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("given", ["absent", "null"])
 def test_a_kind_that_is_not_named_is_found_on_disk(desk: Desk, given: str) -> None:
     kinds = ("tools", "resources", "resourceTemplates", "prompts", "completions")
@@ -92,9 +89,6 @@ def test_items_are_listed_in_the_order_in_which_they_are_written(desk: Desk) -> 
     )
 
     assert [reading.names(kind) for kind in ("tools", "resources", "prompts")] == [["z", "a"]] * 3
-
-
-# --- Good items, and what is taken for granted -------------------------------------------------------------------
 
 
 def test_a_tool_needs_no_more_than_a_name_and_a_path(desk: Desk) -> None:
@@ -200,9 +194,6 @@ def test_a_completion_has_its_file_and_its_time(desk: Desk) -> None:
     path = str(desk.tree.root / "c" / "c.sh")
 
     assert {name: tuple(each) for name, each in completions.items()} == {"slow": (path, 2.5), "plain": (path, None)}
-
-
-# --- Bad items ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -329,9 +320,6 @@ def test_a_name_cannot_forge_a_line_of_the_log(desk: Desk) -> None:
     assert "\n" not in warning
 
 
-# --- Templates and pages join what is registered -----------------------------------------------------------------
-
-
 def test_a_registered_template_replaces_the_found_one_of_its_name(desk: Desk) -> None:
     item = {"name": "files", "uriTemplate": "file:///mine/{path}", "description": "mine"}
     reading = Reading(desk, {"resourceTemplates": [{"name": "zoo", "uriTemplate": "zoo:{x}"}, item]})
@@ -385,9 +373,6 @@ def test_a_page_that_is_registered_is_listed_once(desk: Desk) -> None:
     assert reading.names("ui") == ["page"]
 
 
-# --- Warnings of register.sh -------------------------------------------------------------------------------------
-
-
 def test_what_register_sh_does_wrong_is_told_whatever_it_registers(desk: Desk) -> None:
     """Only a hook that registered tools was told of what was left out."""
     desk.tree.write("server.d/register.sh", "mcp_register_resource '{}'", mode=0o755)
@@ -412,9 +397,6 @@ def test_register_sh_may_register_a_prompt_by_its_messages(desk: Desk) -> None:
     desk.tree.write("server.d/register.sh", script, mode=0o755)
 
     assert Reading(desk).names("prompts") == ["p"]
-
-
-# --- Refused, mended, static -------------------------------------------------------------------------------------
 
 
 def test_completions_say_which_file_is_wrong(desk: Desk) -> None:

@@ -94,9 +94,6 @@ def names(catalog: Catalog) -> list[str]:
     return [item.name for item in catalog.snapshot("tools").items]
 
 
-# --- register.json -----------------------------------------------------------------------------------------------
-
-
 def test_without_a_file_nothing_is_registered(desk: Desk) -> None:
     assert read_register_json(desk.tree.project, desk.settings()) is None
 
@@ -187,8 +184,6 @@ def test_a_linked_file_is_refused(desk: Desk) -> None:
     with pytest.raises(ProjectError, match="it is not trusted: it is a symbolic link"):
         read_register_json(desk.tree.project, desk.settings())
 
-
-# --- register.sh -------------------------------------------------------------------------------------------------
 
 TOOL_A, TOOL_B = '{"name":"a","path":"a.sh"}', '{"name":"b","path":"b.sh"}'
 
@@ -309,9 +304,6 @@ def test_a_shebang_is_as_good_as_the_executable_bit(desk: Desk) -> None:
     assert desk.run(f"#!/bin/bash\nmcp_register_tool '{TOOL_A}'", mode=0o644) is not None
 
 
-# --- Which of them counts ----------------------------------------------------------------------------------------
-
-
 def test_register_json_comes_before_register_sh(desk: Desk) -> None:
     desk.write_json({"version": 1, "tools": []})
     desk.tree.write("server.d/register.sh", "touch ran", mode=0o755)
@@ -369,9 +361,6 @@ def test_a_completion_that_vanished_is_noticed_after_the_time_to_live(desk: Desk
 
     with pytest.raises(ProjectError, match="there is no file"):
         registrar.current()
-
-
-# --- Tools that are registered -----------------------------------------------------------------------------------
 
 
 def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: Desk) -> None:

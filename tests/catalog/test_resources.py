@@ -53,9 +53,6 @@ def warnings_of(tree: TreeBuilder) -> list[str]:
     return found(tree)[2]
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_file_is_a_resource_without_further_ado(tree: TreeBuilder) -> None:
     tree.write("resources/guide.md", "# Guide\n")
 
@@ -186,9 +183,6 @@ def test_what_is_no_regular_file_is_not_opened(tree: TreeBuilder) -> None:
     os.mkfifo(tree.root / "resources/fifo.txt")
 
     assert only_resource(tree).name == "a"
-
-
-# --- descriptions ----------------------------------------------------------------------------------------------------
 
 
 def test_a_description_says_everything_about_a_file(tree: TreeBuilder) -> None:
@@ -408,9 +402,6 @@ def test_an_icon_of_the_project_is_sent_along(tree: TreeBuilder) -> None:
     icons = resources_of(tree)[0].definition["icons"]
 
     assert icons[0]["src"].startswith("data:image/png;base64,")
-
-
-# --- templates -------------------------------------------------------------------------------------------------------
 
 
 def test_a_description_with_a_template_is_a_template(tree: TreeBuilder) -> None:

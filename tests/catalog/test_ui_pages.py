@@ -190,9 +190,6 @@ def test_a_file_in_a_subdirectory_can_be_the_page(tree: TreeBuilder) -> None:
     assert page_html(only_page(tree), limit_bytes=LIMIT_BYTES) == HTML.encode()
 
 
-# --- links -------------------------------------------------------------------------------------------------------
-
-
 def test_no_link_is_followed(tree: TreeBuilder, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -247,9 +244,6 @@ def test_what_replaces_the_file_of_a_page_later_is_not_read(tree: TreeBuilder, t
     assert str(tree.root) not in str(caught.value)
 
 
-# --- contents ----------------------------------------------------------------------------------------------------
-
-
 def test_a_file_wins_over_a_template(tree: TreeBuilder) -> None:
     describe(tree, template="kanban")
     assert b"<script" in page_html(only_page(tree), limit_bytes=LIMIT_BYTES)
@@ -283,9 +277,6 @@ def test_a_page_that_is_not_utf8_is_refused(tree: TreeBuilder) -> None:
 
     with pytest.raises(ProjectError, match="not UTF-8"):
         page_html(only_page(tree), limit_bytes=LIMIT_BYTES)
-
-
-# --- addresses ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("uri", ["ui://server/board", "ui://board", "ui://other/board", "UI://server/b%6Fard"])
@@ -327,9 +318,6 @@ def test_an_address_that_tries_to_be_a_path_is_refused(tree: TreeBuilder, uri: s
         page_for(uri, pages_of(tree))
 
 
-# --- changes -----------------------------------------------------------------------------------------------------
-
-
 def test_the_fingerprint_changes_with_the_files_of_pages_and_only_then(tree: TreeBuilder) -> None:
     describe(tree, entrypoint="dist/app.html")
     tree.write("ui/board/dist/app.html", HTML)
@@ -344,9 +332,6 @@ def test_the_fingerprint_changes_with_the_files_of_pages_and_only_then(tree: Tre
         tree.write(change, f"{change} with another size")
         seen.append(fingerprint(tree.project))
     assert len(set(seen)) == len(seen)
-
-
-# --- tools -------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_of_a_script_lies_beside_it(tree: TreeBuilder) -> None:

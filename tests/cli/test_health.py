@@ -137,9 +137,6 @@ def test_a_timeout_that_makes_no_sense_is_refused(project: ProjectBuilder, secs:
     assert "--timeout" in done.stderr
 
 
-# --- run-tool and scan with hooks --------------------------------------------------------------------------------
-
-
 def test_run_tool_sources_files_in_order(project: ProjectBuilder, tmp_path: Path) -> None:
     project.tool("show", 'printf "$MCP_A $MCP_B $MCP_C"')
     project.write("server.d/env.sh", 'export MCP_C="$MCP_B, too"').chmod(0o644)

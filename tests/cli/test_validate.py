@@ -213,9 +213,6 @@ def test_without_a_project_there_is_nothing_to_validate(tmp_path: Path) -> None:
     assert "--project-root" in done.stderr
 
 
-# --- registry --------------------------------------------------------------------------------------------------------
-
-
 def registry(project: ProjectBuilder, *arguments: str) -> tuple[int, str]:
     done = mcpgreen("registry", *arguments, "--project-root", str(project.root))
     return done.returncode, done.stdout

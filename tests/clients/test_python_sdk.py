@@ -97,9 +97,6 @@ def texts(result: Any) -> str:
     return "".join(block.text for block in result.content if block.type == "text")
 
 
-# --- meeting ---------------------------------------------------------------------------------------------------------
-
-
 def test_the_client_agrees_on_its_newest_revision(connect: Connector) -> None:
     async def act() -> tuple[str, Any, Any]:
         async with connect() as client:
@@ -123,9 +120,6 @@ def test_the_client_lists_all_tools_with_their_schemas(connect: Connector) -> No
     assert tools["greet"].description == "Greets somebody"
     assert tools["greet"].input_schema["required"] == ["name"]
     assert tools["weigh"].output_schema["required"] == ["grams"]
-
-
-# --- calling ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_text_tool_answers_with_its_output(connect: Connector) -> None:
@@ -219,9 +213,6 @@ def test_the_roots_of_a_client_that_shook_hands_reach_its_tools(connect: Connect
         assert first == str(project.root)
 
 
-# --- while a tool runs -----------------------------------------------------------------------------------------------
-
-
 def test_progress_reaches_the_callback_while_the_tool_runs(connect: Connector, project: ProjectBuilder) -> None:
     reported: list[tuple[float, float | None, str | None]] = []
 
@@ -312,9 +303,6 @@ def test_a_call_that_the_client_gives_up_waiting_for_is_ended(connect: Connector
     assert texts(run(act)) == "Hello again"
 
 
-# --- a project that changes ------------------------------------------------------------------------------------------
-
-
 def test_a_tool_added_while_connected_is_announced_listed_and_callable(
     connect: Connector, project: ProjectBuilder
 ) -> None:
@@ -346,9 +334,6 @@ def test_a_tool_added_while_connected_is_announced_listed_and_callable(
     assert before == scenario.TOOLS
     assert after == sorted([*scenario.TOOLS, "latecomer"])
     assert texts(result) == "better late"
-
-
-# --- resources -------------------------------------------------------------------------------------------------------
 
 
 def test_the_client_reads_text_and_a_large_picture(connect: Connector, project: ProjectBuilder) -> None:
@@ -432,9 +417,6 @@ def test_a_subscriber_hears_once_of_one_change(connect: Connector, project: Proj
     assert [uri for uri in heard if uri == uris[0]] == uris[:1]
 
 
-# --- prompts ---------------------------------------------------------------------------------------------------------
-
-
 def test_the_client_gets_a_prompt_and_completes_its_argument(connect: Connector) -> None:
     async def act() -> tuple[Any, Any, Any]:
         async with connect() as client:
@@ -449,9 +431,6 @@ def test_the_client_gets_a_prompt_and_completes_its_argument(connect: Connector)
     assert [(argument.name, argument.required) for argument in listed.arguments] == [("guest", True), ("tone", True)]
     assert completion.values == scenario.TONES
     assert [message.content.text for message in filled.messages] == ["Write a funny invitation for Zoë."]
-
-
-# --- leaving ---------------------------------------------------------------------------------------------------------
 
 
 def noting_status(command: list[str], path: Path, *, before: str = "") -> list[str]:

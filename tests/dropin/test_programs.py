@@ -122,9 +122,6 @@ cp "$2" "$4"
 """
 
 
-# --- 12: configuration and downloads ---------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def fetching(tree: OldTree) -> OldTree:
     require_program("jq")
@@ -182,9 +179,6 @@ def test_12_a_private_address_is_not_fetched(fetching: OldTree, serve: Serve) ->
     assert result["structuredContent"]["error"]["type"] == "host_blocked"
 
 
-# --- 15: a wrapped program -------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def wrapping(tree: OldTree) -> OldTree:
     tree.program("lib/cli-detect.sh", DETECT)
@@ -219,9 +213,6 @@ def test_15_a_program_that_fails_does_not_end_the_script(wrapping: OldTree, serv
         "tools/call", {"name": "system-info", "arguments": {"command": "version"}}
     )
     assert (missing["code"], missing["message"]) == (-32603, "gadget not found")
-
-
-# --- advanced: a studio ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

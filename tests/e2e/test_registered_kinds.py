@@ -76,9 +76,6 @@ def counts_of_changes(wire: Wire) -> dict[str, int]:
     return {kind: len(wire.notices(f"notifications/{kind}/list_changed")) for kind in KINDS}
 
 
-# --- Projects that register something of each kind ---------------------------------------------------------------
-
-
 @pytest.fixture
 def overrides(project: ProjectBuilder) -> ProjectBuilder:
     """What is offered differs from what is found in each kind."""
@@ -246,9 +243,6 @@ def test_register_sh_registers_completions_and_templates(
     assert contents["text"] == "logs/today"
 
 
-# --- Completion scripts ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_completion_has_the_time_that_it_was_registered_with(
     project: ProjectBuilder, speak: Callable[..., Client], revision: str
@@ -322,8 +316,6 @@ def _is_old(project: ProjectBuilder) -> bool:
     return probe.stat().st_ctime_ns - newest > 100_000_000
 
 
-# --- A registration that cannot be used --------------------------------------------------------------------------
-
 REQUESTS: list[tuple[str, Json, str]] = [
     ("tools/list", {}, "tool registry"),
     ("resources/list", {}, "resources registry"),
@@ -385,8 +377,6 @@ def test_mending_is_told_for_the_kinds_whose_lists_changed(
     client.wire.settle()
     assert counts_of_changes(client.wire) == {"tools": 0, "resources": 1, "prompts": 1}
 
-
-# --- A registration that changes ---------------------------------------------------------------------------------
 
 WITH_ALL_KINDS: Json = {
     "tools": [{"name": "t", "path": "found"}],
@@ -475,9 +465,6 @@ def test_a_static_registry_sees_no_change_of_any_kind(project: ProjectBuilder, s
         assert "anon_inode:inotify" not in descriptors_of(client.wire.process.pid)
 
 
-# --- While register.sh runs --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("method", "params", "found"),
@@ -551,9 +538,6 @@ def test_a_listen_to_resources_does_not_wait_for_the_hook(
             client.result("server/discover") and len(client.wire.notices("notifications/resources/updated")) > before
         )
     )
-
-
-# --- In one process: what happens in an exact order --------------------------------------------------------------
 
 
 @pytest.fixture

@@ -43,9 +43,6 @@ def ask_once(client: Client, method: str, answer: Any = None, **options: Any) ->
     return request.get("params", {}), replies_of(client, id)
 
 
-# --- who can be asked what -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize("revision", WITH_FORMS)
 def test_a_form_is_asked_and_its_answer_reaches_the_script(
@@ -165,9 +162,6 @@ def test_several_choices_are_unsupported_where_forms_have_none(project: ProjectB
     assert reply == {"status": "unsupported", "message": "This client cannot choose several (which)."}
 
 
-# --- several, and in a row -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-ask-live")
 def test_several_questions_of_one_round_are_open_at_the_same_time(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"who": NAME, "text": sample("?")})
@@ -239,9 +233,6 @@ print(mcp_tool.confirm("Sure?"), mcp_tool.confirm("Really?"), mcp_tool.choice("W
         client.answer(client.asked("elicitation/create"), accept(**content))
 
     assert text_of(client.wire.response(id)["result"]) == "True False b"
-
-
-# --- other ends ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-211", "G-ask-live")
@@ -360,9 +351,6 @@ def test_a_cancelled_call_takes_its_question_back_and_ends(project: ProjectBuild
     assert not [message for message in client.wire.settle() if message.get("id") == id and "method" not in message]
 
 
-# --- while a question is open ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-ask-rest")
 def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"who": NAME}, timeoutSecs=0.5)
@@ -418,9 +406,6 @@ def test_not_everybody_who_waits_leaves_the_slot(project: ProjectBuilder, speak:
     assert text_of(client.wire.response(other)["result"]) == "here\n"
 
 
-# --- needs -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-017", "G-needs")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_tool_that_needs_more_than_the_client_has_does_not_start(
@@ -440,8 +425,6 @@ def test_a_tool_starts_for_a_client_that_has_what_it_needs(project: ProjectBuild
 
     assert text_of(client.call_tool("needy")) == "started\n"
 
-
-# --- a script that prints its questions ------------------------------------------------------------------------------
 
 PRINTING = """
 import json, os
@@ -510,9 +493,6 @@ def test_printed_questions_without_an_answer_are_a_failure(project: ProjectBuild
     result = client.wire.response(id)["result"]
 
     assert result["isError"] and "no dialog" in text_of(result)
-
-
-# --- prompts and resources -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("G-ask-elsewhere")

@@ -45,9 +45,6 @@ def replies_in(result: Json) -> Json:
     return json.loads(text_of(result))
 
 
-# --- a round ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-200", "P-201", "P-202", "P-208")
 def test_the_client_gets_the_questions_and_its_retry_the_result(project: ProjectBuilder, client: Client) -> None:
     asker(project, {"who": NAME, "text": sample("Hello?")})
@@ -201,9 +198,6 @@ def test_a_script_that_fails_because_it_cannot_ask_says_what_it_needs(
         assert not answer["result"]["isError"]
 
 
-# --- answers that are not enough -------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-207", "G-parked")
 def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder, client: Client) -> None:
     asker(project, {"a": NAME, "b": NAME, "c": NAME})
@@ -255,9 +249,6 @@ def test_a_number_out_of_range_in_an_answer_is_refused(project: ProjectBuilder, 
     client.wire.send_bytes(json.dumps(line).replace('"BIG"', '{"x":1e999}').encode() + b"\n")
 
     assert client.wire.response("big")["error"]["code"] == -32602
-
-
-# --- states that are no good -----------------------------------------------------------------------------------------
 
 
 def tampered(state: str) -> str:
@@ -362,9 +353,6 @@ def test_a_state_expires_with_its_script(project: ProjectBuilder, speak: Speak) 
         return answer if answer.get("code") == -32602 else None
 
     assert eventually(refusal)["message"] == "Invalid requestState"
-
-
-# --- retries without a process ---------------------------------------------------------------------------------------
 
 
 REPLAYABLE = [
@@ -492,9 +480,6 @@ def test_a_retry_may_be_the_first_request_of_a_server_with_a_hook(project: Proje
     talk.client = speak(MODERN, capabilities=FORM, state_key="k", allow_project_hooks="true")
 
     assert replies_in(talk.answer(accept(name="x")))["who"]["result"] == accept(name="x")
-
-
-# --- while it is parked ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-208", "P-209")
@@ -647,8 +632,6 @@ def test_a_server_with_something_parked_is_not_idle(project: ProjectBuilder, spe
 
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
 
-
-# --- printed questions, prompts, resources ---------------------------------------------------------------------------
 
 PRINTING = f"""
 import json, os

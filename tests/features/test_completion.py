@@ -53,9 +53,6 @@ def _items(shared_project: ProjectBuilder) -> None:
     shared_project.write("resources/note.txt", "A note")
 
 
-# --- What the schema names ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-140", "P-141")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_an_enum_is_offered_by_what_is_typed(shared_speak: Callable[..., Client], revision: str) -> None:
@@ -110,9 +107,6 @@ def test_a_title_in_the_reference_is_ignored(shared_speak: Callable[..., Client]
     assert shared_speak().result("completion/complete", question)["completion"]["values"] == ["blue"]
 
 
-# --- Pages -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-140")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_more_than_a_hundred_values_come_in_pages(shared_speak: Callable[..., Client], revision: str) -> None:
@@ -162,9 +156,6 @@ def test_the_cursor_of_another_argument_is_refused(shared_speak: Callable[..., C
     assert client.error("completion/complete", about("paint", "colour", cursor=cursor))["code"] == -32602
 
 
-# --- Requests that make no sense ---------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-141", "P-142")
 @pytest.mark.parametrize(
     ("params", "message"),
@@ -202,9 +193,6 @@ def test_a_request_that_makes_no_sense_is_refused(
 def test_what_is_typed_may_be_left_out(shared_speak: Callable[..., Client]) -> None:
     question = {"ref": {"type": "ref/prompt", "name": "paint"}, "argument": {"name": "colour"}}
     assert shared_speak().result("completion/complete", question)["completion"]["values"] == COLOURS
-
-
-# --- Scripts -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

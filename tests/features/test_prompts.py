@@ -52,9 +52,6 @@ def _prompts(shared_project: ProjectBuilder) -> None:
     shared_project.prompt("plain.txt", "As it is: {{any}}")
 
 
-# --- Lists -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-043")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_list_has_the_fields_of_the_revision(shared_speak: Callable[..., Client], revision: str) -> None:
@@ -107,9 +104,6 @@ def test_a_new_prompt_shows_without_a_restart(project: ProjectBuilder, speak: Ca
 
     client.wire.notice("notifications/prompts/list_changed")
     assert text_of(client.get_prompt("second")) == "two"
-
-
-# --- Arguments ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-130", "P-131")
@@ -212,9 +206,6 @@ def test_a_request_that_makes_no_sense_is_refused(
     assert shared_speak().error("prompts/get", params) == {"code": -32602, "message": message}
 
 
-# --- The text of a file ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "text"),
     [
@@ -258,9 +249,6 @@ def test_a_removed_file_is_no_prompt_any_more(project: ProjectBuilder, speak: Ca
 
     eventually(lambda: "error" in client.request("prompts/get", {"name": "gone"}))
     assert client.error("prompts/get", {"name": "gone"})["code"] in (-32602, -32603)
-
-
-# --- Messages ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-131", "P-004")
@@ -398,9 +386,6 @@ def test_a_block_that_clients_would_reject_is_an_error(
 
     assert error["code"] == -32603
     assert error["message"].startswith(f"Prompt 'talk' has an invalid message: {problem}")
-
-
-# --- Programs ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-131")

@@ -30,9 +30,6 @@ def environment_of(contents: Json) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs if pair)
 
 
-# --- which script ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-providers")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_script_provides_the_resources_of_its_scheme(project: ProjectBuilder, speak: Speak, revision: str) -> None:
@@ -148,9 +145,6 @@ def test_a_script_elsewhere_does_not_run(project: ProjectBuilder, speak: Speak, 
     assert error["message"] == "Resource provider 'link' path rejected by policy: it leads out of providers/"
 
 
-# --- templates -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-templates")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_the_provider_of_a_template_gets_address_and_variables(
@@ -218,9 +212,6 @@ def test_a_template_of_file_addresses_is_confined_like_any_other(
     assert read(client, (project.root / "server.d/../resources/guide.md").as_uri().replace("server.d/../", ""))["text"]
     for uri in ((tmp_path / "secret.txt").as_uri(), f"{project.root.as_uri()}/../secret.txt"):
         assert refused(client, uri)["code"] in (-32602, -32603)
-
-
-# --- how a script ends -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("G-providers", "G-resource-errors")
@@ -364,9 +355,6 @@ def test_the_type_of_what_a_script_provides_comes_from_the_address(
     project.provider("any.sh", "echo '{}'")
 
     assert read(speak(), uri)["mimeType"] == mime
-
-
-# --- what a script sees ----------------------------------------------------------------------------------------------
 
 
 GIVEN = {"API_KEY": "secret", "NAMED": "named", "MCP_OWN": "own", "LC_ALL": "C", "http_proxy": "http://proxy.example"}

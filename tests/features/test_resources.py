@@ -59,9 +59,6 @@ def fitted(fields: Json, revision: str) -> Json:
     return kept | ({"icons": fields["icons"]} if is_since("2025-11-25", revision) else {})
 
 
-# --- lists -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-resource-lists", "P-043", "P-150")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_resource_shows_exactly_what_its_revision_knows(project: ProjectBuilder, speak: Speak, revision: str) -> None:
@@ -167,9 +164,6 @@ def test_new_resources_show_and_are_told(project: ProjectBuilder, speak: Speak) 
     assert set(listed(client)) == {"new"}
 
 
-# --- reading: text or blob -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-122", "P-043")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_text_is_sent_as_text_with_what_the_revision_knows(
@@ -236,9 +230,6 @@ def test_list_and_content_agree_on_the_type_behind_a_link(project: ProjectBuilde
 
     assert listed(client)["alias"]["mimeType"] == "text/markdown"
     assert read(client, uri) == {"uri": uri, "mimeType": "text/markdown", "text": "# words"}
-
-
-# --- reading: addresses ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-122")
@@ -324,9 +315,6 @@ def test_our_own_schemes_need_no_description(speak: Speak) -> None:
     }
 
 
-# --- reading: errors -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-resource-errors", "P-016", "P-011")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_what_does_not_exist_is_not_found(project: ProjectBuilder, speak: Speak, revision: str) -> None:
@@ -399,9 +387,6 @@ def test_a_provider_that_nobody_knows_is_an_error_of_the_server(
     assert error == {"code": -32603, "message": "Unsupported resource provider 'unheard-of'"}
 
 
-# --- size ------------------------------------------------------------------------------------------------------------
-
-
 def memory_of(client: Client, field: str) -> int:
     """KiB."""
     status = Path(f"/proc/{client.wire.process.pid}/status").read_text()
@@ -467,9 +452,6 @@ def test_the_limit_is_exact_and_can_be_set(project: ProjectBuilder, speak: Speak
     assert refused(client, over.as_uri())["message"] == "Resource content exceeds 1000 bytes"
 
 
-# --- roots -----------------------------------------------------------------------------------------------------------
-
-
 def test_the_roots_of_a_client_open_further_directories(project: ProjectBuilder, speak: Speak, tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     secret = tmp_path / "theirs/notes.txt"
@@ -503,9 +485,6 @@ def test_what_lies_in_the_resources_directory_does_not_wait_for_roots(project: P
 
     assert read(client, path.as_uri())["text"] == "# Guide"
     assert read(client, "docs://guide")["text"] == "# Guide"
-
-
-# --- side by side ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-025")

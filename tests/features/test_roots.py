@@ -59,9 +59,6 @@ def requests_in(wire: Wire) -> list[Json]:
     return [message for message in wire.seen if "method" in message and "id" in message]
 
 
-# --- asking ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-roots")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_the_roots_of_a_client_reach_its_tools(speak: Speak, folders: dict[str, Path], revision: str) -> None:
@@ -132,9 +129,6 @@ def test_an_answer_may_come_in_a_batch(speak: Speak, folders: dict[str, Path]) -
     client.wire.send([answer, {"jsonrpc": "2.0", "method": "notifications/no-such"}])
 
     assert shown(client) == [str(folders["red"])]
-
-
-# --- waiting for the first answer ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("G-roots-wait")
@@ -250,9 +244,6 @@ def test_a_conversation_sent_in_one_piece_does_not_wait(project: ProjectBuilder,
     assert wire.wait() == 0
 
 
-# --- changes ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-roots-changed")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_changed_roots_are_asked_for_and_the_old_ones_serve_meanwhile(
@@ -328,9 +319,6 @@ def test_after_shutdown_nothing_is_asked(speak: Speak, folders: dict[str, Path])
     client.request("ping")
 
     assert len(requests_in(client.wire)) == 1
-
-
-# --- answers that are not taken --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("G-roots")
@@ -417,9 +405,6 @@ def test_ids_of_the_client_and_of_the_server_do_not_meet(speak: Speak, folders: 
     client.answer(request, naming(folders["red"]))
 
     assert text_of(client.wire.response(id)["result"]).endswith(f"\n{folders['red']}")
-
-
-# --- which roots are taken -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("G-roots")

@@ -68,9 +68,6 @@ def cancel(wire: Wire, id: Any) -> None:
     wire.notify("notifications/cancelled", {"requestId": id})
 
 
-# --- subscribing after a handshake -----------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-245", "P-240")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_handshake_client_is_told_without_an_id(note: Path, events: Wire, revision: str) -> None:
@@ -193,9 +190,6 @@ def test_a_subscription_that_is_cancelled_while_it_is_read_does_not_come_about(
     assert not [message for message in wire.seen if message.get("id") == id]
 
 
-# --- limits ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("G-subscription-limit")
 def test_more_subscriptions_than_allowed_are_refused_until_one_is_given_up(
     note: Path, other: Path, start: Callable[..., Wire]
@@ -242,9 +236,6 @@ def test_a_listen_is_acknowledged_for_as_many_as_there_is_room_for(
     replace(other, "second\n")
     hear(wire, other.as_uri(), "c")
     assert told(wire) == [("other.txt", "c")]
-
-
-# --- listens ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-230", "P-231", "P-232")
@@ -368,8 +359,6 @@ def test_listens_to_resources_end_with_their_result(note: Path, events: Wire) ->
     assert events.wait() == 0
 
 
-# --- lists -----------------------------------------------------------------------------------------------------------
-
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 
@@ -435,9 +424,6 @@ def test_other_content_of_a_prompt_does_not_change_the_list_and_another_descript
     hear_twice(listed, RESOURCES_CHANGED)
 
     assert list_changes(listed, PROMPTS_CHANGED) == [None, "listen-1"]
-
-
-# --- nothing is left -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("G-subscriptions-leave-nothing")

@@ -268,8 +268,6 @@ def test_without_file_events_and_without_an_interval_nothing_is_told(
     assert {message.get("method") for message in wire.settle()} == {None}
 
 
-# --- what a script provides ------------------------------------------------------------------------------------------
-
 PROVIDER = """#!/bin/sh
 echo run >> "$MCPGREEN_PROJECT_ROOT/runs"
 [ -e "$MCPGREEN_PROJECT_ROOT/broken" ] && exit 5

@@ -38,9 +38,6 @@ def put(question: Json, revision: str) -> Json:
     return fit(tidy(question), BY_NAME[revision], elicitation_id="id-1")
 
 
-# --- who may be asked what -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("P-204")
 @pytest.mark.parametrize(
     ("declared", "revision", "form_too", "url_too"),
@@ -105,9 +102,6 @@ def test_all_that_is_missing_is_named_as_one_object_of_capabilities() -> None:
 
     assert caught.value.data == {"requiredCapabilities": {"elicitation": {"form": {}, "url": {}}, "sampling": {}}}
     assert "elicitation.form, elicitation.url, sampling" in caught.value.message
-
-
-# --- what may be asked -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("P-212")
@@ -227,9 +221,6 @@ def test_what_a_form_must_have_is_added() -> None:
     }
 
 
-# --- older clients ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_newer_clients_get_forms_as_they_are(revision: str) -> None:
     question = form("?", **FIELDS, **SEVERAL)
@@ -296,9 +287,6 @@ def test_older_clients_cannot_be_told_of_uses_of_tools() -> None:
 
     with pytest.raises(ValueError, match="tool_use"):
         put(sample("", messages=[{"role": "assistant", "content": used}]), "2025-06-18")
-
-
-# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

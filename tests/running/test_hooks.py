@@ -41,9 +41,6 @@ def register(tmp_path: Path, text: str, *, secs: float = 30, limit_bytes: int = 
     )
 
 
-# --- What a file exports -----------------------------------------------------------------------------------------
-
-
 def test_new_and_changed_exports_count_and_nothing_else(source: Source) -> None:
     text = "export NEW=1 HOME=/elsewhere\nPRIVATE=2\nexport KEPT='as it was'"
 
@@ -121,9 +118,6 @@ def test_without_bash_it_says_so(tmp_path: Path) -> None:
         hooks.sourced_variables(str(tmp_path / "x"), {"PATH": str(tmp_path)}, directory=str(tmp_path))
 
 
-# --- What a hook records -----------------------------------------------------------------------------------------
-
-
 def test_records_come_back_in_order(tmp_path: Path) -> None:
     end = register(tmp_path, "mcp_register_tool 'a\nb'\nmcp_prompts_manual_begin\nmcp_prompts_manual_abort")
 
@@ -140,9 +134,6 @@ def test_a_hook_that_says_too_much_is_told_so(tmp_path: Path) -> None:
     end = register(tmp_path, "for i in {1..9}; do mcp_register_tool 0123456789; done", limit_bytes=50)
 
     assert end.failure == "it said more than 50 bytes"
-
-
-# --- env.sh of a project, in the server --------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -40,9 +40,6 @@ def a_program(directory: Path, name: str, script: str = "") -> str:
     return str(path)
 
 
-# --- Which one ---------------------------------------------------------------------------------------------------
-
-
 def test_jq_is_preferred_then_gojq_then_our_own(tmp_path: Path) -> None:
     path = f"/nowhere:{tmp_path}"
     assert jq.find_json_tool("", path) == ("jq", str(OWN_TOOL))
@@ -77,9 +74,6 @@ def test_ours_runs_gojq_where_that_is(tmp_path: Path) -> None:
         [str(OWN_JQ), "-c", "a b"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (7, "gojq -c\ngojq a b\n")
-
-
-# --- Who finds it ------------------------------------------------------------------------------------------------
 
 
 def test_tools_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:

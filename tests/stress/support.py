@@ -255,9 +255,6 @@ class Peer:
         self._queue.put(b"")
 
 
-# --- messages ----------------------------------------------------------------------------------------------------
-
-
 def request(id: str | int, method: str, params: Json | None = None) -> Json:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
 
@@ -279,9 +276,6 @@ def notification(method: str, params: Json | None = None) -> Json:
 
 def cancel(id: str | int) -> Json:
     return notification("notifications/cancelled", {"requestId": id})
-
-
-# --- what /proc says ---------------------------------------------------------------------------------------------
 
 
 def processes_with(*marks: str) -> list[tuple[int, str]]:
@@ -329,9 +323,6 @@ def _proc_text(path: str) -> str:
             return file.read().decode("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return ""
-
-
-# --- what has to hold --------------------------------------------------------------------------------------------
 
 
 def require_all_gone(stands: Sequence[Stand]) -> None:

@@ -101,9 +101,6 @@ def answered(wire: Wire, names: Iterable[str]) -> list[str]:
     return [id for id in ids if any(id.startswith(f"{name}-") for name in names)]
 
 
-# --- the six ways to end -----------------------------------------------------------------------------------------
-
-
 def test_cancelled_calls_leave_nothing(new_stand: NewStand) -> None:
     stand = new_stand()
     stand.scripts(STAYING)
@@ -217,9 +214,6 @@ def start_client(stand: Stand) -> subprocess.Popen[str]:
     return client
 
 
-# --- more of the same, at other moments --------------------------------------------------------------------------
-
-
 def test_a_killed_server_that_was_stopping_leaves_nothing(new_stand: NewStand) -> None:
     """Clients ask politely and lose their patience: TERM, then KILL in the middle of the cleaning up."""
     for number, count in batches(FEWER_ROUNDS):
@@ -254,9 +248,6 @@ def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None
     require_no_new_descriptors(wire.process.pid, before)
     assert wire.stop() == 0
     require_all_gone([stand])
-
-
-# --- a process that sheds every mark -----------------------------------------------------------------------------
 
 
 def test_a_lone_tool_cannot_leave_a_process_that_hides_whose_it_is(new_stand: NewStand) -> None:
@@ -344,9 +335,6 @@ def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, way: st
         require_all_gone(stands)
         for wire in wires:
             wire.kill()
-
-
-# --- cancelling at the worst moments -----------------------------------------------------------------------------
 
 
 def test_a_call_cancelled_in_the_same_write_never_answers_and_leaves_nothing(new_stand: NewStand) -> None:

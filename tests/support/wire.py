@@ -69,8 +69,6 @@ class Wire:
         for thread in self._threads:
             thread.start()
 
-    # --- sending -------------------------------------------------------------------------------------------------
-
     def send_bytes(self, data: bytes) -> None:
         assert self.process.stdin is not None
         for line in data.split(b"\n"):
@@ -91,8 +89,6 @@ class Wire:
 
     def notify(self, method: str, params: Json | None = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
-
-    # --- receiving -----------------------------------------------------------------------------------------------
 
     def receive(self, matches: Callable[[Json], bool], *, within_secs: float = PATIENCE_SECS) -> Json:
         """The first message that matches, also among those that came while we waited for something else."""
@@ -138,8 +134,6 @@ class Wire:
         assert "error" in answer, answer
         return answer["error"]
 
-    # --- the two eras --------------------------------------------------------------------------------------------
-
     def handshake(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
         result = self.result(
             "initialize",
@@ -159,8 +153,6 @@ class Wire:
     def modern(self, method: str, params: Json | None = None, *, meta: Json | None = None, **options: Any) -> Json:
         """Stateless era: the whole answer."""
         return self.request(method, {**(params or {}), "_meta": {**modern_meta(), **(meta or {})}}, **options)
-
-    # --- the end -------------------------------------------------------------------------------------------------
 
     def close_stdin(self) -> None:
         assert self.process.stdin is not None

@@ -157,9 +157,6 @@ def test_every_control_has_a_name(show: Show, template: str) -> None:
     assert nameless == []
 
 
-# --- form --------------------------------------------------------------------------------------------------------
-
-
 def test_a_form_calls_its_tool_with_typed_values(show: Show) -> None:
     view = show("form", FORM)
     view.answer_next_call({"result": {"content": [{"type": "text", "text": "Created."}]}})
@@ -232,8 +229,6 @@ def test_a_cancelled_form_is_as_it_was_and_asks_to_be_closed(show: Show) -> None
     assert view.in_page("document.querySelector('[name=role]').value") == "admin"
 
 
-# --- data-table --------------------------------------------------------------------------------------------------
-
 ROWS = [{"name": "b", "n": 10}, {"name": "a", "n": 9}, {"name": "c", "n": None}]
 
 
@@ -284,9 +279,6 @@ def test_an_address_in_a_table_is_opened_by_the_host(show: Show) -> None:
     assert view.texts("td a") == ["https://example.com/x"]
 
 
-# --- progress ----------------------------------------------------------------------------------------------------
-
-
 def test_progress_runs_and_completes(show: Show) -> None:
     view = show("progress", {})
     assert view.text("#step") == "Running …"
@@ -333,8 +325,6 @@ def test_a_host_can_cancel(show: Show) -> None:
     assert view.text("#step") == "Cancelled"
 
 
-# --- diff-viewer -------------------------------------------------------------------------------------------------
-
 BEFORE, AFTER = "one\ntwo\nthree\nfour\n", "one\n2\nthree\nfour\nfive\n"
 
 
@@ -380,8 +370,6 @@ def test_long_texts_are_compared_in_good_time(show: Show) -> None:
 
     eventually(lambda: view.text("caption") == "Lines added: 2100, removed: 2100")
 
-
-# --- tree-view ---------------------------------------------------------------------------------------------------
 
 NODES = [
     {"id": "src", "label": "src", "children": [{"id": "src/a", "label": "a.py", "meta": "2 KB"}]},
@@ -432,8 +420,6 @@ def test_a_tree_that_is_not_selectable_folds_only(show: Show) -> None:
     assert view.in_page("document.querySelector('li').getAttribute('aria-expanded')") == "false"
     assert view.seen("tools/call") == []
 
-
-# --- kanban ------------------------------------------------------------------------------------------------------
 
 BOARD: Json = {
     "columns": [{"id": "todo", "title": "To do"}, {"id": "done", "title": "Done"}],
