@@ -81,7 +81,7 @@ class Readings:
             else:
                 digest = self._digest(request)
             reading.state = State(digest, None)
-        except Exception as error:
+        except Exception as error:  # whatever it is, it is the outcome for all who share this read
             reading.error, reading.state = error, failed(error)
         finally:
             reading.is_over.set()

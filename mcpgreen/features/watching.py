@@ -132,7 +132,7 @@ class Watch:
             raise gevent.GreenletExit
         try:
             state = self._read(self._find(self._known), since=since).state or UNKNOWN
-        except Exception as error:
+        except Exception as error:  # a watch goes on, whatever happens to one look
             state = failed(error)
         self._failures_in_a_row = self._failures_in_a_row + 1 if state.error_code is not None else 0
         if self.is_failing:
