@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
 from mcpgreen.providers.exits import REFUSED, ProviderFailure
+from mcpgreen.settings import Settings
 
 SCHEME = "echo://"
 
 
-def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     if not uri.startswith(SCHEME):
         raise ProviderFailure(REFUSED, f"The URI must begin with {SCHEME}.")
     out.write(unquote_to_bytes(uri.removeprefix(SCHEME)))

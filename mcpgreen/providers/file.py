@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from mcpgreen import confined
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, OUTSIDE_ROOTS, REFUSED, TOO_LARGE, ProviderFailure
+from mcpgreen.settings import Settings
 from mcpgreen.uris import path_of
 
 STATUS_OF = {confined.OutsideRoots: OUTSIDE_ROOTS, confined.NotFound: NOT_FOUND, confined.TooLarge: TOO_LARGE}
 
 
-def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     """As a program: the directories are those that the server names, else resources/ of the project."""
     root = os.path.realpath(settings.project_root or ".")
     named = settings.resources_roots.split(":") if settings.resources_roots else [settings.resources_dir or "resources"]

@@ -21,12 +21,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
 from mcpgreen.providers.netguard import guard_of
 from mcpgreen.providers.urls import Url, read_url
+from mcpgreen.settings import Settings
 
 DEFAULT_PORTS = {"git+https": 443, "git": 9418}
 FORM = "git+https://HOST/REPOSITORY#REF:PATH"
@@ -77,7 +78,7 @@ class Wanted(NamedTuple):
         return f"{self.url.scheme.removeprefix('git+')}://{self.url.authority}{self.url.target}"
 
 
-def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     if not settings.enable_git_provider:
         raise _refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
     wanted = read_uri(uri)

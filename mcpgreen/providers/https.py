@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn
 from urllib.parse import urljoin
 
 from mcpgreen import __version__
@@ -27,12 +27,13 @@ from mcpgreen.providers.exits import (
 )
 from mcpgreen.providers.netguard import guard_of
 from mcpgreen.providers.urls import Url, read_url
+from mcpgreen.settings import Settings
 
 CHUNK_BYTES = 64 * 1024
 DEFAULT_PORTS = {"https": 443}
 
 
-def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     url = read_url(uri, DEFAULT_PORTS)
     guard = guard_of("https", settings)
     timeout_secs = settings.https_timeout_secs
@@ -42,7 +43,7 @@ def provide(uri: str, settings: Any, out: BinaryIO) -> None:
             out.write(chunk)
 
 
-def content(url: Url, addresses: tuple[str, ...], settings: Any) -> Iterator[bytes]:
+def content(url: Url, addresses: tuple[str, ...], settings: Settings) -> Iterator[bytes]:
     with network_errors(url.host), connect(url, addresses, settings.https_timeout_secs) as connected:
         response = answer_of(connected, url, user_agent(settings.https_user_agent))
         yield from body(response, max_bytes=settings.https_max_bytes)

@@ -12,10 +12,11 @@ from __future__ import annotations
 import socket
 import threading
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.providers.exits import FETCH_FAILED, REFUSED, ProviderFailure
 from mcpgreen.providers.urls import canonical_host
+from mcpgreen.settings import Settings
 
 # IPv4: everything is public but these. IPv6: nothing is public but 2000::/3, and of that not these.
 NOT_PUBLIC_V4 = (
@@ -99,7 +100,7 @@ class Guard(NamedTuple):
             raise ProviderFailure(REFUSED, f"Host {host} is not allowed, as it has {kind} address; {remedy}.")
 
 
-def guard_of(kind: str, settings: Any) -> Guard:
+def guard_of(kind: str, settings: Settings) -> Guard:
     """The guard of the provider whose settings begin with `kind`."""
     return Guard(
         kind,

@@ -10,7 +10,7 @@ import importlib
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
@@ -26,6 +26,7 @@ from mcpgreen.running.provider_environment import ProviderEnvironment
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.starting import Script, run_script
+from mcpgreen.settings import Settings
 from mcpgreen.uris import is_within
 
 REASON_BYTES = 4096  # of what a script wrote to stderr, the end
@@ -95,7 +96,7 @@ class Providers:
     def __init__(
         self,
         project: Project,
-        settings: Any,
+        settings: Settings,
         *,
         runner: Runner,
         environment: ProviderEnvironment,

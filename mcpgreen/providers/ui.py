@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from mcpgreen.catalog.project import Project, open_project
 from mcpgreen.catalog.ui_pages import discover_pages, page_for, page_html
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
+from mcpgreen.settings import Settings
 
 
-def provide(uri: str, settings: Any, out: BinaryIO) -> None:
+def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     """As a program: of the project that the environment names, or that surrounds us."""
     import os
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.running.environment import SECRETS
+from mcpgreen.settings import Settings
 
 NAMES = (
     *("PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LANG"),
@@ -29,7 +29,7 @@ NAMES_OF = {
 class ProviderEnvironment:
     """Builds the environment of each run from the server's own and from what tools are told about the server."""
 
-    def __init__(self, environ: Mapping[str, str], *, settings: Any, about_the_server: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
         self._environ = environ
         self._about_the_server = about_the_server
         self._more_names: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -14,6 +14,7 @@ from mcpgreen import journal
 from mcpgreen.engine.connection import Connection
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.admission import Handshake
+from mcpgreen.settings import Settings
 from mcpgreen.transports.corruption import EXIT_STATUS, CorruptionGuard
 from mcpgreen.transports.descriptors import Endpoint, is_hung_up
 from mcpgreen.transports.lines import LineReader
@@ -85,7 +86,7 @@ def serve(
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
 
 
-def _grace_secs(reason: str, settings: Any) -> float:
+def _grace_secs(reason: str, settings: Settings) -> float:
     """How long running calls may still deliver: after EOF and `exit` for a while, after a signal not at all."""
     graces = {"eof": settings.eof_grace_secs, "exit": settings.shutdown_timeout}
     return float(graces.get(reason, 0))
