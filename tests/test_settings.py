@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -295,15 +294,17 @@ class TestCatalog:
 
         assert settings.log_level == "debug"
 
-    def test_resolving_all_rows_takes_less_than_a_millisecond(self) -> None:
+    def test_resolving_all_rows_takes_a_few_steps_for_each_row_and_one_for_each_variable(self) -> None:
+        """It is done before the first answer. Calls are counted, because the time depends on the machine."""
         environ = {f"VARIABLE_{number}": "x" for number in range(200)} | {"MCPGREEN_PAGE_SIZE": "10"}
-        took = []
-        for _ in range(20):
-            started = time.perf_counter()
+        calls = []
+        sys.setprofile(lambda _, event, called: calls.append(called) if event in ("call", "c_call") else None)
+        try:
             load({}, environ, {})
-            took.append(time.perf_counter() - started)
+        finally:
+            sys.setprofile(None)
 
-        assert min(took) < 0.001
+        assert len(calls) < 10 * len(ROWS) + 2 * len(environ)
 
     def test_loading_the_settings_imports_nothing_slow(self) -> None:
         """These modules cost 5 to 16 ms each and would delay the first answer."""

@@ -192,9 +192,8 @@ def test_a_link_that_closes_while_the_client_is_asked_leaves_no_greenlet(
     assert greenlets() > already
 
     server.disconnect(link)
-    gevent.sleep(SOON_SECS)
+    until(lambda: greenlets() == already)
     assert repr(link.requests) == "<OutgoingRequests, 0 pending>"
-    assert greenlets() == already
     assert isinstance(link.sink, ListSink)
     assert not [line for line in link.sink.lines if b"notifications/cancelled" in line]
 

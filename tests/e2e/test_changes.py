@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -133,21 +132,25 @@ def test_a_change_is_told_once_where_there_are_no_file_events(
 def test_a_change_in_several_steps_waits_for_one_quiet_time(
     project: ProjectBuilder, start: Callable[..., Wire]
 ) -> None:
-    """It waited for two: a second step came in the first quiet time, and another began at the end of that."""
+    """It waited for two: a second step came in the first quiet time, and another began at the end of that. A tool that
+    takes as long as one and a half says which it was."""
     quiet_secs = 1.0
+    go = project.root.parent / "go"
+    project.tool("nap", f"until [ -e {go} ]; do sleep 0.02; done; sleep {1.5 * quiet_secs}")
     wire = start(list_change_debounce_secs=quiet_secs)
     wire.handshake()
     wire.result("tools/list")
     project.tool("first", "echo", description="new")
     wire.notice(CHANGED)  # the disk is being watched
+    nap = wire.start_request("tools/call", {"name": "nap"})
     for step in range(3):
         project.write(f"tools/step{step}.txt", "no tool")
         wire.result("ping")  # it has been noticed
     project.tool("second", "echo", description="new")
-    changed_at = time.monotonic()
-    wire.notice(CHANGED)
+    go.touch()
+    first = wire.receive(lambda message: message.get("method") == CHANGED or message.get("id") == nap)
 
-    assert time.monotonic() - changed_at < 1.8 * quiet_secs
+    assert first.get("method") == CHANGED
 
 
 @pytest.mark.requirement("G-list-changed")

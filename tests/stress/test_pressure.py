@@ -117,11 +117,14 @@ def test_memory_is_bounded_for_a_client_that_never_reads_long_outputs(
 
     peer.send_aside(*(call(id, "loud") for id in range(300)))
     eventually(lambda: started(stand) >= 16)
-    # Until no more are started, or all are.
-    seen = -1
-    while seen != started(stand):
-        seen = started(stand)
-        time.sleep(0.5)
+
+    def have_all_ended() -> bool:
+        """Those that were started, and no other has followed them meanwhile."""
+        before = started(stand)
+        require_only_server(stand, peer.pid)
+        return started(stand) == before
+
+    eventually(have_all_ended, within_secs=60)
 
     assert peers_peak_mib(peer, record_property) < MOST_MEMORY_MIB
     peer.process.send_signal(signal.SIGTERM)

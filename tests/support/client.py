@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.wire import MODERN, Wire, modern_meta
+from tests.support.wire import MODERN, Asker, Wire, modern_meta
 
 Json = dict[str, Any]
 
@@ -12,7 +12,7 @@ HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ALL_REVISIONS = (*HANDSHAKE_REVISIONS, MODERN)
 
 
-class Client:
+class Client(Asker):
     """Asks in the words of its revision. A handshake, where the revision needs one, is made at birth."""
 
     def __init__(self, wire: Wire, revision: str, *, capabilities: Json | None = None) -> None:
@@ -31,16 +31,6 @@ class Client:
 
     def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
         return self.wire.response(self.start(method, params, **options))
-
-    def result(self, method: str, params: Json | None = None, **options: Any) -> Json:
-        answer = self.request(method, params, **options)
-        assert "result" in answer, answer
-        return answer["result"]
-
-    def error(self, method: str, params: Json | None = None, **options: Any) -> Json:
-        answer = self.request(method, params, **options)
-        assert "error" in answer, answer
-        return answer["error"]
 
     def asked(self, method: str) -> Json:
         """The next request of the server's with this method."""

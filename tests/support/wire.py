@@ -32,7 +32,24 @@ def modern_meta(*, log_level: str | None = None, capabilities: Json | None = Non
     return meta
 
 
-class Wire:
+class Asker:
+    """Somebody with a `request` that gives the whole answer."""
+
+    def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        raise NotImplementedError
+
+    def result(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        answer = self.request(method, params, **options)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def error(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        answer = self.request(method, params, **options)
+        assert "error" in answer, answer
+        return answer["error"]
+
+
+class Wire(Asker):
     """One server process. Everything it writes is kept, and validated against `revision` when one is agreed."""
 
     def __init__(
@@ -123,16 +140,6 @@ class Wire:
 
     def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
         return self.response(self.start_request(method, params, **options))
-
-    def result(self, method: str, params: Json | None = None, **options: Any) -> Json:
-        answer = self.request(method, params, **options)
-        assert "result" in answer, answer
-        return answer["result"]
-
-    def error(self, method: str, params: Json | None = None, **options: Any) -> Json:
-        answer = self.request(method, params, **options)
-        assert "error" in answer, answer
-        return answer["error"]
 
     def handshake(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
         result = self.result(
