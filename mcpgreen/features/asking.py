@@ -21,7 +21,15 @@ import gevent
 from gevent.event import AsyncResult
 
 from mcpgreen import jsontext
-from mcpgreen.errors import AnswerOverdue, InputNeeded, InvalidParams, LinkClosed, RefusedByClient, Unanswered
+from mcpgreen.errors import (
+    AnswerOverdue,
+    InputNeeded,
+    InvalidParams,
+    LinkClosed,
+    MethodNotFound,
+    RefusedByClient,
+    Unanswered,
+)
 from mcpgreen.features.asking_scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Call
 from mcpgreen.features.parking import Parked, Parking
@@ -32,8 +40,6 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.settings import Settings
 
 Json = dict[str, Any]
-
-METHOD_NOT_FOUND = -32601
 
 
 class Asking:
@@ -123,7 +129,7 @@ class Asking:
         except LinkClosed as error:
             return unanswered("cancelled", str(error))
         except RefusedByClient as error:
-            return unanswered("unsupported" if error.code == METHOD_NOT_FOUND else "error", str(error))
+            return unanswered("unsupported" if error.code == MethodNotFound.code else "error", str(error))
         problem = questions.problem_with_answer(question, answer)
         if problem:
             return unanswered("error", f"The client's answer does not fit: {problem}.")

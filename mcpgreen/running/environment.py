@@ -16,8 +16,10 @@ from typing import Any
 from mcpgreen import __version__, jsontext
 from mcpgreen.errors import Denied
 from mcpgreen.running import jq, scratch
+from mcpgreen.running.jq import SDK_DIR
 from mcpgreen.running.process import CONTROL_FD
 from mcpgreen.running.scratch import CallFiles
+from mcpgreen.settings import Settings
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
@@ -25,7 +27,6 @@ MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
 MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 MAX_TOKEN_CHARS = 1000
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
-SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
 
 
 class Payload:
@@ -72,7 +73,7 @@ class ToolEnvironment:
         self,
         environ: Mapping[str, str],
         *,
-        settings: Any,
+        settings: Settings,
         project_root: str,
         server_info: Mapping[str, Any],
         state_dir: str,
@@ -140,7 +141,7 @@ class ToolEnvironment:
             env[payload.variable] = content
 
 
-def _inherited(environ: Mapping[str, str], settings: Any, project_root: str) -> dict[str, str]:
+def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str) -> dict[str, str]:
     if settings.tool_env_mode == "inherit":
         kept = dict(environ)
     else:
@@ -175,7 +176,7 @@ def _about_the_server(project_root: str, server_info: Mapping[str, Any], state_d
     return {**about, "MCPGREEN_PROJECT_ROOT": project_root}
 
 
-def hook_environment(environ: Mapping[str, str], *, settings: Any, project_root: str) -> dict[str, str]:
+def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
     """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
     return {
         "MCPGREEN_PYTHON": sys.executable,

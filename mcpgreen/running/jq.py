@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SDK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
-OWN_JSON_TOOL = os.path.join(_SDK, "json-tool")
-OWN_DIRECTORY = os.path.join(_SDK, "bin")
+SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
+OWN_JSON_TOOL = os.path.join(SDK_DIR, "json-tool")
+OWN_DIRECTORY = os.path.join(SDK_DIR, "bin")
 DEFAULT_PATH = "/usr/bin:/bin"
 
 

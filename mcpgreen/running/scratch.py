@@ -34,14 +34,20 @@ class StateDir:
         self._exists = False
         self._count = 0
 
-    def new_call(self) -> CallFiles:
-        """Raises InternalError when the disk is full."""
+    def require(self) -> int | None:
+        """Make sure that the directory is there. Raises InternalError when the disk is full. When it was changed last;
+        None while that says nothing: timestamps are coarse, right after a change another one need not show."""
         self._storage.require_room()
         changed_at_ns = self.changed_at_ns()
         if changed_at_ns is None:
             self.restore()
         elif time.time_ns() - changed_at_ns <= COARSE_NS:
-            changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
+            return None
+        return changed_at_ns
+
+    def new_call(self) -> CallFiles:
+        """Raises InternalError when the disk is full."""
+        changed_at_ns = self.require()
         self._count += 1
         return CallFiles(self, b"call.%d." % self._count, known_change_ns=changed_at_ns)
 
