@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import binascii
 import os
-import stat
 
 from mcpgreen.media import BINARY, type_by_name
+from mcpgreen.regular_files import without_waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,13 +62,11 @@ def _content_of(src: str, directories: Sequence[str]) -> bytes:
     for directory in directories:
         path = os.path.join(directory, src)
         try:
-            found = os.stat(path)
-            if not stat.S_ISREG(found.st_mode):  # opening a FIFO would wait for its writer
-                raise ValueError(f"{src} is not a file")
-            if found.st_size > MAX_ICON_BYTES:
+            with open(path, "rb", opener=without_waiting) as file:
+                content = file.read(MAX_ICON_BYTES + 1)
+            if len(content) > MAX_ICON_BYTES:
                 raise ValueError(f"{src} is larger than {MAX_ICON_BYTES // 1024} KiB")
-            with open(path, "rb") as file:
-                return file.read(MAX_ICON_BYTES)
+            return content
         except FileNotFoundError:
             continue
         except OSError as error:

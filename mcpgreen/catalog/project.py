@@ -13,6 +13,7 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.regular_files import without_waiting
 from mcpgreen.settings import ALIAS_PREFIX, OUR_PREFIX
 from mcpgreen.settings_catalog import load
 
@@ -237,7 +238,7 @@ def _title_of(name: str) -> str:
 
 def _text_in(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             raw = file.read()
     except FileNotFoundError:
         return None

@@ -19,6 +19,7 @@ from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.metadata import shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
+from mcpgreen.regular_files import without_waiting
 from mcpgreen.running import trust
 from mcpgreen.running.hooks import HookEnd, records_in
 from mcpgreen.uris import is_within
@@ -120,7 +121,7 @@ def _require_trusted(project: Project, path: str) -> None:
 
 def _content_of(path: str, limit_bytes: int) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             raw = file.read(limit_bytes + 1)
     except OSError as error:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
@@ -187,7 +188,7 @@ def _problem_with_completion(project: Project, item: Json) -> str | None:
 
 def _is_script(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             return os.access(path, os.X_OK) or file.read(2) == b"#!"
     except OSError as error:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error

@@ -12,6 +12,7 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.regular_files import without_waiting
 from mcpgreen.uris import file_uri
 
 TYPE_CHECKING = False
@@ -82,7 +83,7 @@ def _strict(path: str, project_root: str) -> Root:
 
 def _from_file(file: str, project_root: str) -> Iterator[Root]:
     try:
-        with open(file, "rb") as stream:
+        with open(file, "rb", opener=without_waiting) as stream:
             content = jsontext.loads(stream.read())
     except FileNotFoundError:
         return

@@ -38,6 +38,7 @@ class ScriptFiles:
         return self._files
 
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        self._call.files = None  # whoever cancels the call from now on has no script to tell
         if kind is not None and issubclass(kind, gevent.GreenletExit):
             # The script may still be looking for its cancel file.
             self._call.services.runner.after_stopping(self._files.remove)

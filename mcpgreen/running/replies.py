@@ -36,7 +36,7 @@ def deliver(path: str, answer: bytes) -> None:
 
 def _put_file(path: str, content: bytes) -> None:
     draft = f"{path}.draft"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:
         file.write(content)
     os.rename(draft, path)

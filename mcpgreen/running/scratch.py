@@ -7,10 +7,12 @@ gets no directory of its own: making and removing one would cost a third of a qu
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
+from mcpgreen.regular_files import without_waiting
 from mcpgreen.running.storage import Storage
 
 ERROR_FILE = b"error.json"
@@ -54,13 +56,16 @@ class StateDir:
     def changed_at_ns(self) -> int | None:
         """When anybody made or removed a file here last; None if the directory is not there."""
         try:
-            return os.stat(self.path).st_mtime_ns
+            status = os.stat(self.path)
         except OSError:
             return None
+        return status.st_mtime_ns if stat.S_ISDIR(status.st_mode) else None
 
     def restore(self) -> None:
         """Make the directory, also when somebody has cleaned the temporary directory while we were running."""
         try:
+            if self._exists and not os.path.isdir(self.path):
+                _remove(self.path)
             os.makedirs(self.path, mode=0o700, exist_ok=True)
         except OSError as error:
             raise self.failure(error) from error
@@ -107,7 +112,7 @@ class CallFiles:
         path = self.place + name
         self._state.restore()
         try:
-            with open(path, "wb") as file:
+            with open(path, "wb", opener=without_waiting) as file:
                 file.write(content)
         except OSError as error:
             raise self._state.failure(error) from error
@@ -115,7 +120,7 @@ class CallFiles:
 
     def mark_cancelled(self) -> None:
         try:
-            os.close(os.open(self.place + CANCEL_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
+            open(self.place + CANCEL_FILE, "ab", opener=without_waiting).close()
         except OSError as error:
             if self._state.fullness(error) is None:
                 journal.debug("no cancel file: %s", error)  # the signal that follows says the same
@@ -140,14 +145,14 @@ class CallFiles:
     def _names(self) -> list[bytes]:
         try:
             return [name for name in os.listdir(self._state.encoded_path) if name.startswith(self._prefix)]
-        except FileNotFoundError:
-            return []
+        except OSError:
+            return []  # whoever removed the directory, or put something else there, removed the files
 
     def _content(self, name: bytes, names: list[bytes]) -> bytes:
         if self._prefix + name not in names:
             return b""
         try:
-            with open(self.place + name, "rb") as file:
+            with open(self.place + name, "rb", opener=without_waiting) as file:
                 return file.read(MAX_REPORT_BYTES)
         except OSError as error:
             journal.warning("a script's %s cannot be read: %s", name.decode(), error)

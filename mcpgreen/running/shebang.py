@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 
+from mcpgreen.regular_files import without_waiting
+
 MARK = b"#!"
 LINE_BYTES = 256  # the kernel reads no more
 
@@ -17,7 +19,7 @@ def fault_of(path: str, *, search_path: str | None = None) -> str | None:
 
     With a `search_path` it is also said of a program that `env` would not find there."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             head = file.read(LINE_BYTES)
     except OSError:
         return None

@@ -1,0 +1,86 @@
+"""Scripts that leave in the scratch directory what is no file: nobody waits for it, and others go on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK, FORM, form
+from tests.support.waiting import eventually
+from tests.support.wire import Wire, text_of
+
+NAME = form("Who are you?", name={"type": "string"})
+
+
+@pytest.mark.parametrize("variable", ["MCP_TOOL_ERROR_FILE", "MCP_TOOL_RESOURCES_FILE"])
+def test_a_fifo_in_the_place_of_a_report_is_no_report(project: ProjectBuilder, client: Wire, variable: str) -> None:
+    project.tool("odd", f'mkfifo "${variable}"; echo done')
+
+    assert text_of(client.call_tool("odd")) == "done\n"
+    assert client.result("ping") == {}
+
+
+def test_a_fifo_in_the_place_of_the_cancel_file_stops_nobody(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("odd", 'mkfifo "$MCP_CANCEL_FILE"; : > ready; sleep 60')
+    id = client.start_request("tools/call", {"name": "odd"})
+    eventually((project.root / "ready").exists)
+    client.notify("notifications/cancelled", {"requestId": id})
+
+    assert client.result("ping") == {}
+
+
+def test_a_fifo_in_the_place_of_long_arguments_costs_that_call_alone(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("odd", 'for n in 2 3 4; do mkfifo "${MCP_TOOL_ERROR_FILE%call.*}call.$n.mcp_tool_args.json"; done')
+    project.tool("echo", "echo done")
+    client.call_tool("odd")
+    long = {"x": "y" * 200_000}
+    ends = [client.request("tools/call", {"name": "echo", "arguments": long}) for _ in range(4)]
+
+    assert [end["error"]["code"] for end in ends[:3]] == [-32603] * 3
+    assert text_of(ends[3]["result"]) == "done\n"
+
+
+def test_a_fifo_in_the_place_of_a_draft_costs_the_answer_alone(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    path = "f\"{os.environ['MCP_ASK_REPLY']}.{os.getpid()}.1\""
+    body = f"{ASK}\npath = {path}\nos.mkfifo(path + '.draft')\ncontrol({{'ask': {{'who': {NAME!r}}}, 'reply': path}})\n"
+    project.python_tool("asker", body + "wait_for('go')\nprint('done', end='')")
+    client = speak(capabilities=FORM)
+    id = client.start_tool("asker")
+    client.answer(client.asked("elicitation/create"), {"action": "decline"})
+    eventually(lambda: "does not take its answer" in client.wire.stderr)
+    project.write("go", "")
+
+    assert text_of(client.wire.response(id)["result"]) == "done"
+
+
+def test_a_file_in_the_place_of_the_directory_gives_way(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("odd", 'rm -r "$MCPBASH_STATE_DIR"; : > "$MCPBASH_STATE_DIR"; echo done')
+    project.tool("where", 'echo said > "$MCP_TOOL_ERROR_FILE"; echo "${MCP_TOOL_ERROR_FILE%/*}"')
+
+    assert text_of(client.call_tool("odd")) == "done\n"
+    error = client.error("tools/call", {"name": "where"})
+    assert (error["code"], error["data"]) == (-32603, "said\n")
+
+
+def test_a_call_that_is_cancelled_while_it_asks_between_two_runs_leaves_no_file(
+    project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    printed = '{"resultType":"input_required","inputRequests":{"who":' + json.dumps(NAME) + "}}"
+    project.tool("printing", f"echo '{printed}'")
+    client = speak(capabilities=FORM, env={"TMPDIR": str(scratch)})
+    id = client.start_tool("printing")
+    client.asked("elicitation/create")
+    client.wire.notify("notifications/cancelled", {"requestId": id})
+    client.result("tools/list")
+
+    assert [name for directory in scratch.iterdir() for name in os.listdir(directory)] == []
