@@ -14,9 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgreen.protocol.token import RemoteToken
-    from mcpgreen.settings import Settings
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -51,21 +48,17 @@ def serve(root: str) -> int:
     stdin, stdout = claim_stdio()
     _leave_on_signals()
     from mcpgreen import journal
-    from mcpgreen.catalog.project import open_project
+    from mcpgreen.catalog.project import open_project, operator_roots, remote_token
     from mcpgreen.errors import ProjectError
     from mcpgreen.greeting import greet
     from mcpgreen.protocol.revisions import offered_capabilities
     from mcpgreen.protocol.welcome import Identity
 
     journal.never_block()
-    roots = None
     try:
         project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
-        token = _remote_token(settings)
-        if settings.roots:  # bad ones are a reason not to start, and after the greeting it would be too late to say so
-            from mcpgreen.catalog.roots import configured_roots
-
-            roots = configured_roots(project.root, settings.roots)
+        # What is wrong with them is a reason not to start, and after the greeting it would be too late to say so.
+        token, roots = remote_token(settings), operator_roots(project, settings)
     except ProjectError as error:
         journal.error("%s", error)
         return 1
@@ -92,14 +85,6 @@ def serve(root: str) -> int:
         token=token,
         parent_pid=parent_pid,
     )
-
-
-def _remote_token(settings: Settings) -> RemoteToken | None:
-    if not settings.remote_token:
-        return None  # as nearly always: the first answer does not wait for an import
-    from mcpgreen.protocol.token import configured_token
-
-    return configured_token(settings)
 
 
 def _leave_on_signals() -> None:

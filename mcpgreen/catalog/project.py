@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Set
     from typing import Any
 
+    from mcpgreen.catalog.roots import Roots
+    from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.running.hooks import Sourced
     from mcpgreen.settings import Settings
 
@@ -172,13 +174,15 @@ class Project:
 def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:
     """The project that `explicit` names, else the one around `cwd`, else None.
 
-    Raises ProjectError if `explicit` is not a directory: serving another project than the one asked for would be worse
-    than not starting.
+    Raises ProjectError if `explicit` is no directory that can be used: serving another project than the one asked for
+    would be worse than not starting.
     """
     if explicit:
         root = os.path.join(cwd, os.path.expanduser(explicit))
         if not os.path.isdir(root):
             raise ProjectError(explicit, "the project root is not a directory")
+        if not os.access(root, os.X_OK):
+            raise ProjectError(explicit, "the project directory may not be entered")
         return Project(root, directories)
     place = os.path.realpath(cwd)
     while not os.path.isfile(os.path.join(place, MARKER)):
@@ -198,13 +202,14 @@ def open_project(
     Raises ProjectError, with `needs_own` also where only the bundled one is left."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
-    project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
+    cwd = os.sep if os.path.isabs(settings.project_root) else _current_directory()
+    project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
         if needs_own:
             reason = f"there is no project here or above ({MARKER} is missing); name one with --project-root"
-            raise ProjectError(os.getcwd(), reason)
+            raise ProjectError(cwd, reason)
         project = Project(bundled_project_root(), directories)
-        journal.warning("no project around %s (%s is missing); using the bundled example", os.getcwd(), MARKER)
+        journal.warning("no project around %s (%s is missing); using the bundled example", cwd, MARKER)
     own_variables = project.variables()
     if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
         own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
@@ -219,6 +224,33 @@ def open_project(
         kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in decided}
         environ = {**own_variables, **kept}
     return project, settings, environ
+
+
+def remote_token(settings: Settings) -> RemoteToken | None:
+    """The token that messages have to carry. Raises ProjectError for one that could be guessed."""
+    if not settings.remote_token:
+        return None  # as nearly always: the first answer does not wait for an import
+    from mcpgreen.protocol.token import configured_token
+
+    return configured_token(settings)
+
+
+def operator_roots(project: Project, settings: Settings) -> Roots | None:
+    """The roots that whoever starts the server names. Raises ProjectError for a bad one: fewer than were named is not
+    what was asked for."""
+    if not settings.roots:
+        return None
+    from mcpgreen.catalog.roots import configured_roots
+
+    return configured_roots(project.root, settings.roots)
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
+        raise ProjectError(os.curdir, reason) from error
 
 
 def _is_setting(name: str) -> bool:

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcpgreen import journal, jsontext
-from mcpgreen.catalog.project import Project, open_project
+from mcpgreen.catalog.project import Project, open_project, operator_roots, remote_token
 from mcpgreen.catalog.registrar import Registrar
+from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.catalog.survey import survey
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.running import jq, trust
 from mcpgreen.running.hooks import HookShell
+from mcpgreen.settings import Settings
 
 ANSWER_BYTES = 1 << 20
 
@@ -31,6 +33,9 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str
     except ProjectError as error:
         journal.error("%s", error)
         return _nothing_to_serve("project_missing")
+    refusal = _reason_not_to_start(project, settings)
+    if refusal:
+        return _nothing_to_serve(refusal)
     if settings.force_minimal:
         return _nothing_to_serve("minimal_mode")
     shell = HookShell(environ, settings=settings, directory=project.root)
@@ -58,17 +63,35 @@ def _nothing_to_serve(reason: str) -> int:
     return 2
 
 
-def _kinds(project: Project, registrar: Registrar) -> dict[str, str]:
-    return {source: _kind(source, project, registrar) for source in SOURCES}
-
-
-def _kind(name: str, project: Project, registrar: Registrar) -> str:
+def _reason_not_to_start(project: Project, settings: Settings) -> str | None:
+    """What would keep `serve` from starting, in a word for programs; people read it on stderr."""
+    reason = "bad_remote_token"
     try:
-        source = SOURCES[name]
-        found = source.read(project, survey(project, source.directories(project)), registrar.current())
+        remote_token(settings)
+        reason = "bad_roots"
+        operator_roots(project, settings)
+    except ProjectError as error:
+        journal.error("%s", error)
+        return reason
+    return None
+
+
+def _kinds(project: Project, registrar: Registrar) -> dict[str, str]:
+    try:
+        registration = registrar.current()
     except ProjectError as error:
         journal.error("%s: %s", project.shown(error.path), error.reason)
-        return "failed"
+        return dict.fromkeys(SOURCES, "failed")
+    return {source: _kind(source, project, registration) for source in SOURCES}
+
+
+def _kind(name: str, project: Project, registration: Registration | None) -> str:
+    source = SOURCES[name]
+    directories = source.directories(project)
+    try:
+        for directory in directories:
+            _require_listable(directory)
+        found = source.read(project, survey(project, directories), registration)
     except OSError as error:
         journal.error("%s cannot be listed: %s", name, error.strerror)
         return "failed"
@@ -76,6 +99,14 @@ def _kind(name: str, project: Project, registrar: Registrar) -> str:
         for warning in discovery.warnings:
             journal.warning("%s", warning)
     return "ok"
+
+
+def _require_listable(directory: str) -> None:
+    """To a walk it is one warning among others when it may not read a directory; here nothing is left of a kind."""
+    try:
+        os.scandir(directory).close()
+    except FileNotFoundError:
+        return  # none has to be there
 
 
 def _project_checks(project: Project, shell: HookShell, secs: float) -> str:

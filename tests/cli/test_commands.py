@@ -110,6 +110,45 @@ def test_a_project_that_does_not_exist_is_named(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+EVERY_COMMAND = pytest.mark.parametrize(
+    "command",
+    [["serve"], ["scan"], ["registry", "status"], ["validate"], ["run-tool", "x"], ["health"]],
+    ids=" ".join,
+)
+
+
+@EVERY_COMMAND
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every directory")
+def test_a_project_that_may_not_be_entered_is_named(project: ProjectBuilder, command: list[str]) -> None:
+    project.root.chmod(0)
+    try:
+        done = mcpgreen(*command, "--project-root", str(project.root))
+    finally:
+        project.root.chmod(0o755)
+    assert done.returncode == (2 if command == ["health"] else 1)
+    assert done.stderr == f"mcpgreen: error: {project.root}: the project directory may not be entered\n"
+
+
+@EVERY_COMMAND
+def test_a_current_directory_that_is_gone_is_no_traceback(tmp_path: Path, command: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    leave = f'rmdir "{gone}"; exec "$@"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", leave, "sh", sys.executable, "-m", "mcpgreen", *command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**clean_environment(), "PYTHONPATH": str(CHECKOUT)},
+        cwd=gone,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == (2 if command == ["health"] else 1)
+    assert "the current directory does not exist" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_scan_writes_the_registry_and_prints_the_status(project: ProjectBuilder) -> None:
     project.tool("greet", "echo hi", description="Greets")
     done = mcpgreen("scan", "--project-root", str(project.root))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,43 @@ def test_a_registration_that_cannot_be_used_is_unhealthy(project: ProjectBuilder
 
     assert (status, report["status"], report["tools"]) == (1, "unhealthy", "failed")
     assert "server.d/register.json: version must be 1" in stderr
+    assert report["resources"] == report["prompts"] == "failed"
+    assert stderr.count("register.json") == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [("MCPBASH_REMOTE_TOKEN", "short", "bad_remote_token"), ("MCPBASH_ROOTS", "/nope", "bad_roots")],
+)
+def test_what_keeps_a_server_from_starting_is_told(
+    project: ProjectBuilder, variable: str, value: str, reason: str
+) -> None:
+    """Probes were told that all is well, and serve refused to start."""
+    env = {variable: value}
+    status, report, stderr = health(project, env=env)
+
+    assert (status, report) == (2, {"status": "error", "reason": reason})
+    served = mcpgreen("serve", "--project-root", str(project.root), env=env)
+    assert (served.returncode, served.stderr) == (1, stderr)
+
+
+@pytest.mark.parametrize("kind", ["tools", "resources", "prompts"])
+def test_a_kind_that_cannot_be_listed_has_failed(project: ProjectBuilder, kind: str) -> None:
+    shutil.rmtree(project.root / kind, ignore_errors=True)
+    project.write(kind, "no directory")
+    status, report, stderr = health(project)
+
+    assert (status, report["status"], report[kind]) == (1, "unhealthy", "failed")
+    assert f"{kind} cannot be listed: Not a directory" in stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read_has_failed(project: ProjectBuilder) -> None:
+    (project.root / "tools").chmod(0)
+    status, report, _ = health(project)
+    (project.root / "tools").chmod(0o755)
+
+    assert (status, report["tools"], report["prompts"]) == (1, "failed", "ok")
 
 
 def test_without_a_project_there_is_nothing_to_serve(tmp_path: Path) -> None:
