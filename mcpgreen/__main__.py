@@ -36,9 +36,9 @@ def _root_to_serve(arguments: list[str]) -> str | None:
     if not options:
         return ""
     if len(options) == 2 and options[0] == "--project-root":
-        return options[1]
+        return options[1] or None  # an empty name is for `cli.main` to refuse
     if len(options) == 1 and options[0].startswith("--project-root="):
-        return options[0].partition("=")[2]
+        return options[0].partition("=")[2] or None
     return None
 
 

@@ -17,7 +17,7 @@ from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.catalog.survey import survey
-from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.errors import ProjectError
 from mcpgreen.running import jq, trust
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.settings import Settings
@@ -25,9 +25,8 @@ from mcpgreen.settings import Settings
 ANSWER_BYTES = 1 << 20
 
 
-def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str | None) -> int:
+def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout_secs: float | None) -> int:
     """0 when all is well, 1 when something is not, 2 when there is nothing to serve."""
-    checks_secs = _seconds(timeout) if timeout is not None else None
     try:
         project, settings, environ = open_project(flags, environ, needs_own=True)
     except ProjectError as error:
@@ -42,20 +41,10 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout: str
     json_tool, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
     report: dict[str, Any] = {"mode": "full", "jsonTool": json_tool}
     report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
-    report["projectChecks"] = _project_checks(project, shell, checks_secs or settings.health_timeout_secs)
+    report["projectChecks"] = _project_checks(project, shell, timeout_secs or settings.health_timeout_secs)
     is_well = "failed" not in report.values()
     _print({"status": "ok" if is_well else "unhealthy", **report})
     return 0 if is_well else 1
-
-
-def _seconds(text: str) -> float:
-    try:
-        secs = float(text)
-    except ValueError:
-        secs = 0.0
-    if not 0 < secs < float("inf"):
-        raise UsageError("--timeout must be a positive number of seconds.")
-    return secs
 
 
 def _nothing_to_serve(reason: str) -> int:

@@ -18,6 +18,10 @@ from mcpgreen.settings import Settings
 REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
 COMMANDS = ("serve", "scan", "registry", "validate", "run-tool", "health", "ready")
+NEEDED_AFTER = {"registry": "refresh or status", "run-tool": "a NAME"}
+# Whoever comes from there may look for them.
+COMMANDS_OF_MCP_BASH = ("new", "init", "scaffold", "config", "doctor", "vendor", "bundle", "publish", "debug")
+HINT = "Try: mcpgreen --help\n"
 
 USAGE = """mcpgreen: serve a folder of scripts as an MCP server.
 
@@ -60,12 +64,12 @@ Options:
                       [default: {}].
   --roots PATHS       Comma-separated directories that the tool may consider its roots.
   --timeout SECS      How long the tool, or the project's own health checks, may take.
-  --allow TOOL        Allow this tool whatever the allow-list says; may be repeated.
+  --allow TOOL        Allow this tool, too, whatever the allow-list says; may be repeated.
   --allow-self        Allow the tool that is run.
   --allow-all         Allow every tool.
   --no-refresh        Accepted for older scripts; the project is always read.
   --minimal           Run as a server in forced minimal mode would: without tools.
-  --dry-run           Check name, arguments and roots; run nothing.
+  --dry-run           Check name, permission, arguments and roots; do not run the tool.
   --print-env         Print the variables that the tool would see; run nothing.
   --verbose           Show progress, log messages and the end of the tool's stderr, on stderr.
   --with-server-env   Accepted for older scripts; server.d/env.sh is always sourced.
@@ -103,6 +107,9 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
         return 2
     except SystemExit:
         return 0  # --help and --version have printed
+    if options["--project-root"] == "":
+        sys.stderr.write(f"mcpgreen: --project-root needs a value\n{HINT}")
+        return 2
     try:
         if options["scan"] or options["refresh"]:
             return _scan(options)
@@ -124,31 +131,43 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
 
 
 def _what_is_wrong(arguments: Sequence[str]) -> str:
-    word = arguments[0]
-    if not word.startswith("-") and word not in COMMANDS:
-        return f"mcpgreen: unknown command: {word}\nTry: mcpgreen --help\n"
     usage = USAGE[USAGE.index("Usage:") : USAGE.index("Commands:")]
-    option = _unknown_option(arguments, dict(re.findall(r"(--[a-z-]+)(?: ([A-Z]+))?", usage)))
-    if option:
-        return f"mcpgreen: unknown option: {option}\nTry: mcpgreen --help\n"
-    return f"mcpgreen: this command line is not understood.\n{usage}Try: mcpgreen --help\n"
+    words, fault = _words_of(arguments, dict(re.findall(r"(--[a-z-]+)(?: ([A-Z]+))?", usage)))
+    if words and words[0] in COMMANDS_OF_MCP_BASH:
+        fault = f"{words[0]} is a command of mcp-bash that mcpgreen does not have; see docs/from-mcp-bash.md"
+    elif words and words[0] not in COMMANDS:
+        fault = f"unknown command: {words[0]}"
+    fault = fault or _fault_of_words(words)
+    return f"mcpgreen: {fault or 'this command line is not understood.'}\n{'' if fault else usage}{HINT}"
 
 
-def _unknown_option(arguments: Sequence[str], values: Mapping[str, str]) -> str | None:
-    """`values` names what each option takes, if it takes something. Options may be shortened."""
-    words = iter(arguments)
-    for word in words:
+def _words_of(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """The words that belong to no option, and what is wrong with the first wrong option. `values` names what each
+    option takes, if it takes something. Options may be shortened."""
+    words: list[str] = []
+    fault = None
+    rest = iter(arguments)
+    for word in rest:
         name, equals, _ = word.partition("=")
-        if not name.startswith("--"):
-            if len(name) > 1 and name.startswith("-") and name not in ("-h", "-v"):
-                return name
+        if not name.startswith("-") or name == "-":
+            words.append(word)
             continue
-        meant = next((option for option in values if option.startswith(name)), None)
+        meant = next((option for option in values if option.startswith(name)), None) if name[:2] == "--" else None
         if meant is None:
-            return name
-        if values[meant] and not equals:
-            next(words, None)
-    return None
+            fault = fault or (None if name in ("-h", "-v") else f"unknown option: {name}")
+        elif values[meant] and not equals and next(rest, None) is None:
+            fault = fault or f"{meant} needs a value"
+    return words, fault
+
+
+def _fault_of_words(words: Sequence[str]) -> str | None:
+    command, others = (words[0], words[1:]) if words else ("", words)
+    if command in NEEDED_AFTER:
+        if not others:
+            return f"{command} needs {NEEDED_AFTER[command]}"
+        if command == "run-tool" or others[0] in ("refresh", "status"):
+            others = others[1:]
+    return f"unexpected word: {others[0]}" if others else None
 
 
 def _scan(options: dict[str, Any]) -> int:
@@ -194,9 +213,10 @@ def _run_tool(options: dict[str, Any]) -> int:
     from mcpgreen.catalog.project import open_project
     from mcpgreen.cli.run_tool import run_tool
 
+    timeout_secs = _seconds(options["--timeout"])
     project, settings, environ = open_project(_flags(options), _sourced(options["--source"]), needs_own=True)
     _tell_notes(settings)
-    return run_tool(options, project, settings, environ)
+    return run_tool(options, project, settings, environ, timeout_secs=timeout_secs)
 
 
 def _sourced(files: Sequence[str]) -> Mapping[str, str]:
@@ -215,7 +235,19 @@ def _sourced(files: Sequence[str]) -> Mapping[str, str]:
 def _health(options: dict[str, Any]) -> int:
     from mcpgreen.cli.health import health
 
-    return health(_flags(options), os.environ, timeout=options["--timeout"])
+    return health(_flags(options), os.environ, timeout_secs=_seconds(options["--timeout"]))
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        secs = float(text)
+    except ValueError:
+        secs = 0.0
+    if not 0 < secs < float("inf"):
+        raise UsageError("--timeout must be a positive number of seconds.")
+    return secs
 
 
 def _registry_status(options: dict[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +10,18 @@ from typing import Any
 import gevent
 
 from mcpgreen import journal, jsontext
+from mcpgreen.catalog.metadata import stem_of
 from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.survey import survey
+from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import UsageError
+from mcpgreen.errors import RpcError
 from mcpgreen.features.call import Call
+from mcpgreen.features.services import Services
 from mcpgreen.features.sink import Line
-from mcpgreen.features.tool_terms import terms_of
+from mcpgreen.features.tool_terms import ToolTerms, terms_of
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.running import policy
 from mcpgreen.settings import Settings
 
 Json = dict[str, Any]
@@ -44,7 +50,14 @@ class ListSink:
         return
 
 
-def run_tool(options: Json, project: Project, settings: Settings, environ: Mapping[str, str]) -> int:
+def run_tool(
+    options: Json,
+    project: Project,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    timeout_secs: float | None,
+) -> int:
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
     try:
         arguments = _arguments(options["--args"])
@@ -58,11 +71,13 @@ def run_tool(options: Json, project: Project, settings: Settings, environ: Mappi
         if options["--print-env"]:
             return _print_env(server)
         if options["--dry-run"]:
-            return _dry_run(server, options, arguments)
+            return _dry_run(server, options["NAME"], arguments, timeout_secs)
         params: Json = {"name": options["NAME"], "arguments": arguments}
-        if options["--timeout"] is not None:
-            params["timeoutSecs"] = _seconds(options["--timeout"])
+        if timeout_secs is not None:
+            params["timeoutSecs"] = timeout_secs
         answer = _answer(server, params, is_verbose=options["--verbose"])
+        if "error" in answer and options["NAME"] not in server.services.snapshot("tools").by_name:
+            _tell_why_missing(project, options["NAME"])
     finally:
         server.stop()
     if "error" in answer:
@@ -91,26 +106,21 @@ def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
 
 
 def _arguments(text: str) -> Json:
+    given = "--args"
     if text.startswith("@"):
+        given = f"--args {text}"
         try:
             with open(text[1:], encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"--args {text}: {error}") from error
+            raise ValueError(f"{given}: {error}") from error
     try:
         value = jsontext.loads(text)
     except ValueError as error:
-        raise ValueError(f"--args is not JSON: {error}") from error
+        raise ValueError(f"{given} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ValueError("--args must be a JSON object.")
+        raise ValueError(f"{given} must be a JSON object.")
     return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise UsageError("--timeout must be a number of seconds.") from error
 
 
 def _with_options(settings: Settings, options: Json) -> Settings:
@@ -120,7 +130,8 @@ def _with_options(settings: Settings, options: Json) -> Settings:
     allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])
     if options["--allow-all"]:
         settings = settings.with_values(tool_allowlist=("*",))
-    elif allowed:
+    elif allowed and (settings.tool_allowlist or settings.tool_allow_default == "deny"):
+        # Where nothing is restricted, a list would be the first restriction.
         settings = settings.with_values(tool_allowlist=(*settings.tool_allowlist, *allowed))
     return settings
 
@@ -136,23 +147,45 @@ def _print_env(server: Server) -> int:
     return 0
 
 
-def _dry_run(server: Server, options: Json, arguments: Json) -> int:
-    snapshot = server.services.snapshot("tools")
-    tool = snapshot.by_name.get(options["NAME"])
+def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | None) -> int:
+    services = server.services
+    snapshot = services.snapshot("tools")
+    tool = snapshot.by_name.get(name)
     if tool is None:
-        _print({"_mcpToolError": True, "code": -32602, "message": f"Tool '{options['NAME']}' not found"})
+        _print({"_mcpToolError": True, "code": -32602, "message": f"Tool '{name}' not found"})
+        _tell_why_missing(services.project, name)
         return 1
-    problems = terms_of(server.services, snapshot, tool).argument_problems(arguments)
-    given_secs = None if options["--timeout"] is None else _seconds(options["--timeout"])
-    timeout_secs = given_secs or tool.timeout_secs or server.services.settings.default_tool_timeout
+    try:
+        terms = terms_of(services, snapshot, tool)
+        _require_permission(services, tool.name, terms)
+        problems = terms.argument_problems(arguments)
+    except RpcError as error:
+        problems = [error.message]
+    timeout_secs = timeout_secs or tool.timeout_secs or services.settings.default_tool_timeout
     sys.stdout.write(
         f"Tool: {tool.name} ({tool.relative_path})\n"
         f"Args: {len(jsontext.dumps(arguments))} bytes\n"
-        f"Roots: {', '.join(server.services.roots.paths)}\n"
+        f"Roots: {', '.join(services.roots.paths)}\n"
         f"Timeout: {timeout_secs:g}\n"
         f"Status: {'; '.join(problems) or 'ready'}\n"
     )
     return 1 if problems else 0
+
+
+def _require_permission(services: Services, name: str, terms: ToolTerms) -> None:
+    """Ask all who are asked before a call. Raises what a client would be told."""
+    settings = services.settings
+    policy.require_allowed(name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
+    policy.require_safe(name, terms.path)
+    services.policy.require_allowed(name, terms.entry_json)
+
+
+def _tell_why_missing(project: Project, name: str) -> None:
+    """What is known of a script that may be the one that was meant."""
+    for hint in discover_tools(project, survey(project, [project.tools_dir])).hints:
+        directory, file_name = os.path.split(hint.partition(": ")[0])
+        if name in (file_name, stem_of(file_name), os.path.basename(directory)):
+            journal.info("%s", hint)
 
 
 def _print(value: Json) -> None:

@@ -1,0 +1,74 @@
+"""`mcpgreen run-tool`: permissions, and what it says of a tool that it does not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import run_tool
+from tests.support.project import ProjectBuilder
+
+
+def test_permissions_are_only_ever_added(project: ProjectBuilder) -> None:
+    """`--allow other` forbade the tool that was run, although nothing was restricted."""
+    project.tool("one", "echo 1")
+    assert run_tool(project, "one", "--allow", "other").returncode == 0
+    assert run_tool(project, "one", "--allow", "other", env={"MCPGREEN_TOOL_ALLOWLIST": "one"}).returncode == 0
+
+
+def test_where_nothing_is_allowed_only_what_is_named_is(project: ProjectBuilder) -> None:
+    project.tool("one", "echo 1")
+    env = {"MCPGREEN_TOOL_ALLOW_DEFAULT": "deny"}
+    assert run_tool(project, "one", "--allow", "other", env=env).returncode == 1
+    for flags in (["--allow", "one"], ["--allow-self"], ["--allow-all"]):
+        assert run_tool(project, "one", *flags, env=env).returncode == 0
+
+
+def forbidden_by_list(project: ProjectBuilder) -> str:
+    project.write("server.d/env", "MCPGREEN_TOOL_ALLOWLIST=other\n")
+    return "Tool 'mark' blocked by policy (not in MCPGREEN_TOOL_ALLOWLIST)"
+
+
+def forbidden_by_mode(project: ProjectBuilder) -> str:
+    (project.root / "tools" / "mark").chmod(0o777)
+    return "Tool 'mark' path rejected by policy: it may be written to by others (chmod go-w)"
+
+
+def forbidden_by_hook(project: ProjectBuilder) -> str:
+    hook = 'mcp_tools_policy_check() { mcp_tools_error -32602 "Not on Sundays"; return 1; }'
+    project.write("server.d/policy.sh", hook).chmod(0o644)
+    return "Not on Sundays"
+
+
+@pytest.mark.parametrize("forbid", [forbidden_by_list, forbidden_by_mode, forbidden_by_hook])
+def test_a_dry_run_says_that_the_policy_would_refuse(project: ProjectBuilder, forbid: object) -> None:
+    project.tool("mark", "touch ran")
+    reason = forbid(project)  # type: ignore[operator]
+    done = run_tool(project, "mark", "--dry-run")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == f"Status: {reason}"
+    assert not (project.root / "ran").exists()
+
+
+def test_a_file_of_arguments_that_is_no_json_is_named(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("show", "true")
+    for content, reason in (("{", "is not JSON"), ("[]", "must be a JSON object")):
+        (tmp_path / "arguments.json").write_text(content, encoding="utf-8")
+        done = run_tool(project, "show", "--args", f"@{tmp_path}/arguments.json")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"mcpgreen: error: --args @{tmp_path}/arguments.json {reason}")
+
+
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("file", "name"), [("tools/greet.py", "greet"), ("tools/greet.py", "greet.py"), ("tools/greet/tool.sh", "greet")]
+)
+def test_a_script_that_is_no_tool_is_mentioned(project: ProjectBuilder, file: str, name: str, flags: list[str]) -> None:
+    project.write(file, "#!/usr/bin/env python3\n")
+    project.write("tools/other.py", "#!/usr/bin/env python3\n")
+    done = run_tool(project, name, *flags)
+    assert (done.returncode, json.loads(done.stdout)["message"]) == (1, f"Tool '{name}' not found")
+    told = f"mcpgreen: info: {file}: not a tool: not executable (chmod +x) and without a description\n"
+    assert done.stderr == told
