@@ -67,6 +67,73 @@ def test_a_copy_finds_an_installed_package(tmp_path: Path) -> None:
     assert answer(done) == PONG
 
 
+def checkout_with(tmp_path: Path, *, python: str, is_complete: bool) -> Path:
+    """A checkout whose .venv has this script as its Python; its launcher."""
+    launcher = tmp_path / "scripts" / "mcpgreen"
+    launcher.parent.mkdir()
+    shutil.copy(LAUNCHER, launcher)
+    (tmp_path / "mcpgreen").symlink_to(CHECKOUT / "mcpgreen")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    program = tmp_path / ".venv" / "bin" / "python"
+    program.write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+    program.chmod(0o755)
+    if is_complete:
+        (tmp_path / ".venv" / ".runs").touch()
+    return launcher
+
+
+GOOD = f'exec "{sys.executable}" "$@"'
+
+
+def test_a_complete_environment_needs_no_path(tmp_path: Path) -> None:
+    """Some clients start servers without any variable."""
+    assert answer(launched(checkout_with(tmp_path, python=GOOD, is_complete=True), path="")) == PONG
+
+
+def test_a_name_without_a_directory_is_found_here(tmp_path: Path) -> None:
+    launcher = checkout_with(tmp_path, python=GOOD, is_complete=True)
+    done = subprocess.run(
+        ["/bin/sh", launcher.name, "--version"], cwd=launcher.parent, env={}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout[:9]) == (0, b"mcpgreen "), done.stderr
+
+
+def test_an_environment_that_is_half_made_is_tried_first(tmp_path: Path) -> None:
+    """It has Python and not the packages: the server answered with a traceback."""
+    launcher = checkout_with(tmp_path, python="echo broken >&2; exit 1", is_complete=False)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").write_text(f"#!/bin/sh\n{GOOD}\n", encoding="utf-8")
+    (tmp_path / "bin" / "python3").chmod(0o755)
+    done = launched(launcher, path=f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert (answer(done), done.stderr.count(b"broken")) == (PONG, 0)
+
+
+def test_an_environment_without_the_mark_is_used_if_it_is_good(tmp_path: Path) -> None:
+    assert answer(launched(checkout_with(tmp_path, python=GOOD, is_complete=False), path="")) == PONG
+
+
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [
+        (None, b"is not found"),
+        ("exit 3", b"is older than Python 3.10"),
+        ("exit 1", b"lacks mcpgreen's packages"),
+    ],
+)
+def test_a_python_that_is_named_and_not_fit_is_a_reason_not_to_start(
+    tmp_path: Path, python: str | None, reason: bytes
+) -> None:
+    """It took another one, or said that there is none at all."""
+    launcher = checkout_with(tmp_path, python=GOOD, is_complete=True)
+    named = tmp_path / "own"
+    if python is not None:
+        named.write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+        named.chmod(0o755)
+    done = launched(launcher, MCPGREEN_PYTHON=str(named))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"mcpgreen: MCPGREEN_PYTHON=" + bytes(named) + b" " + reason)
+
+
 @pytest.mark.parametrize("where", ["checkout", "elsewhere"])
 def test_without_a_fitting_python_it_says_so_on_stderr(tmp_path: Path, where: str) -> None:
     launcher = tmp_path / "scripts" / "mcpgreen"
@@ -76,10 +143,6 @@ def test_without_a_fitting_python_it_says_so_on_stderr(tmp_path: Path, where: st
         (tmp_path / "Makefile").touch()
     empty = tmp_path / "bin"
     empty.mkdir()
-    for program in ("sh", "dirname", "readlink"):
-        found = shutil.which(program)
-        assert found is not None
-        (empty / program).symlink_to(found)
     done = launched(launcher, path=str(empty))
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"no Python >= 3.10" in done.stderr
