@@ -34,6 +34,8 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
+# How PyYAML calls what it is given, before it says where in it something is wrong.
+_LOADER_S_NAME = re.compile(r'in "<[a-z ]+>",')
 # Two patterns, because one with an alternative takes three times as long.
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
 _MANY_DIGITS = re.compile(rb"\d{300}")
@@ -174,7 +176,12 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, 
         if len(head) >= HEAD_BYTES and head.endswith(line):
             raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
         text = match.group(1).strip().removesuffix(b"*/").removesuffix(b"-->")
-        return _parsed_json(path, text)
+        try:
+            return _parsed_json(path, text)
+        except ProjectError as error:
+            if text.count(b"{") > text.count(b"}"):
+                raise ProjectError(path, f"{error.reason}; an mcp: comment must be on one line") from error
+            raise
     return None
 
 
@@ -268,7 +275,8 @@ def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
         # There and back: what JSON cannot say (sets, infinity, a node inside itself) must not get as far as the wire.
         value = jsontext.loads(jsontext.dumps(value))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ProjectError(path, f"not valid YAML: {' '.join(str(error).split())}") from error
+        reason = _LOADER_S_NAME.sub("at", " ".join(str(error).split()))
+        raise ProjectError(path, f"not valid YAML: {reason}") from error
     return _object(path, value)
 
 

@@ -162,6 +162,9 @@ def _tool_of(
         return None
     description = describe_tool(source, fields or {}, file_name=file_name)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
+    name = description.definition["name"]
+    if name not in (metadata.stem_of(file_name), (fields or {}).get("name")):
+        hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
     return _described_tool(project, path, description, status=status, head=head, warnings=warnings)
 
 

@@ -12,13 +12,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from mcpgreen import journal
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.confined import FileFailure, OpenFile
 from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
-from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for
+from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for, why_missing
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import packed
 from mcpgreen.running.process import Ending, Outcome
@@ -142,6 +143,8 @@ class Providers:
                 require_safe(request.provider, script, directory=self._project.providers_dir)
                 return self._run([*script.command, request.uri], request, listen)
             if request.provider not in PROVIDERS:
+                missing = why_missing(request.provider, self._project.providers_dir)
+                journal.warning("Resource provider '%s' is missing: %s", request.provider, missing)
                 raise InternalError(f"Unsupported resource provider '{request.provider}'")
             if request.provider in NETWORK_PROVIDERS:
                 return self._run(["sh", LAUNCHER, request.provider, request.uri], request, listen)

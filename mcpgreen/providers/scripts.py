@@ -25,23 +25,35 @@ class ProviderScript(NamedTuple):
 
 def script_for(provider: str, directory: str) -> ProviderScript | None:
     """The script of this provider, if the project has one."""
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError:
-        return None
-    for name in names:
-        if os.path.splitext(name)[0] == provider and not name.startswith("."):
-            path = os.path.join(directory, name)
-            command = _command_of(path)
-            if command is not None:
-                return ProviderScript(path, command)
+    for name in _names_for(provider, directory):
+        path = os.path.join(directory, name)
+        command = _command_of(path)
+        if command is not None:
+            return ProviderScript(path, command)
     return None
+
+
+def why_missing(provider: str, directory: str) -> str:
+    """What would have to be there for the project to have this provider, as the end of a sentence."""
+    place = os.path.basename(directory)
+    present = _names_for(provider, directory)
+    if present:
+        return f"{place}/{present[0]} is neither executable nor a script (chmod +x)"
+    return f"it would be an executable file {place}/{provider}, with any suffix"
 
 
 def require_safe(provider: str, script: ProviderScript, *, directory: str) -> None:
     """Raises Denied for one that must not run."""
     real_path = policy.path_inside(provider, script.path, directory=directory, kind="Resource provider")
     policy.require_safe(provider, real_path, kind="Resource provider")
+
+
+def _names_for(provider: str, directory: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    return [name for name in names if os.path.splitext(name)[0] == provider and not name.startswith(".")]
 
 
 def _command_of(path: str) -> list[str] | None:

@@ -13,6 +13,12 @@
 #    and a JSON processor runs only where text has to be parsed.
 #  * Documents travel through pipes, never as arguments: one argument may not exceed 128 KiB on Linux.
 
+# Another shell would stop at the first line that it does not know, and say something else.
+if [ -z "${BASH_VERSION:-}" ]; then
+  echo "tool-sdk.sh needs bash: begin the script with #!/usr/bin/env bash" >&2
+  exit 1
+fi
+
 set -euo pipefail
 
 # Read by tools that watch the cancel file themselves.
