@@ -78,7 +78,6 @@ class Client:
 
 def show(who: str, message: Json) -> None:
     line = json.dumps({name: value for name, value in message.items() if name != "jsonrpc"}, ensure_ascii=False)
-    line = line.replace("io.modelcontextprotocol/", "")
     arrow = "-->" if who == "client" else "<--"
     print(f"  {arrow} {line if len(line) <= WIDTH else line[: WIDTH - 3] + '...'}")
 
