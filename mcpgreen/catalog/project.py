@@ -47,8 +47,9 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("complaints", "root", *DEFAULT_DIRECTORIES)
 
+    complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
     root: str
     tools_dir: str
     resources_dir: str
@@ -61,6 +62,7 @@ class Project:
 
     def __init__(self, root: str, directories: Mapping[str, str]) -> None:
         """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
+        self.complaints = []
         self.root = os.path.realpath(root)
         for attribute, name in DEFAULT_DIRECTORIES.items():
             place = os.path.expanduser(directories.get(attribute) or name)
@@ -110,6 +112,7 @@ class Project:
                 continue
             if not equals or not key.isidentifier():
                 journal.warning("%s:%d: not a KEY=value line; ignored", path, number)
+                self.complaints.append((path, f"line {number} is ignored: it is not KEY=value"))
                 continue
             value = value.strip()
             if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
@@ -137,6 +140,7 @@ class Project:
             return hooks.sourced_variables(path, given, directory=self.root)
         except ProjectError as error:
             journal.warning("%s is ignored: %s", path, error.reason)
+            self.complaints.append((path, error.reason))
             return None
 
     def _server_meta(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ Options:
   --filter PATH       Scan only below this subdirectory of tools/.
   --quiet             Print nothing when all went well.
   --no-notify         Accepted for older scripts; a running server looks for itself.
-  --fix               Make scripts executable that are described as tools.
+  --fix               Make scripts executable that are described as tools, by a file or a comment.
   --json              Print the findings as one line of JSON.
   --explain-defaults  Say how the server calls itself without server.d/server.meta.json.
   --strict            Warnings count as errors.
@@ -80,11 +80,13 @@ Options:
   -v --version        The version.
 
 Exit status: 0 when all went well, which for run-tool includes a result with isError; 1 when
-something failed; 2 when the command line is wrong, and for health when there is nothing to
-serve. An error of the protocol is printed by
-run-tool as {"_mcpToolError": true, "code": ..., "message": ...}, with status 1.
+something failed, for validate when there is an error (with --strict a warning); 2 when the
+command line is wrong, for health when a server would not start or has nothing to serve, and
+for serve when it cannot write its answers; 130 after Ctrl-C. An error of the protocol is
+printed by run-tool as {"_mcpToolError": true, "code": ..., "message": ...}, with status 1.
 
-Without arguments, at a terminal, mcpgreen prints this text.
+Without arguments, at a terminal, mcpgreen prints this text; scripts/mcpgreen, the launcher of
+a checkout, serves.
 """
 
 

@@ -30,7 +30,7 @@ def good_tool(project: ProjectBuilder, name: str = "greet") -> Path:
 
 def test_a_good_project_has_nothing_to_mend(project: ProjectBuilder) -> None:
     good_tool(project)
-    project.prompt("letter.txt", "Dear {{name}}", description="A letter")
+    project.prompt("letter.txt", "Dear {{name}}", description="A letter", arguments=[{"name": "name"}])
     project.resource("note.txt", "note")
     status, report = findings(project, "--strict")
 
@@ -66,7 +66,7 @@ def test_people_read_lines(project: ProjectBuilder) -> None:
     ]
     assert "✓ tool greet" in lines
     assert [line for line in lines if line.startswith("✗ tools/bad.meta.json: not valid JSON")]
-    assert lines[-1] == "1 errors, 0 warnings"
+    assert lines[-1] == "1 error, 0 warnings"
 
 
 def test_nothing_is_written(project: ProjectBuilder) -> None:

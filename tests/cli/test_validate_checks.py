@@ -1,0 +1,242 @@
+"""`mcpgreen validate` says no ✓ of what will not work."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cli.test_commands import mcpgreen
+from tests.cli.test_validate import SCHEMA, findings, good_tool, said
+from tests.support.project import ProjectBuilder
+
+HOOKS = ("register.sh", "policy.sh", "env.sh", "health-checks.sh")
+Break = Callable[[ProjectBuilder], Any]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_bash_cannot_read(project: ProjectBuilder, hook: str) -> None:
+    project.write(f"server.d/{hook}", "true\nif then\n").chmod(0o644)
+    status, report = findings(project)
+
+    assert status == 1
+    (error,) = said(report, "error")
+    assert error.startswith(f"server.d/{hook}: line 2: syntax error near")
+    assert f"server.d/{hook}" not in said(report, "ok")
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_can_be_run(project: ProjectBuilder, hook: str) -> None:
+    project.write(f"server.d/{hook}", "true\n").chmod(0o644)
+
+    assert f"server.d/{hook}" in said(findings(project, "--strict")[1], "ok")
+
+
+def test_an_env_sh_that_fails_is_ignored_by_the_server(project: ProjectBuilder) -> None:
+    project.write("server.d/env.sh", "exit 3\n").chmod(0o644)
+    status, report = findings(project)
+
+    assert (status, said(report, "error")) == (1, ["server.d/env.sh: it is ignored: it ended with status 3"])
+    assert "server.d/env.sh" not in said(report, "ok")
+
+
+def test_lines_of_env_that_say_nothing(project: ProjectBuilder) -> None:
+    project.write("server.d/env", "A=1\nnot a line\n# a comment\n2B=3\n")
+    status, report = findings(project)
+
+    assert status == 0
+    assert said(report, "warning") == [
+        "server.d/env: line 2 is ignored: it is not KEY=value",
+        "server.d/env: line 4 is ignored: it is not KEY=value",
+    ]
+
+
+@pytest.mark.parametrize("variable", ["MCPBASH_REMOTE_TOKEN", "MCPBASH_ROOTS"])
+def test_what_keeps_a_server_from_starting(project: ProjectBuilder, variable: str) -> None:
+    status, report = findings(project, env={variable: "nope"})
+
+    assert (status, report["errors"]) == (1, 1)
+
+
+def test_of_a_registration_that_cannot_be_used_nothing_is_served(project: ProjectBuilder) -> None:
+    good_tool(project)
+    project.tool("bare", "echo")
+    project.resource("note.txt", "note")
+    project.prompt("letter.txt", "Dear all", description="A letter")
+    project.write("server.d/register.json", "{").chmod(0o644)
+    status, report = findings(project)
+
+    assert (status, said(report, "ok")) == (1, ["server.d/server.meta.json"])
+    assert "no description" in str(said(report, "warning"))
+
+
+# --- providers -------------------------------------------------------------------------------------------------------
+
+
+def absent_provider(project: ProjectBuilder) -> str:
+    return "its provider is missing: it would be an executable file providers/engine, with any suffix"
+
+
+def provider_without_bit(project: ProjectBuilder) -> str:
+    project.write("providers/engine.py", "print()")
+    return "its provider is missing: providers/engine.py is neither executable nor a script (chmod +x)"
+
+
+def open_provider(project: ProjectBuilder) -> str:
+    project.provider("engine.sh", "echo", mode=0o777)
+    return "Resource provider 'engine' rejected by policy: it may be written to by others (chmod go-w)"
+
+
+def provider_without_interpreter(project: ProjectBuilder) -> str:
+    project.provider("engine.py", "#!/no/such/python\n")
+    return "its provider providers/engine.py is for the interpreter /no/such/python, which does not exist"
+
+
+@pytest.mark.parametrize(
+    "break_it", [absent_provider, provider_without_bit, open_provider, provider_without_interpreter]
+)
+@pytest.mark.parametrize(
+    ("word", "fields"), [("resource", {"uri": "engine://a"}), ("template", {"uriTemplate": "engine://{a}"})]
+)
+def test_a_resource_whose_provider_cannot_provide(
+    project: ProjectBuilder, break_it: Callable[[ProjectBuilder], str], word: str, fields: Any
+) -> None:
+    project.described("state", **fields)
+    reason = break_it(project)
+    status, report = findings(project)
+
+    assert (status, said(report, "error")) == (1, [f"{word} state: {reason}"])
+    assert f"{word} state" not in said(report, "ok")
+
+
+def test_providers_that_can_provide(project: ProjectBuilder) -> None:
+    project.provider("engine.sh", "echo")
+    project.provider("motor.sh", "#!/no/such/bash\necho", mode=0o644)  # run by bash, whatever its first line says
+    for scheme in ("engine", "motor", "echo", "https"):
+        project.described(f"{scheme}-one", uri=f"{scheme}://one")
+    project.described("many", uriTemplate="git+https://example.org/{path}")
+    status, report = findings(project, "--strict")
+
+    assert (status, len(said(report, "ok"))) == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("file:///etc/hostname", "Resource outside allowed roots"),
+        ("file://./resources/absent.txt", "Resource not found"),
+    ],
+)
+def test_a_file_that_cannot_be_read_now(project: ProjectBuilder, uri: str, reason: str) -> None:
+    project.described("note", uri=uri)
+    status, report = findings(project)
+
+    assert (status, said(report, "warning")) == (0, [f"resource note: it cannot be read as things are: {reason}"])
+
+
+def test_files_that_can_be_read(project: ProjectBuilder) -> None:
+    project.resource("note.txt", "note", uri="example://note")
+    project.write("data.txt", "within the default root, the project")
+    project.described("data", uri="file://./data.txt")
+
+    assert findings(project, "--strict")[0] == 0
+
+
+# --- scripts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_tool_of_another_user_will_be_refused(project: ProjectBuilder) -> None:
+    os.chown(good_tool(project), 12345, -1)
+    status, report = findings(project)
+
+    assert (status, said(report, "error")) == (1, ["tool greet: calls will be refused: it belongs to another user"])
+    assert "tool greet" not in said(report, "ok")
+
+
+def test_a_tool_that_others_may_write_to_is_not_well(project: ProjectBuilder) -> None:
+    good_tool(project).chmod(0o777)
+
+    assert "tool greet" not in said(findings(project)[1], "ok")
+
+
+@pytest.mark.parametrize(
+    ("first_line", "fault"),
+    [
+        ("#!/bin/sh\r", "has the line ends of Windows, of which"),
+        ("#!/no/such/shell", "is for the interpreter /no/such/shell, which does not exist"),
+        ("#!/usr/bin/env no-such-shell", "is for the interpreter no-such-shell, which is not on the PATH"),
+    ],
+)
+def test_a_first_line_that_cannot_be_obeyed(project: ProjectBuilder, first_line: str, fault: str) -> None:
+    project.tool("greet", f"{first_line}\necho", description="Greets", inputSchema=SCHEMA)
+    status, report = findings(project)
+
+    (warning,) = said(report, "warning")
+    assert status == 0
+    assert warning.startswith(f"tool greet: tools/greet {fault}")
+
+
+def test_a_text_without_an_interpreter(project: ProjectBuilder) -> None:
+    for name in ("greet.py", "fine.sh"):
+        project.write(f"tools/{name}", "print('hi')\n").chmod(0o755)
+        stem = name.partition(".")[0]
+        project.write(f"tools/{stem}.meta.json", json.dumps({"description": "x", "inputSchema": SCHEMA}))
+    (project.root / "tools" / "binary").write_bytes(b"\x7fELF\0\0")
+    (project.root / "tools" / "binary").chmod(0o755)
+    project.write("tools/binary.meta.json", json.dumps({"description": "x", "inputSchema": SCHEMA}))
+
+    assert said(findings(project)[1], "warning") == ["tool greet: tools/greet.py has no #! line, so it is run by sh"]
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def test_placeholders_that_are_no_arguments(project: ProjectBuilder) -> None:
+    project.prompt("letter.txt", "Dear {{ nmae }}, {{nmae}} {{name}} {{xyz}} ${HOME}", arguments=[{"name": "name"}])
+    status, report = findings(project)
+
+    assert status == 0
+    assert said(report, "warning") == [
+        "prompt letter: {{nmae}} is no declared argument, so clients cannot fill it; did you mean name?",
+        "prompt letter: {{xyz}} is no declared argument, so clients cannot fill it",
+    ]
+
+
+def test_placeholders_in_messages(project: ProjectBuilder) -> None:
+    messages = [{"content": "{{a}}"}, {"content": {"type": "text", "text": "{{b}} {{c}}"}}]
+    question = {"method": "elicitation/create", "params": {"message": "b?", "requestedSchema": SCHEMA_OF_B}}
+    fields = {"messages": messages, "arguments": [{"name": "a"}], "inputRequests": {"ask": question}}
+    project.write("prompts/talk.meta.json", json.dumps(fields))
+
+    assert [text[:18] for text in said(findings(project)[1], "warning")] == ["prompt talk: {{c}}"]
+
+
+SCHEMA_OF_B = {"type": "object", "properties": {"b": {"type": "string"}}}
+
+
+# --- mending, and counting -------------------------------------------------------------------------------------------
+
+
+def test_scripts_with_a_comment_are_made_executable(project: ProjectBuilder) -> None:
+    project.write("tools/greet.py", '#!/usr/bin/env python3\n# mcp: {"description": "x"}\n').chmod(0o644)
+    project.write("tools/broken.py", '#!/usr/bin/env python3\n# mcp: {"description"\n').chmod(0o644)
+    project.write("tools/library.py", "#!/usr/bin/env python3\n").chmod(0o644)
+    report = findings(project, "--fix")[1]
+
+    assert report["fixesApplied"] == 1
+    assert "tools/greet.py: made executable" in said(report, "info")
+
+
+@pytest.mark.parametrize(
+    ("env", "verdict"),
+    [("", "0 errors, 0 warnings"), ("x\n", "0 errors, 1 warning"), ("x\ny\n", "0 errors, 2 warnings")],
+)
+def test_the_last_line_counts(project: ProjectBuilder, env: str, verdict: str) -> None:
+    project.write("server.d/env", env)
+    done = mcpgreen("validate", "--project-root", str(project.root))
+
+    assert done.stdout.splitlines()[-1] == verdict
