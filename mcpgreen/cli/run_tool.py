@@ -15,7 +15,7 @@ from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import survey
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import RpcError
+from mcpgreen.errors import InvalidParams, RpcError
 from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
 from mcpgreen.features.sink import Line
@@ -76,7 +76,8 @@ def run_tool(
         if timeout_secs is not None:
             params["timeoutSecs"] = timeout_secs
         answer = _answer(server, params, is_verbose=options["--verbose"])
-        if "error" in answer and options["NAME"] not in server.services.snapshot("tools").by_name:
+        is_refused = answer.get("error", {}).get("code") == InvalidParams.code
+        if is_refused and options["NAME"] not in server.services.snapshot("tools").by_name:
             _tell_why_missing(project, options["NAME"])
     finally:
         server.stop()

@@ -11,7 +11,7 @@ from mcpgreen.catalog.icons import wire_icons
 from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, remote_token
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import ProjectError
-from mcpgreen.running import jq, trust
+from mcpgreen.running import jq, shebang, trust
 from mcpgreen.settings import Settings
 
 HOOKS = ("register.sh", "policy.sh", "env.sh", "health-checks.sh")
@@ -70,9 +70,19 @@ def _fault_of_hook(project: Project, path: str) -> str | None:
     problem = trust.problem_with(path, project.server_dir, project.root)
     if problem:
         return f"will not be run: {problem}"
+    if os.path.basename(path) == "register.sh" and not _is_script(path):
+        return "it is ignored: it is neither executable (chmod +x) nor starts with #!"
     return _syntax_error(path) or next(
         (f"it is ignored: {complaint}" for place, complaint in project.complaints if place == path), None
     )
+
+
+def _is_script(path: str) -> bool:
+    try:
+        has_bit = os.stat(path).st_mode & metadata.EXECUTABLE_BITS
+        return bool(has_bit) or metadata.read_start(path, len(shebang.MARK)) == shebang.MARK
+    except OSError:
+        return False
 
 
 def _syntax_error(path: str) -> str | None:

@@ -72,3 +72,8 @@ def test_a_script_that_is_no_tool_is_mentioned(project: ProjectBuilder, file: st
     assert (done.returncode, json.loads(done.stdout)["message"]) == (1, f"Tool '{name}' not found")
     told = f"mcpgreen: info: {file}: not a tool: not executable (chmod +x) and without a description\n"
     assert done.stderr == told
+
+
+def test_where_there_are_no_tools_none_is_missed(project: ProjectBuilder) -> None:
+    project.write("tools/greet.py", "#!/usr/bin/env python3\n")
+    assert run_tool(project, "greet", "--minimal").stderr == ""

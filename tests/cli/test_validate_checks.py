@@ -19,7 +19,7 @@ Break = Callable[[ProjectBuilder], Any]
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_that_bash_cannot_read(project: ProjectBuilder, hook: str) -> None:
-    project.write(f"server.d/{hook}", "true\nif then\n").chmod(0o644)
+    project.write(f"server.d/{hook}", "#!/bin/bash\nif then\n").chmod(0o644)
     status, report = findings(project)
 
     assert status == 1
@@ -30,9 +30,19 @@ def test_a_hook_that_bash_cannot_read(project: ProjectBuilder, hook: str) -> Non
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_that_can_be_run(project: ProjectBuilder, hook: str) -> None:
-    project.write(f"server.d/{hook}", "true\n").chmod(0o644)
+    project.write(f"server.d/{hook}", "#!/bin/bash\n").chmod(0o644)
 
     assert f"server.d/{hook}" in said(findings(project, "--strict")[1], "ok")
+
+
+def test_a_register_sh_that_is_no_script_is_ignored_by_the_server(project: ProjectBuilder) -> None:
+    project.write("server.d/register.sh", "true\n").chmod(0o644)
+    reason = "it is ignored: it is neither executable (chmod +x) nor starts with #!"
+    status, report = findings(project)
+    assert (status, said(report, "error")) == (1, [f"server.d/register.sh: {reason}"])
+
+    (project.root / "server.d" / "register.sh").chmod(0o755)
+    assert findings(project)[0] == 0
 
 
 def test_an_env_sh_that_fails_is_ignored_by_the_server(project: ProjectBuilder) -> None:
