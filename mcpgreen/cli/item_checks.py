@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mcpgreen import media
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.project import Project
@@ -34,7 +35,6 @@ WORD_OF = {"tools": "tool", "resources": "resource", "resourceTemplates": "templ
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
-HEAD_BYTES = 1024  # enough to tell a text from a program
 # How the catalogue says that something is not served, besides what it leaves out.
 _LOST = re.compile(r"may not be read$| describes no script: ")
 _REFUSED = " will be refused "  # what is said of the tool itself, with the reason
@@ -178,7 +178,7 @@ def _own_fields(tool: Tool) -> Mapping[str, Any]:
 
 def _is_text_without_mark(path: str) -> bool:
     try:
-        head = metadata.read_start(path, HEAD_BYTES)
+        head = metadata.read_start(path, media.HEAD_BYTES)
     except OSError:
         return False
     return not head.startswith(shebang.MARK) and b"\0" not in head

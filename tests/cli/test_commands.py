@@ -5,19 +5,25 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.support.prerequisites import without_privileges
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, clean_environment
 
 
 def mcpgreen(
-    *arguments: str, env: dict[str, str] | None = None, stdin: int = subprocess.DEVNULL, cwd: Path | None = None
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    cwd: Path | None = None,
+    prefix: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "mcpgreen", *arguments],
+        [*prefix, sys.executable, "-m", "mcpgreen", *arguments],
         stdin=stdin,
         capture_output=True,
         text=True,
@@ -118,11 +124,10 @@ EVERY_COMMAND = pytest.mark.parametrize(
 
 
 @EVERY_COMMAND
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every directory")
 def test_a_project_that_may_not_be_entered_is_named(project: ProjectBuilder, command: list[str]) -> None:
     project.root.chmod(0)
     try:
-        done = mcpgreen(*command, "--project-root", str(project.root))
+        done = mcpgreen(*command, "--project-root", str(project.root), prefix=without_privileges())
     finally:
         project.root.chmod(0o755)
     assert done.returncode == (2 if command == ["health"] else 1)

@@ -97,7 +97,7 @@ def provider_without_bit(project: ProjectBuilder) -> str:
 
 def open_provider(project: ProjectBuilder) -> str:
     project.provider("engine.sh", "echo", mode=0o777)
-    return "Resource provider 'engine' rejected by policy: it may be written to by others (chmod go-w)"
+    return "Resource provider 'engine' path rejected by policy: it may be written to by others (chmod go-w)"
 
 
 def provider_without_interpreter(project: ProjectBuilder) -> str:

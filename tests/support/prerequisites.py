@@ -28,6 +28,14 @@ def require_program(name: str) -> str:
     return path
 
 
+def without_privileges() -> list[str]:
+    """How a command begins that modes of files bind: for root a program that gives up being above them."""
+    if os.geteuid() != 0:
+        return []
+    rights = "-dac_override,-dac_read_search"
+    return [require_program("setpriv"), f"--bounding-set={rights}", f"--inh-caps={rights}"]
+
+
 def require_perl_modules(*names: str) -> str:
     """The path of a Perl with these modules; a minimal system may have one without those of the standard library."""
     perl = require_program("perl")
