@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+ERROR_CODES = range(-(1 << 31), 1 << 31)  # those that every client can hold
+
+
 class McpgreenError(Exception):
     """The root of all errors that we raise on purpose."""
 

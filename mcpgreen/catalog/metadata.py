@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.running.deadline import MAX_SECS
 
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
@@ -88,7 +89,7 @@ A_STRING = Rule(is_string, "a string")
 AN_OBJECT = Rule(is_object, "an object")
 AN_OBJECT_OR_BOOLEAN = Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean")
 A_BOOLEAN = Rule(is_boolean, "true or false")
-A_DURATION = Rule(lambda value: is_number(value) and value > 0, "a positive number")
+A_DURATION = Rule(lambda value: is_number(value) and 0 < value <= MAX_SECS, "a positive number")
 
 ANNOTATION_RULES = {
     "title": A_STRING,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.metadata import shown
+from mcpgreen.catalog.metadata import A_DURATION, shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
 from mcpgreen.regular_files import without_waiting
@@ -178,8 +178,8 @@ def _problem_with_completion(project: Project, item: Json) -> str | None:
     path, secs = item.get("path"), item.get("timeoutSecs")
     if not isinstance(path, str) or not path or "\0" in path:
         return f"path must be a text, found {shown(path)}"
-    if secs is not None and (isinstance(secs, bool) or not isinstance(secs, (int, float)) or secs <= 0):
-        return f"timeoutSecs must be a positive number, found {shown(secs)}"
+    if secs is not None and not A_DURATION.accepts(secs):
+        return f"timeoutSecs must be {A_DURATION.wanted}, found {shown(secs)}"
     real_path = os.path.realpath(os.path.join(project.root, path))
     if not is_within(real_path, project.root):
         return "path leads out of the project"

@@ -15,7 +15,7 @@ from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.running import results
 from mcpgreen.running.channel import Channel
-from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.deadline import MAX_SECS, Deadline
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.scratch import CallFiles
 from mcpgreen.running.starting import Script, run_script
@@ -107,6 +107,6 @@ def requested_secs(call: Call) -> float | None:
     secs = call.params.get("timeoutSecs")
     if secs is None:
         return None
-    if type(secs) not in (int, float) or not 0 < secs < float("inf"):
-        raise InvalidParams("timeoutSecs must be a positive number.")
+    if type(secs) not in (int, float) or not 0 < secs <= MAX_SECS:
+        raise InvalidParams(f"timeoutSecs must be a positive number up to {MAX_SECS:g}.")
     return float(secs)

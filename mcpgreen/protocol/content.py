@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+LINK_WORDS = ("title", "description", "mimeType")
 BLOCK_TYPES = ("text", "image", "audio", "resource", "resource_link")
 ROLES = ("user", "assistant")
 
@@ -42,15 +43,28 @@ def _problem_of_content(block: Mapping[str, Any]) -> str | None:
         return None if is_base64(block.get("data")) else ".data must be base64"
     if kind == "resource_link":
         has_both = isinstance(block.get("uri"), str) and isinstance(block.get("name"), str)
-        return None if has_both else " needs uri and name"
+        return _problem_of_words(block, LINK_WORDS) if has_both else " needs uri and name"
     if kind == "resource":
         resource = block.get("resource")
         if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
             return ".resource needs a uri"
+        problem = _problem_of_words(resource, ("mimeType",))
+        if problem:
+            return f".resource{problem}"
+        if not isinstance(resource.get("_meta", {}), dict):
+            return ".resource._meta must be an object"
         if isinstance(resource.get("text"), str) or is_base64(resource.get("blob")):
             return None
         return ".resource needs text, or a blob in base64"
     return f".type {kind!r} is unknown"
+
+
+def _problem_of_words(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    for name in names:
+        if not isinstance(fields.get(name, ""), str):
+            return f".{name} must be a string"
+    size = fields.get("size", 0)
+    return None if type(size) in (int, float) and size >= 0 else ".size must be a number of bytes"
 
 
 def is_base64(value: Any) -> bool:

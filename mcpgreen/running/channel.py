@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from mcpgreen import journal, jsontext
+from mcpgreen.running.deadline import MAX_SECS
 
 MAX_LINE_BYTES = 1 << 20
 
@@ -48,7 +49,8 @@ class Channel:
             return
         if isinstance(message, dict) and "ask" in message:
             secs = _number(message.get("timeoutSecs"))
-            self._listener.ask(message["ask"], message.get("reply"), secs if secs and secs > 0 else None)
+            patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
+            self._listener.ask(message["ask"], message.get("reply"), patience_secs)
             return
         params = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):

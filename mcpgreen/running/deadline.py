@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 MIN_LEFT_SECS = 0.1
+MAX_SECS = 1e9  # 30 years; more is no time that a clock could be set to
 
 
 class Deadline:

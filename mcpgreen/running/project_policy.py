@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from mcpgreen import journal, jsontext
-from mcpgreen.errors import Denied, ScriptError
+from mcpgreen.errors import ERROR_CODES, Denied, ScriptError
 from mcpgreen.running import trust
 from mcpgreen.running.hooks import HookEnd, HookShell, records_in
 from mcpgreen.running.scratch import StateDir
@@ -21,7 +21,6 @@ CHECK_SECS = 5.0
 ANSWER_BYTES = 1 << 20
 LONGEST_ARGUMENT_BYTES = 100_000  # Linux takes 128 KiB for one argument
 DEFAULT_CODE = -32602
-CODES = range(-(1 << 31), 1 << 31)
 
 
 class ProjectPolicy:
@@ -79,7 +78,7 @@ def _refusal(name: str, said: dict[str, str]) -> Denied | ScriptError:
         code = int(said.get("error code", ""))
     except ValueError:
         code = DEFAULT_CODE
-    return ScriptError(code if code in CODES else DEFAULT_CODE, message, data=_data(said.get("error data", "")))
+    return ScriptError(code if code in ERROR_CODES else DEFAULT_CODE, message, data=_data(said.get("error data", "")))
 
 
 def _data(text: str) -> object:

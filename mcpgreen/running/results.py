@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
-from mcpgreen.errors import OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
+from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
 
@@ -92,12 +92,14 @@ def chosen_error(report: bytes) -> ScriptError:
         chosen = jsontext.loads(text)
     except ValueError:
         chosen = None
-    error = _as_chosen_error(chosen)
+    error = _as_chosen_error(chosen) if jsontext.is_finite(chosen) else None
     return error or ScriptError(-32603, "Tool failed", data=text)
 
 
 def _as_chosen_error(value: Any) -> ScriptError | None:
-    if isinstance(value, dict) and type(value.get("code")) is int and isinstance(value.get("message"), str):
+    if not isinstance(value, dict) or not isinstance(value.get("message"), str):
+        return None
+    if type(value.get("code")) is int and value["code"] in ERROR_CODES:
         return ScriptError(value["code"], value["message"], data=value.get("data"))
     return None
 
@@ -213,7 +215,7 @@ def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
 
         try:
             value, _ = json.JSONDecoder().raw_decode(text.lstrip())
-            if not jsontext.is_finite(value):
+            if not jsontext.is_finite(value) or jsontext.depth_of(value) > jsontext.MAX_DEPTH:
                 return None  # the standard library reads what we could not send on
         except (ValueError, RecursionError):
             return None

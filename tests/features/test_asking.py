@@ -120,6 +120,16 @@ def test_an_address_has_an_id_and_the_client_hears_when_it_is_done(project: Proj
     assert client.wire.seen.index(done[0]) == len(client.wire.seen) - 2  # right before the response
 
 
+@pytest.mark.requirement("G-ask-live")
+def test_a_script_may_be_more_patient_than_any_clock(project: ProjectBuilder, speak: Speak) -> None:
+    asker(project, {"who": NAME}, more=", timeoutSecs=10**400")
+    client = speak(capabilities=FORM)
+    id = client.start_tool("asker")
+    client.answer(client.asked("elicitation/create"), accept(name="x"))
+
+    assert replies_of(client, id)["who"]["status"] == "answered"
+
+
 @pytest.mark.requirement("P-210", "G-ask-live")
 def test_the_end_of_a_visit_is_no_member_of_a_batch(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"in": url("Sign in", "https://example.org/in")})

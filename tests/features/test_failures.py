@@ -28,6 +28,8 @@ def _tools(shared_project: ProjectBuilder) -> None:
         "file": """echo '{"code":-32007,"message":"mine","data":{"a":1}}' > "$MCP_TOOL_ERROR_FILE"; echo out""",
         "file-reserved": """echo '{"code":-32002,"message":"mine"}' > "$MCP_TOOL_ERROR_FILE" """,
         "file-words": """echo 'just words' > "$MCP_TOOL_ERROR_FILE"; exit 1""",
+        "file-infinite": """echo '{"code":5,"message":"x","data":1e999}' > "$MCP_TOOL_ERROR_FILE" """,
+        "file-huge": """echo '{"code":99999999999,"message":"x"}' > "$MCP_TOOL_ERROR_FILE" """,
         "stdout": """echo '{"code":-32011,"message":"chosen","data":[1]}'; exit 1""",
         "stdout-fine": """echo '{"code":-32011,"message":"no failure"}'""",
         "stdout-almost": """echo '{"code":"x","message":"no integer"}'; exit 1""",
@@ -93,10 +95,16 @@ def test_a_failed_script_may_choose_its_error_on_stdout(shared_speak: Callable[.
 
 
 @pytest.mark.requirement("G-chosen-error")
-def test_an_error_file_of_plain_words_is_told_as_data(shared_speak: Callable[..., Client]) -> None:
-    error = shared_speak().error("tools/call", {"name": "file-words"})
+@pytest.mark.parametrize(
+    ("name", "words"), [("file-words", "just words"), ("file-infinite", '"data":1e999'), ("file-huge", "99999999999")]
+)
+def test_an_error_file_that_holds_no_error_is_told_as_data(
+    shared_speak: Callable[..., Client], name: str, words: str
+) -> None:
+    error = shared_speak().error("tools/call", {"name": name})
 
-    assert (error["code"], error["message"], error["data"].strip()) == (-32603, "Tool failed", "just words")
+    assert (error["code"], error["message"]) == (-32603, "Tool failed")
+    assert words in error["data"]
 
 
 @pytest.mark.requirement("G-chosen-error")

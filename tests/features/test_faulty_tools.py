@@ -24,6 +24,7 @@ BAD_METADATA = {
     "bad-required": (json.dumps({"inputSchema": {"type": "object", "required": "x"}}), "required"),
     "bad-need": (json.dumps({"needs": [{"elicitation": "form"}]}), "needs must be an array of"),
     "bad-ceiling": (json.dumps({"maxConcurrent": True}), "maxConcurrent must be a positive integer"),
+    "endless": (json.dumps({"timeoutSecs": 10**400}), "timeoutSecs"),
     "bad-timeout": (json.dumps({"timeoutSecs": "soon"}), "timeoutSecs"),
 }
 BAD_SCHEMAS: dict[str, Json] = {
