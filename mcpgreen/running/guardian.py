@@ -29,12 +29,21 @@ marked() {
     ps axeww -o pid= -o command= | grep -E "MCPGREEN_CALL=$1" | grep -v 'grep -E' | awk '{print $1}'
   fi
 }
+look_at() {
+  state='' group=0
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+  set -- ${stat##*) }
+  state=$1 group=$3
+}
 quiet=0
-while [ "$quiet" -lt 2 ]; do
+while [ "$quiet" -lt 5 ]; do
   quiet=$((quiet + 1))
   for pid in $(marked "$1"); do
-    if grep -qs '^State:.Z' "/proc/$pid/status"; then continue; fi
+    look_at "$pid"
+    if [ "$state" = Z ]; then continue; fi
     quiet=0
+    # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed.
+    if [ "$group" -gt 1 ]; then kill -KILL -- "-$group" 2>/dev/null || :; fi
     kill -KILL "$pid" 2>/dev/null || :
   done
   sleep 0.05 2>/dev/null || sleep 1
