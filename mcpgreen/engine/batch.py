@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from mcpgreen.errors import InternalError
 from mcpgreen.features.call import Call
 from mcpgreen.features.sink import Line, Sink
+from mcpgreen.protocol import messages, shapes
 
 
 class BatchSink:
     """Collects responses; notifications pass straight through.
 
     An answer that is there at once comes without its call. One that takes time is expected first, and then either put
-    with its call or withdrawn.
+    with its call or withdrawn. The array has to be held in memory as a whole, so there is a limit to it.
     """
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, *, limit_bytes: int) -> None:
         self._sink = sink
+        self._left_bytes = limit_bytes
         self._expected = 0
         self._is_sealed = False
         self._replies: list[tuple[bytes, Call | None]] = []
@@ -31,10 +34,19 @@ class BatchSink:
         if is_droppable:
             self._sink.put(line, call, is_droppable=True)
             return
+        reply = line if isinstance(line, bytes) else b"".join(line)
         if call is not None:
             self._expected -= 1
-        self._replies.append((line if isinstance(line, bytes) else b"".join(line), call))
+            if len(reply) > self._left_bytes:
+                reply = messages.error(call.id, shapes.error_object(too_long()))
+        self._left_bytes -= len(reply)
+        self._replies.append((reply, call))
         self._send_if_complete()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another answer."""
+        return self._left_bytes <= 0
 
     def withdraw(self) -> None:
         self._expected -= 1
@@ -50,3 +62,7 @@ class BatchSink:
         self._replies.clear()
         if lines:
             self._sink.put(b"[" + b",".join(lines) + b"]")
+
+
+def too_long() -> InternalError:
+    return InternalError("The reply to this batch would be too long; ask for less at a time.")

@@ -12,7 +12,7 @@ import gevent
 from gevent.event import AsyncResult, Event
 
 from mcpgreen import journal
-from mcpgreen.engine.batch import BatchSink
+from mcpgreen.engine.batch import BatchSink, too_long
 from mcpgreen.engine.requests import OutgoingRequests
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
 from mcpgreen.features.call import Call, log_params, wants_level
@@ -226,10 +226,12 @@ class Connection:
             reason = "An empty batch." if not batch else "Batches do not exist in this protocol revision."
             self._refuse(sink, None, InvalidRequest(reason))
             return
-        collected = BatchSink(sink)
+        collected = BatchSink(sink, limit_bytes=self._router.services.settings.max_backlog_bytes)
         for member in batch:
             if type(member) is not dict:
                 self._refuse(collected, None, InvalidRequest("A member of a batch must be an object."))
+            elif collected.is_full and "id" in member:
+                self._refuse(collected, messages.normal_id(member["id"]), too_long())
             elif "id" in member and (member.get("method") == "initialize" or is_stateless(member.get("params"))):
                 reason = "Neither initialize nor a stateless request can be part of a batch."
                 self._refuse(collected, messages.normal_id(member["id"]), InvalidRequest(reason))

@@ -64,12 +64,18 @@ class LineReader:
 
     def _take(self, chunk: bytes) -> None:
         *lines, rest = chunk.split(b"\n")
-        self._outbox.hold()
+        outbox = self._outbox
+        outbox.hold()
         try:
             for line in lines:
                 self._end_line(line)
+                if not outbox.has_room:
+                    # One read may hold requests for more than fits into memory: the rest waits for its turn.
+                    outbox.release()
+                    outbox.wait_for_room()
+                    outbox.hold()
         finally:
-            self._outbox.release()
+            outbox.release()
         if rest:
             self._keep(rest)
 

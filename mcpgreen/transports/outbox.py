@@ -46,6 +46,7 @@ class Outbox:
         self._held: list[bytes] = []  # answers of the batch that is being read
         self._is_due = False
         self._watcher: Any = None
+        self.has_room = True  # as the event says it, for who asks often
         self._room = Event()
         self._room.set()
         self.drained = Event()
@@ -56,10 +57,13 @@ class Outbox:
         self._hangup = self._watch_for_hangup()
 
     def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
-        if self.is_broken or (is_droppable and not self._room.is_set()):
+        if self.is_broken or (is_droppable and not self.has_room):
             return
         if self._is_holding and call is None and isinstance(line, bytes):
             self._held.append(line)
+            self._backlog_bytes += len(line) + 1
+            if self._backlog_bytes > self._max_backlog_bytes:
+                self._lose_room()
             return
         if not corruption.is_sound(line):
             sound = self._replaced(line, call)
@@ -68,13 +72,13 @@ class Outbox:
             line = sound
         self._queue.append((line, call))
         self._backlog_bytes += _size_of(line)
+        if self._backlog_bytes > self._max_backlog_bytes:
+            self._lose_room()
         if not self._is_holding and self._watcher is None and not self._is_due:
             # At the end of this turn of the hub: scripts that end together are answered in one write.
             self._is_due = True
             self.drained.clear()
             gevent.get_hub().loop.run_callback(self.flush)
-        if self._backlog_bytes > self._max_backlog_bytes:
-            self._room.clear()
 
     def expect(self) -> None:
         """Nobody waits here for answers to be complete."""
@@ -83,7 +87,7 @@ class Outbox:
         """A cancelled request needs nothing here: its lines are skipped when their turn comes."""
 
     def wait_for_room(self) -> None:
-        if not self._room.is_set():
+        if not self.has_room:
             self._room.wait()
 
     def hold(self) -> None:
@@ -99,11 +103,8 @@ class Outbox:
             self._held.clear()
             if together:
                 self._queue.append((together, None))
-                self._backlog_bytes += len(together) + 1
         if self._queue and self._watcher is None:
             self.flush()
-        if self._backlog_bytes > self._max_backlog_bytes:
-            self._room.clear()
 
     def flush(self) -> None:
         """Write what the pipe takes; let the hub go on when it takes no more."""
@@ -128,7 +129,7 @@ class Outbox:
             return
         self._stop_watcher()
         self._backlog_bytes = 0
-        self._room.set()
+        self._make_room()
         self.drained.set()
 
     def close(self) -> None:
@@ -137,6 +138,14 @@ class Outbox:
             self._hangup.stop()
             self._hangup.close()
             self._hangup = None
+        self._make_room()
+
+    def _lose_room(self) -> None:
+        self.has_room = False
+        self._room.clear()
+
+    def _make_room(self) -> None:
+        self.has_room = True
         self._room.set()
 
     def _gather(self) -> bool:
@@ -184,7 +193,7 @@ class Outbox:
     def _wait_writable(self) -> None:
         self.drained.clear()
         if self._backlog_bytes <= self._max_backlog_bytes // 2:
-            self._room.set()
+            self._make_room()
         if self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self._endpoint.fd, WRITE_EVENT)
             self._watcher.start(self.flush)

@@ -37,6 +37,7 @@ NewStand = Callable[..., Stand]
 MOST_MEMORY_MIB = 200.0
 SILENCE_SECS = 10.0 if IS_FULL else 2.0
 TEXT_BYTES = 20_000
+LONG_BYTES = 8_000_000
 PIPE_BYTES = 1 << 20  # the server may enlarge the pipe up to here
 LOUD = f"#!/bin/sh\necho x >> \"{{up}}/started\"\nprintf '%0{TEXT_BYTES}d' 7\n"
 
@@ -130,6 +131,47 @@ def test_memory_is_bounded_for_a_client_that_never_reads_long_outputs(
     peer.process.send_signal(signal.SIGTERM)
     peer.process.wait(15)
     require_all_gone([stand])
+
+
+def test_memory_is_bounded_when_one_read_brings_many_requests_for_long_texts(
+    new_stand: NewStand, record_property: Callable[[str, object], None]
+) -> None:
+    """100 answers of 8 MB would be 800 MB, and the requests fit into one read."""
+    stand = new_stand()
+    text = stand.project.write("resources/long.txt", "x" * LONG_BYTES)
+    peer = stand.start_peer(reads=False)
+    ids = range(100)
+
+    peer.send_aside(*(request(id, "resources/read", {"uri": text.as_uri()}) for id in ids))
+    eventually(lambda: peak_memory_mib(peer.pid) > 2 * LONG_BYTES / (1 << 20))
+    peer.read()
+    answers = peer.answers(ids)
+
+    assert {len(answer["result"]["contents"][0]["text"]) for answer in answers.values()} == {LONG_BYTES}
+    assert peers_peak_mib(peer, record_property) < MOST_MEMORY_MIB
+
+
+def test_memory_is_bounded_when_a_batch_asks_for_many_long_texts(
+    new_stand: NewStand, record_property: Callable[[str, object], None]
+) -> None:
+    """A batch has one answer, however long; what does not fit into it is refused."""
+    stand = new_stand(compat_batches="true")
+    text = stand.project.write("resources/long.txt", "x" * LONG_BYTES)
+    stand.script("loud", f"#!/bin/sh\nhead -c {LONG_BYTES} /dev/zero | tr '\\0' x\n")
+    wire = stand.start()
+    reads = [request(f"read {number}", "resources/read", {"uri": text.as_uri()}) for number in range(50)]
+    wire.send([*reads, *(call(f"call {number}", "loud") for number in range(20))])
+    batch = wire.receive(lambda message: "batch" in message, within_secs=60)["batch"]
+
+    assert len({answer["id"] for answer in batch}) == len(batch) == 70
+    refused = [answer["error"] for answer in batch if "error" in answer]
+    assert 60 < len(refused) < 70
+    assert {(error["code"], error["message"]) for error in refused} == {
+        (-32603, "The reply to this batch would be too long; ask for less at a time.")
+    }
+    peak_mib = peak_memory_mib(wire.process.pid)
+    note_figure(record_property, "peak memory in MiB", peak_mib)
+    assert peak_mib < 2 * MOST_MEMORY_MIB
 
 
 @pytest.mark.parametrize("slots", [16, 256])
