@@ -70,7 +70,7 @@ Options:
   --no-refresh        Accepted for older scripts; the project is always read.
   --minimal           Run as a server in forced minimal mode would: without tools.
   --dry-run           Check name, permission, arguments and roots; do not run the tool.
-  --print-env         Print the variables that the tool would see; run nothing.
+  --print-env         Print the variables that every tool sees, and the roots; run nothing.
   --verbose           Show progress, log messages and the end of the tool's stderr, on stderr.
   --with-server-env   Accepted for older scripts; server.d/env.sh is always sourced.
   --source FILE       Source this shell file first, as you would before you start the server;
