@@ -249,6 +249,14 @@ def operator_roots(project: Project, settings: Settings) -> Roots | None:
     return configured_roots(project.root, settings.roots)
 
 
+def resource_directories(project: Project, settings: Settings) -> list[str]:
+    """Below which files may be read as resources, whatever the roots: resources/, and what the operator names."""
+    named = [
+        os.path.join(project.root, os.path.expanduser(path)) for path in settings.resources_roots.split(":") if path
+    ]
+    return [project.resources_dir, *map(os.path.realpath, named)]
+
+
 def _current_directory() -> str:
     try:
         return os.getcwd()

@@ -97,7 +97,7 @@ def run_register_sh(
     if not settings.allow_project_hooks or not os.path.lexists(path):
         return None
     _require_trusted(project, path)
-    if not _is_script(path):
+    if not is_script(path):
         warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
         return None
     limit_bytes = max(settings.manual_buffer_max_bytes, settings.max_manual_registry_bytes)
@@ -186,7 +186,7 @@ def _problem_with_completion(project: Project, item: Json) -> str | None:
     return None if os.path.isfile(real_path) else f"path: there is no file {shown(path)}"
 
 
-def _is_script(path: str) -> bool:
+def is_script(path: str) -> bool:
     try:
         with open(path, "rb", opener=without_waiting) as file:
             return os.access(path, os.X_OK) or file.read(2) == b"#!"

@@ -13,7 +13,7 @@ from typing import Any
 from mcpgreen import media
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.project import Project, resource_directories
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
@@ -145,14 +145,11 @@ class Checks:
             yield "warning", f"it cannot be read as things are: {failure.text}"
 
     def _readable_directories(self) -> list[str]:
-        """Below which files may be read: resources/, what the operator names, and the roots."""
-        project, settings = self._project, self._settings
-        named = [os.path.join(project.root, os.path.expanduser(path)) for path in settings.resources_roots.split(":")]
         try:
-            roots = configured_roots(project.root, settings.roots).paths
+            roots = configured_roots(self._project.root, self._settings.roots).paths
         except ProjectError:
             roots = []  # told already: the server will not start
-        return [project.resources_dir, *map(os.path.realpath, filter(None, named)), *roots]
+        return [*resource_directories(self._project, self._settings), *roots]
 
     def _prompt_problems(self, prompt: Prompt) -> Iterator[Problem]:
         if prompt.is_program and prompt.path is not None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import wire_icons
 from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, remote_token
+from mcpgreen.catalog.registration import is_script
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import ProjectError
-from mcpgreen.running import jq, shebang, trust
+from mcpgreen.running import jq, trust
 from mcpgreen.settings import Settings
 
 HOOKS = ("register.sh", "policy.sh", "env.sh", "health-checks.sh")
@@ -70,19 +71,14 @@ def _fault_of_hook(project: Project, path: str) -> str | None:
     problem = trust.problem_with(path, project.server_dir, project.root)
     if problem:
         return f"will not be run: {problem}"
-    if os.path.basename(path) == "register.sh" and not _is_script(path):
-        return "it is ignored: it is neither executable (chmod +x) nor starts with #!"
+    try:
+        if os.path.basename(path) == "register.sh" and not is_script(path):
+            return "it is ignored: it is neither executable (chmod +x) nor starts with #!"
+    except ProjectError as error:
+        return error.reason
     return _syntax_error(path) or next(
         (f"it is ignored: {complaint}" for place, complaint in project.complaints if place == path), None
     )
-
-
-def _is_script(path: str) -> bool:
-    try:
-        has_bit = os.stat(path).st_mode & metadata.EXECUTABLE_BITS
-        return bool(has_bit) or metadata.read_start(path, len(shebang.MARK)) == shebang.MARK
-    except OSError:
-        return False
 
 
 def _syntax_error(path: str) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
-from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.project import Project, resource_directories
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.roots import Roots, configured_roots
@@ -118,7 +118,7 @@ class Server:
             provider_environment=self._provider_environment,
             providers=self._providers,
             asking=self._asking,
-            resource_directories=_resource_directories(project, settings),
+            resource_directories=resource_directories(project, settings),
             turns={},
         )
         self._router = Router(self.services)
@@ -205,11 +205,3 @@ class Server:
     def _on_warning(self, text: str) -> None:
         for link in self._links:
             link.log("warning", "mcp.registry", text)
-
-
-def _resource_directories(project: Project, settings: Settings) -> list[str]:
-    """Below which files may be read as resources: resources/, and what the operator names."""
-    named = [
-        os.path.join(project.root, os.path.expanduser(path)) for path in settings.resources_roots.split(":") if path
-    ]
-    return [project.resources_dir, *map(os.path.realpath, named)]
