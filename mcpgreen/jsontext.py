@@ -14,28 +14,32 @@ import os
 
 import ujson
 
+from mcpgreen import json_bounds
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-MAX_DEPTH = 128
 STAND_IN = os.urandom(16).hex()  # for a large value, until its pieces are put in; nobody can guess it
 
 
-def loads(raw: bytes | str) -> Any:
-    """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth."""
-    text = raw if isinstance(raw, str) else raw.decode("utf-8")
+def loads(raw: bytes | str, turn: Callable[[], object] | None = None) -> Any:
+    """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth and size
+    (`json_bounds`). While a long text is looked at, others get a `turn` now and then."""
+    encoded = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
+    json_bounds.require_parsable(encoded, turn)
+    if isinstance(raw, bytes):
+        raw.decode("utf-8")
+    return parsed(raw)
+
+
+def parsed(raw: bytes | str) -> Any:
+    """The same for a text that is known to be within its bounds and in UTF-8."""
     try:
-        value = ujson.loads(raw)  # not the text: it would only encode that again
+        return ujson.loads(raw)
     except ValueError as error:
-        raise ValueError(_what_is_wrong(text) or str(error)) from None
-    # Two brackets a level: a short text cannot be too deep, a longer one only with enough of them.
-    if len(text) > 2 * MAX_DEPTH and text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    if ("NaN" in text or "nfinity" in text) and not is_finite(value):
-        raise ValueError("NaN and Infinity are not JSON")
-    return value
+        raise ValueError(_what_is_wrong(raw) or str(error)) from None
 
 
 # ensure_ascii, encode_html_chars, escape_forward_slashes, sort_keys, indent, allow_nan, reject_bytes. By position: to
@@ -187,25 +191,24 @@ def depth_of(value: Any) -> int:
     return deepest
 
 
-def is_finite(value: Any) -> bool:
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, float) and (current != current or current in (float("inf"), float("-inf"))):
-            return False
-        if isinstance(current, dict):
-            pending.extend(current.values())
-        elif isinstance(current, list):
-            pending.extend(current)
+def is_writable(value: Any) -> bool:
+    """Whether the value can be sent on: a number such as 1e999 can be read, but not written."""
+    try:
+        ujson.dumps(value, *PLAIN)
+    except (ValueError, OverflowError, TypeError):
+        return False
     return True
 
 
-def _what_is_wrong(text: str) -> str | None:
-    """The place and the fault in words that help; ujson has neither. None if only ujson finds a fault."""
+def _what_is_wrong(raw: bytes | str) -> str | None:
+    """The place and the fault in words that help; ujson has neither. None if only ujson finds a fault, and for a long
+    text, which nobody reads twice."""
+    if len(raw) > json_bounds.PIECE_BYTES:
+        return None
     import json
 
     try:
-        json.loads(text)
+        json.loads(raw)
     except json.JSONDecodeError as error:
         return f"{error.msg}, line {error.lineno} column {error.colno}"
     except RecursionError:

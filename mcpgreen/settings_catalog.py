@@ -111,6 +111,15 @@ LIMITS = (
         doc="How many requests may wait in line. Further ones are refused.",
     ),
     Setting(
+        "max_queued_bytes",
+        integer,
+        32 * MIB,
+        low=64 * KIB,
+        high=4 * GIB,
+        group="limits",
+        doc="How much memory the requests in line may take, more or less. Beyond that nothing more is read.",
+    ),
+    Setting(
         "max_tool_output_size",
         integer,
         10 * MIB,
@@ -149,7 +158,7 @@ LIMITS = (
     Setting(
         "max_line_bytes",
         integer,
-        16 * MIB,
+        4 * MIB,
         low=KIB,
         high=GIB,
         group="limits",

@@ -6,6 +6,8 @@ A transport hands over decoded messages and a sink for replies. Whatever arrives
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -28,9 +30,16 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+FAULT = "fault"  # the reason for an end that nobody foresaw
+MAX_BATCH_MEMBERS = 1000
+MEMBERS_A_TURN = 8
+ROOM_CHECK_SECS = 0.1
+MENTIONED_LINES = 20  # that are not JSON; a client that sends rubbish sends a lot of it
+
 
 class Connection:
-    """The state of one link. `ended` is set, with the reason, when the client or a timer wants it to end."""
+    """The state of one link. `ended` is set, with the reason, when the client or a timer wants it to end. `give_turn`
+    is for whoever takes long in the reader: the transport says how others get on meanwhile."""
 
     def __init__(
         self, router: Router, sink: Sink, *, handshake: Handshake | None = None, token: RemoteToken | None = None
@@ -54,6 +63,8 @@ class Connection:
         self._listens: dict[str | int, Call] = {}  # open as well, but nobody waits for their end
         self._parked: set[Call] = set()  # answered with questions; the client is to come back
         self._shutdown_timer: Any = None
+        self._rubbish_lines = 0
+        self.give_turn: Callable[[], None] = partial(gevent.sleep, 0)
 
     def __repr__(self) -> str:
         view = self.handshake.view
@@ -66,29 +77,31 @@ class Connection:
         is_subscribed = self._router.services.subscriptions.has_subscribed(self)
         return bool(self._in_flight or self._listens or self._parked or is_subscribed)
 
-    def receive(self, message: Any, sink: Sink | None = None) -> None:
-        """Serve one decoded value. Replies go to `sink`, by default the link's own."""
+    def wait_for_room(self) -> None:
+        """Until requests that wait in line take less memory. Not while we wait for the client: its answer may be what
+        they wait for."""
+        while self._router.waiting.is_heavy and not self.requests.is_waiting and not self.ended.ready():
+            self._router.waiting.wait_for_room(ROOM_CHECK_SECS)
+
+    def receive(self, message: Any, sink: Sink | None = None, *, weight_bytes: int = 0) -> None:
+        """Serve one decoded value. Replies go to `sink`, by default the link's own. `weight_bytes` is how much memory
+        the value takes."""
         if sink is None:
             sink = self.sink
-        if type(message) is not dict:
-            if type(message) is list:
-                self._receive_batch(message, sink)
-            else:
-                self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
-            return
-        method = message.get("method")
-        if type(method) is not str or message.get("jsonrpc") != "2.0":
-            self._receive_odd(message, method, sink)
-        elif self._token is not None and self._is_stranger(message, sink, self._token):
-            return
-        elif "id" not in message:
-            self._receive_notification(method, message.get("params"))
+        if type(message) is dict:
+            self._receive_object(message, sink, weight_bytes)
+        elif type(message) is list:
+            self._receive_batch(message, sink, weight_bytes)
         else:
-            self._receive_request(message, method, sink)
+            self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
 
     def receive_rubbish(self, reason: str) -> None:
         """A line that could not be decoded."""
-        journal.warning("a line is not JSON: %s", reason)
+        self._rubbish_lines += 1
+        if self._rubbish_lines <= MENTIONED_LINES:
+            journal.warning("a line cannot be read: %s", reason)
+        if self._rubbish_lines == MENTIONED_LINES:
+            journal.warning("further lines that cannot be read are not mentioned")
         self._refuse(self.sink, None, ParseError(data=reason))
 
     def take(self, call: Call) -> None:
@@ -99,7 +112,7 @@ class Connection:
     def forget(self, call: Call) -> None:
         if self._in_flight.get(call.id) is call:
             del self._in_flight[call.id]
-        self._router.waiting.discard(call)
+        self._router.waiting.remove(call)
         if not self._in_flight:
             self.idle.set()
 
@@ -150,6 +163,20 @@ class Connection:
             line = messages.notification("notifications/message", log_params(level, logger, text))
             self.sink.put(line, is_droppable=True)
 
+    def _receive_object(self, message: Json, sink: Sink, weight_bytes: int, *, is_member: bool = False) -> None:
+        method = message.get("method")
+        if type(method) is not str or message.get("jsonrpc") != "2.0":
+            self._receive_odd(message, method, sink)
+        elif self._token is not None and self._is_stranger(message, sink, self._token):
+            return
+        elif "id" not in message:
+            self._receive_notification(method, message.get("params"))
+        elif is_member and (method == "initialize" or is_stateless(message.get("params"))):
+            reason = "Neither initialize nor a stateless request can be part of a batch."
+            self._refuse(sink, messages.normal_id(message["id"]), InvalidRequest(reason))
+        else:
+            self._receive_request(message, method, sink, weight_bytes)
+
     def _is_stranger(self, message: Json, sink: Sink, token: RemoteToken) -> bool:
         """Whether a message comes without the remote token. A request is told so, a notification dropped."""
         if token.admits(message.get("params")):
@@ -168,7 +195,7 @@ class Connection:
             what = "Missing method" if method is None else 'jsonrpc must be "2.0" and method a string.'
             self._refuse(sink, messages.normal_id(message.get("id")), InvalidRequest(what))
 
-    def _receive_request(self, message: Json, method: str, sink: Sink) -> None:
+    def _receive_request(self, message: Json, method: str, sink: Sink, weight_bytes: int) -> None:
         request_id = messages.normal_id(message["id"])
         if request_id is None:
             self._refuse(sink, None, InvalidRequest("id must be a string or an integer."))
@@ -181,7 +208,7 @@ class Connection:
         elif request_id in self._in_flight or request_id in self._listens:
             self._refuse(sink, request_id, InvalidRequest("This id belongs to a request that is still running."))
         else:
-            self._router.dispatch(self, request_id, method, params, sink)
+            self._router.dispatch(self, request_id, method, params, sink, weight_bytes)
 
     def _receive_notification(self, method: str, params: Any) -> None:
         if type(params) is not dict:
@@ -219,25 +246,39 @@ class Connection:
             call.cancel()
             self.forget(call)
 
-    def _receive_batch(self, batch: list[Any], sink: Sink) -> None:
-        view = self.handshake.view
-        allows = view is not None and view.revision.has(Feature.BATCHES)
-        if not batch or not (allows or self._router.services.settings.compat_batches):
-            reason = "An empty batch." if not batch else "Batches do not exist in this protocol revision."
-            self._refuse(sink, None, InvalidRequest(reason))
+    def _receive_batch(self, batch: list[Any], sink: Sink, weight_bytes: int) -> None:
+        problem = self._problem_with_batch(batch)
+        if problem:
+            self._refuse(sink, None, InvalidRequest(problem))
             return
         collected = BatchSink(sink, limit_bytes=self._router.services.settings.max_backlog_bytes)
-        for member in batch:
-            if type(member) is not dict:
-                self._refuse(collected, None, InvalidRequest("A member of a batch must be an object."))
-            elif collected.is_full and "id" in member:
-                self._refuse(collected, messages.normal_id(member["id"]), too_long())
-            elif "id" in member and (member.get("method") == "initialize" or is_stateless(member.get("params"))):
-                reason = "Neither initialize nor a stateless request can be part of a batch."
-                self._refuse(collected, messages.normal_id(member["id"]), InvalidRequest(reason))
-            else:
-                self.receive(member, collected)
+        for number, member in enumerate(batch, start=1):
+            self._receive_member(member, collected, weight_bytes // len(batch))
+            if number % MEMBERS_A_TURN == 0:
+                self.give_turn()
         collected.seal()
+
+    def _problem_with_batch(self, batch: list[Any]) -> str | None:
+        view = self.handshake.view
+        allows = view is not None and view.revision.has(Feature.BATCHES)
+        if not batch:
+            return "An empty batch."
+        if not (allows or self._router.services.settings.compat_batches):
+            return "Batches do not exist in this protocol revision."
+        if len(batch) > MAX_BATCH_MEMBERS:
+            return f"A batch may have {MAX_BATCH_MEMBERS} members at the most; send several."
+        return None
+
+    def _receive_member(self, member: Any, collected: BatchSink, weight_bytes: int) -> None:
+        if type(member) is not dict:
+            error: RpcError = InvalidRequest("A member of a batch must be an object.")
+            if self._token is not None:
+                error = self._token.refusal(time.monotonic())  # only an object could carry the token
+            self._refuse(collected, None, error)
+        elif collected.is_full and "id" in member:
+            self._refuse(collected, messages.normal_id(member["id"]), too_long())
+        else:
+            self._receive_object(member, collected, weight_bytes, is_member=True)
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
         sink.put(messages.error(request_id, shapes.error_object(error)))

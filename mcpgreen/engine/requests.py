@@ -33,6 +33,11 @@ class OutgoingRequests:
     def __repr__(self) -> str:
         return f"<OutgoingRequests, {len(self._pending)} pending>"
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the client owes us an answer."""
+        return bool(self._pending)
+
     def ask(self, method: str, params: Json | None = None, *, timeout_secs: float) -> Any:
         """Send a request and wait for its result, which may be any JSON value.
 

@@ -15,6 +15,7 @@ from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.waiting import WaitingCalls
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
 from mcpgreen.features.call import Call
@@ -125,9 +126,13 @@ class Router:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._slots = Semaphore(services.settings.max_concurrent_requests)
-        self.waiting: set[Call] = set()  # for a slot; a link that forgets a call takes it out
+        self.waiting = WaitingCalls(  # for a slot; a link that forgets a call takes it out
+            max_calls=services.settings.max_queued_requests, max_bytes=services.settings.max_queued_bytes
+        )
 
-    def dispatch(self, link: Connection, request_id: str | int, method: str, params: Json, sink: Sink) -> None:
+    def dispatch(
+        self, link: Connection, request_id: str | int, method: str, params: Json, sink: Sink, weight_bytes: int
+    ) -> None:
         """Serve a request now, or start serving it. Never raises, never waits."""
         try:
             view = admit(method, params, link.handshake, self.services.offered)
@@ -144,10 +149,12 @@ class Router:
         route = ROUTES[method]
         if self._is_answered(call, route):
             return
-        if len(self.waiting) - self._slots.counter >= self.services.settings.max_queued_requests:
-            busy = InternalError("Too many requests are waiting; try again later.")
+        try:
+            self.waiting.require_place(free_slots=self._slots.counter)
+        except InternalError as busy:
             sink.put(messages.error(request_id, shapes.error_object(busy)))
         else:
+            call.weight_bytes = weight_bytes
             self._start(call, route)
 
     def _is_answered(self, call: Call, route: Route) -> bool:
@@ -205,7 +212,7 @@ class Router:
             call.turn, call.slot = route.turn(call), Slot(self._slots)
             with call.turn or NO_TURN, call.slot:
                 call.sink.wait_for_room()
-                self.waiting.discard(call)
+                self.waiting.remove(call)
                 line = self._answer(call, route)
         except gevent.GreenletExit:
             return  # cancelled: no answer

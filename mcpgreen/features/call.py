@@ -87,6 +87,7 @@ class Call:
         "turn",
         "unmet_needs",
         "view",
+        "weight_bytes",
     )
 
     def __init__(
@@ -108,6 +109,7 @@ class Call:
         self.sink = sink
         self.services = services
         self.token: str | int | None = None  # of progress, if the client gave one and the call takes time
+        self.weight_bytes = 0  # of the request, in memory
         self.target: Any = None  # what the request is about, once its feature has found it
         self.greenlet: Any = None
         self.files: CallFiles | None = None

@@ -13,7 +13,7 @@ project, who can keep the machine busy with less effort.
 
 from __future__ import annotations
 
-from mcpgreen import jsontext
+from mcpgreen import json_bounds, jsontext
 from mcpgreen.protocol import quick_schema
 from mcpgreen.protocol.schema_problems import sentences
 
@@ -28,7 +28,7 @@ MAX_SCHEMA_DEPTH = 64
 MAX_PATTERN_CHARS = 10_000
 MAX_PROBLEMS = 5
 COUNTED_PROBLEMS = 100
-MAX_VALUE_DEPTH = jsontext.MAX_DEPTH
+MAX_VALUE_DEPTH = json_bounds.MAX_DEPTH
 MAX_FOREIGN_DEPTH = 32  # against a meta-schema, where the stack is not watched
 SPARE_FRAMES = 400  # enough for the deepest schema that has no references, and for comparing the deepest values
 

@@ -75,7 +75,7 @@ class Channel:
         level, logger = params.get("level"), params.get("logger")
         if level not in journal.LEVELS or params.get("data") is None:
             return
-        if not jsontext.is_finite(params["data"]):
+        if not jsontext.is_writable(params["data"]):
             self._warn("with a number that is too large")
             return
         self._listener.log(level, logger if isinstance(logger, str) else None, params["data"])

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from mcpgreen import jsontext
+import gevent
+
+from mcpgreen import json_bounds, jsontext
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
 
 Json = dict[str, Any]
 
+MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_CHUNKS = 4  # a chunk is 64 KiB or more, when output comes fast
 
 
@@ -92,7 +95,7 @@ def chosen_error(report: bytes) -> ScriptError:
         chosen = jsontext.loads(text)
     except ValueError:
         chosen = None
-    error = _as_chosen_error(chosen) if jsontext.is_finite(chosen) else None
+    error = _as_chosen_error(chosen) if jsontext.is_writable(chosen) else None
     return error or ScriptError(-32603, "Tool failed", data=text)
 
 
@@ -200,10 +203,10 @@ def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
     if not wants_scalars and text.lstrip()[:1] not in ("{", "["):
         return None, False
     try:
-        value = jsontext.loads(text)
+        value = jsontext.loads(text, turn=gevent.sleep)
     except ValueError:
         return None, False
-    if not jsontext.is_finite(value):
+    if not jsontext.is_writable(value):
         return None, False  # a number such as 1e999 could not be sent on
     return value, True
 
@@ -211,14 +214,7 @@ def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
 def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
     """A CallToolResult that the script built itself; the first one when it printed several documents."""
     if value is None:
-        import json
-
-        try:
-            value, _ = json.JSONDecoder().raw_decode(text.lstrip())
-            if not jsontext.is_finite(value) or jsontext.depth_of(value) > jsontext.MAX_DEPTH:
-                return None  # the standard library reads what we could not send on
-        except (ValueError, RecursionError):
-            return None
+        value = _first_document(text)
     if not isinstance(value, dict) or not isinstance(value.get("content"), list):
         return None
     blocks = value["content"]
@@ -237,6 +233,21 @@ def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
     if result.get("structuredContent", ...) is None:
         del result["structuredContent"]
     return result
+
+
+def _first_document(text: str) -> Any:
+    """The first of several values; None without one. The standard library can stop where it ends, but takes its time,
+    and reads what we could not send on."""
+    import json
+
+    if len(text) > MAX_DOCUMENTS_CHARS:
+        return None
+    try:
+        json_bounds.require_parsable(text.encode("utf-8"))
+        value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return value if jsontext.is_writable(value) else None
 
 
 def _from_output(value: Any, text: str, *, is_json: bool, is_declared: bool) -> Json:

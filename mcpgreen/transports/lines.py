@@ -1,18 +1,25 @@
-"""The incoming lines of a link: cut, bounded, decoded, handed over batch by batch."""
+"""The incoming lines of a link: cut, bounded, decoded, handed over batch by batch.
+
+A line that spans several reads is looked at as it comes (`json_bounds`), so that one which will not be parsed is
+forgotten early. Whatever comes in, others get a turn after some milliseconds.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import gevent
 
 from mcpgreen import journal, jsontext
-from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.connection import FAULT, Connection
+from mcpgreen.json_bounds import Bounds, weight_of
 from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
 
 READ_BYTES = 65536
+TURN_SECS = 0.01
 BOM = b"\xef\xbb\xbf"
 
 
@@ -26,22 +33,28 @@ class LineReader:
         self._max_line_bytes = max_line_bytes
         self._parts: list[bytes] = []  # of the line that is still incomplete
         self._parts_bytes = 0
-        self._is_skipping = False
-        self._is_first = True
+        self._bounds = Bounds()  # of the same
+        self._refusal = ""  # why it will not be served, once that is clear
+        self._turn_ends_at = 0.0
         self.reads = 0  # so far; who wants to know whether the client is silent compares
 
     def run(self, first: bytes, *, is_at_end: bool) -> None:
         """Read to the end of the input. `first` is what was read before."""
         watcher = None if self._endpoint.is_regular_file() else gevent.get_hub().loop.io(self._endpoint.fd, READ_EVENT)
+        self._link.give_turn = self._give_turn
         try:
             self._take(first)
             while not is_at_end:
                 self._outbox.wait_for_room()
+                self._link.wait_for_room()
                 chunk = self._next_chunk(watcher)
                 self.reads += 1
                 self._take(chunk)
                 is_at_end = not chunk
             self._take_last()
+        except Exception:  # nobody is above the reader to hear of it, and without it there is no server
+            self._link.end(FAULT)
+            journal.exception("reading failed unexpectedly; the server ends")
         finally:
             if watcher is not None:
                 watcher.close()
@@ -58,63 +71,85 @@ class LineReader:
                 return self._endpoint.read(READ_BYTES)
             except BlockingIOError:
                 continue  # somebody else who holds this pipe was quicker
+            except MemoryError:
+                if not self._parts:
+                    raise
+                self._give_up_line("there is no memory left for it")
             except OSError as error:
                 journal.info("stdin is gone: %s", error.strerror)
                 return b""
 
     def _take(self, chunk: bytes) -> None:
         *lines, rest = chunk.split(b"\n")
-        outbox = self._outbox
-        outbox.hold()
+        self._turn_ends_at = time.monotonic() + TURN_SECS
+        self._outbox.hold()
         try:
             for line in lines:
                 self._end_line(line)
-                if not outbox.has_room:
-                    # One read may hold requests for more than fits into memory: the rest waits for its turn.
-                    outbox.release()
-                    outbox.wait_for_room()
-                    outbox.hold()
+                # One read may hold requests for more than fits into memory, or into one turn.
+                if not self._outbox.has_room or time.monotonic() > self._turn_ends_at:
+                    self._give_turn()
         finally:
-            outbox.release()
+            self._outbox.release()
         if rest:
             self._keep(rest)
 
+    def _give_turn(self) -> None:
+        """Let others run, and what has been answered so far go out."""
+        self._outbox.release()
+        self._outbox.wait_for_room()
+        gevent.sleep(0)
+        self._outbox.hold()
+        self._turn_ends_at = time.monotonic() + TURN_SECS
+
     def _take_last(self) -> None:
         """A last line without a newline still counts."""
-        if self._parts or self._is_skipping:
+        if self._parts_bytes:
             self._end_line(b"")
 
     def _keep(self, part: bytes) -> None:
         self._parts_bytes += len(part)
-        if self._parts_bytes > self._max_line_bytes:
-            self._is_skipping = True
-            self._parts.clear()
-        if not self._is_skipping:
-            self._parts.append(part)
-
-    def _joined(self, last: bytes) -> bytes:
-        self._keep(last)
-        line = b"".join(self._parts)
-        self._parts.clear()
-        self._parts_bytes = 0
-        return line
-
-    def _end_line(self, line: bytes) -> None:
-        if self._parts_bytes:
-            line = self._joined(line)
-        if self._is_skipping or len(line) > self._max_line_bytes:
-            self._is_skipping = False
-            self._link.receive_rubbish(f"a line of more than {self._max_line_bytes} bytes")
-            return
-        if self._is_first:
-            self._is_first = False
-            line = line.removeprefix(BOM)
-        line = line.strip()
-        if not line:
+        if self._refusal:
             return
         try:
-            message = jsontext.loads(line)
+            if self._parts_bytes > self._max_line_bytes:
+                raise ValueError(f"a line of more than {self._max_line_bytes} bytes")
+            self._bounds.feed(part)
+            self._parts.append(part)
+        except ValueError as error:
+            self._give_up_line(str(error))
+
+    def _give_up_line(self, reason: str) -> None:
+        self._refusal = reason
+        self._parts.clear()
+
+    def _end_line(self, line: bytes) -> None:
+        try:
+            if self._parts_bytes:
+                bare = self._joined(line)
+                message = jsontext.parsed(bare) if bare else None
+            elif len(line) > self._max_line_bytes:
+                raise ValueError(f"a line of more than {self._max_line_bytes} bytes")
+            else:
+                bare = _bare(line)
+                message = jsontext.loads(bare) if bare else None
         except (ValueError, RecursionError) as error:
             self._link.receive_rubbish(str(error))
-            return
-        self._link.receive(message)
+        except MemoryError:
+            self._link.receive_rubbish("there is no memory left for it")
+        else:
+            if bare:
+                self._link.receive(message, weight_bytes=weight_of(bare))
+
+    def _joined(self, last: bytes) -> bytes:
+        """The line that came in parts. Raises ValueError if it is refused."""
+        self._keep(last)
+        parts, refusal = self._parts, self._refusal
+        self._parts, self._parts_bytes, self._bounds, self._refusal = [], 0, Bounds(), ""
+        if refusal:
+            raise ValueError(refusal)
+        return _bare(b"".join(parts))
+
+
+def _bare(line: bytes) -> bytes:
+    return line.removeprefix(BOM).strip()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.connection import FAULT, Connection
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.settings import Settings
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LAST_FLUSH_SECS = 0.2
 HANGUP_CHECK_SECS = 0.05
+FAULT_STATUS = 70  # "internal software error", as sysexits.h has it
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -83,6 +84,8 @@ def serve(
         target.close()
     if guard.is_tripped:
         return EXIT_STATUS
+    if reason == FAULT:
+        return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
 
 

@@ -119,6 +119,12 @@ class Wire(Asker):
                 return message
             self._unclaimed.append(message)
 
+    def next_line(self, *, within_secs: float = PATIENCE_SECS) -> bytes:
+        """What the server says next, as it is."""
+        line = self._lines.get(timeout=within_secs)
+        assert line is not None, f"the server closed its output; stderr: {self.stderr[-2000:]}"
+        return line
+
     def response(self, id: Any, *, within_secs: float = PATIENCE_SECS) -> Json:
         """The response with this id: same value, same JSON type."""
         return self.receive(
