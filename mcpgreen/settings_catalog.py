@@ -283,6 +283,15 @@ TIMEOUTS = (
         doc="How many seconds a script waits for a stateless client to come back with answers.",
     ),
     Setting(
+        "schema_timeout_secs",
+        seconds,
+        5.0,
+        low=0.1,
+        high=60,
+        group="timeouts",
+        doc="How many seconds of processor time it may take to check arguments or output by a schema.",
+    ),
+    Setting(
         "health_timeout_secs",
         seconds,
         5.0,

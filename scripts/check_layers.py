@@ -45,7 +45,7 @@ NARROW = {"greeting": ("leaves", "protocol", "catalog.project")}
 # Who may import what; names of modules inside the package, or paths for files outside.
 OWNERS = {
     "ujson": ("jsontext",),
-    "jsonschema": ("protocol.schemas",),
+    "jsonschema": ("protocol.schemas", "protocol.schema_keywords"),
     "jsonschema_specifications": ("protocol.schemas",),
     "referencing": ("protocol.schemas",),
     "yaml": ("catalog.metadata",),

@@ -94,7 +94,7 @@ def test_this_repository_keeps_the_rules() -> None:
         (
             "mcpgreen/features/a.py",
             "def f():\n    import jsonschema.validators\n",
-            "mcpgreen/features/a.py:2: jsonschema may be imported only in protocol.schemas.",
+            "mcpgreen/features/a.py:2: jsonschema may be imported only in protocol.schemas and protocol.schema_keywords.",
         ),
         (
             "mcpgreen/protocol/a.py",

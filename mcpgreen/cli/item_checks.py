@@ -24,6 +24,8 @@ from mcpgreen.catalog.survey import survey
 from mcpgreen.catalog.tools import SHELL_SUFFIXES, Tool
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
+from mcpgreen.protocol.schema_lint import patterns_in
+from mcpgreen.protocol.slow_patterns import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import require_safe, script_for, why_missing
@@ -93,6 +95,12 @@ class Checks:
             yield "warning", "it has no description, so a model can only guess what it does"
         if not self._are_tools_registered and not {"inputSchema", "arguments"} & _own_fields(tool).keys():
             yield "warning", "it has no inputSchema, so a model does not know its arguments"
+        for which in ("inputSchema", "outputSchema"):
+            for pattern in slow_patterns_in(patterns_in(tool.definition.get(which))):
+                yield (
+                    "warning",
+                    f"{which} has a pattern that may take for ever, with a repeat in a repeat: {pattern:.80}",
+                )
         runner = tool.command[0]
         if runner != tool.path:
             yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"

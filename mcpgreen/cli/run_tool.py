@@ -159,7 +159,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
     try:
         terms = terms_of(services, snapshot, tool)
         _require_permission(services, tool.name, terms)
-        problems = terms.argument_problems(arguments)
+        problems = terms.argument_problems(arguments, jsontext.dumps(arguments))
     except RpcError as error:
         problems = [error.message]
     timeout_secs = timeout_secs or tool.timeout_secs or services.settings.default_tool_timeout

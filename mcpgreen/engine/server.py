@@ -31,6 +31,7 @@ from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.process import Limits
 from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.schema_checks import SchemaChecks
 from mcpgreen.running.storage import Storage
 from mcpgreen.settings import Settings
 
@@ -114,6 +115,7 @@ class Server:
                 state_dir=state_dir.path,
             ),
             runner=runner,
+            schema_checks=SchemaChecks(runner, timeout_secs=settings.schema_timeout_secs),
             policy=ProjectPolicy(root=project.root, server_dir=project.server_dir, shell=shell, state_dir=state_dir),
             provider_environment=self._provider_environment,
             providers=self._providers,
@@ -149,6 +151,7 @@ class Server:
         if self._made_asking is not None:
             self._made_asking.close()
         self._changes.stop()
+        self.services.schema_checks.close()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
         self.services.state_dir.remove()
         self.services.runner.close()

@@ -14,6 +14,7 @@ from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running.environment import ToolEnvironment
 from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.schema_checks import SchemaChecks
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.settings import Settings
 
@@ -37,6 +38,7 @@ class Services(NamedTuple):
     state_dir: StateDir
     environment: ToolEnvironment
     runner: Runner
+    schema_checks: SchemaChecks
     policy: ProjectPolicy
     provider_environment: Callable[[], ProviderEnvironment]  # made when first needed, as the next one
     providers: Callable[[], Providers]

@@ -10,11 +10,12 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import InternalError
 from mcpgreen.features.services import Services
-from mcpgreen.protocol import schemas
+from mcpgreen.protocol.schemas import BadSchema
 from mcpgreen.running import policy
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import Environment
 from mcpgreen.running.results import Expectation
+from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.starting import Script
 
 
@@ -33,10 +34,11 @@ class ToolTerms:
     __slots__ = (
         "_base",
         "_cap_secs",
-        "_checkers",
+        "_checks",
         "_environment",
         "_expected",
         "_extends",
+        "_schemas",
         "_tool",
         "_variables",
         "entry_json",
@@ -48,7 +50,8 @@ class ToolTerms:
         settings = services.settings
         extends = tool.progress_extends_timeout
         self._tool = tool
-        self._checkers: dict[str, schemas.Checker] = {}
+        self._checks = services.schema_checks
+        self._schemas: dict[str, Schema] = {}
         self._extends = settings.progress_extends_timeout if extends is None else extends
         self._cap_secs = tool.max_timeout_secs or settings.max_timeout_secs
         self._expected = Expectation(
@@ -67,9 +70,9 @@ class ToolTerms:
         self._variables = _variables(tool)
         self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
 
-    def argument_problems(self, arguments: dict[str, Any]) -> list[str]:
-        """What is wrong with the arguments, by the tool's inputSchema."""
-        return self._problems("inputSchema", "argument", arguments)
+    def argument_problems(self, arguments: dict[str, Any], encoded: bytes) -> list[str]:
+        """What is wrong with the arguments, which are also given as JSON, by the tool's inputSchema. May wait."""
+        return self._problems("inputSchema", "argument", arguments, encoded)
 
     def time_and_expectation(self, requested_secs: float | None) -> tuple[Deadline, Expectation]:
         """How long a call that begins now may take and what is expected of its output."""
@@ -87,15 +90,15 @@ class ToolTerms:
         return env
 
     def _output_problems(self, value: Any) -> list[str]:
-        return self._problems("outputSchema", "property", value)
+        return self._problems("outputSchema", "property", value, jsontext.dumps(value))
 
-    def _problems(self, which: str, noun: str, value: Any) -> list[str]:
+    def _problems(self, which: str, noun: str, value: Any, encoded: bytes) -> list[str]:
         try:
-            checker = self._checkers.get(which)
-            if checker is None:
-                checker = self._checkers[which] = schemas.compile_schema(self._tool.definition[which], noun=noun)
-            return checker.problems(value)
-        except schemas.BadSchema as error:
+            schema = self._schemas.get(which)
+            if schema is None:
+                schema = self._schemas[which] = Schema(self._tool.definition[which], noun=noun)
+            return self._checks.problems(schema, value, encoded)
+        except BadSchema as error:
             raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
 
 

@@ -44,7 +44,8 @@ def call_tool(call: Call) -> Json:
     terms = terms_of(services, snapshot, tool)
     policy.require_safe(tool.name, terms.path)
     services.policy.require_allowed(tool.name, terms.entry_json)
-    problems = terms.argument_problems(arguments)
+    arguments_json = encoded(arguments, "arguments")
+    problems = terms.argument_problems(arguments, arguments_json)
     if problems:
         raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
     if tool.needs:
@@ -53,16 +54,16 @@ def call_tool(call: Call) -> Json:
         call.memo = {}  # answers to questions that it has not asked
     for _ in range(MAX_ROUNDS):
         try:
-            return _run_once(call, tool, terms, arguments)
+            return _run_once(call, tool, terms, arguments_json)
         except ScriptAsks as script:
             _take_answers(call, tool, script)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
-def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments: Json) -> Json:
+def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:
     with ScriptFiles(call) as files:
         deadline, expected = terms.time_and_expectation(requested_secs(call))
-        outcome = _run(call, terms, arguments, deadline)
+        outcome = _run(call, terms, arguments_json, deadline)
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
             expected = expected._replace(timeout_reason=reason)
@@ -170,14 +171,14 @@ def _named_tool(call: Call) -> tuple[Snapshot, Tool]:
     return snapshot, tool
 
 
-def _run(call: Call, terms: ToolTerms, arguments: Json, deadline: Deadline) -> Outcome:
+def _run(call: Call, terms: ToolTerms, arguments_json: bytes, deadline: Deadline) -> Outcome:
     services = call.services
     assert call.files is not None
     env = services.environment.for_call(
         terms.environment(call.roots.variables, call.about_the_client),
         call.files,
         entry_json=terms.entry_json,
-        arguments_json=encoded(arguments, "arguments"),
+        arguments_json=arguments_json,
         meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=call.worker_key,
         progress_token=call.token,

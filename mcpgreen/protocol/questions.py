@@ -12,6 +12,7 @@ from typing import Any
 
 from mcpgreen import jsontext
 from mcpgreen.errors import MissingClientCapability
+from mcpgreen.protocol import forms
 from mcpgreen.protocol.content import ROLES
 from mcpgreen.protocol.question_shapes import ELICIT, LIST_ROOTS, SAMPLE, problem_with
 from mcpgreen.protocol.revisions import Feature, Revision, supports_ui
@@ -37,6 +38,7 @@ FEATURE_OF_NEED = {
 
 MAX_QUESTIONS = 32
 MAX_STATE_BYTES = 100_000
+MAX_PROBLEMS = 5  # named for one answer
 NAMELESS = "question"  # the key of one that its author gave none, as the SDKs have it
 ACTIONS = ("accept", "decline", "cancel")
 
@@ -155,13 +157,7 @@ def problem_with_answer(question: Json, answer: Any) -> str | None:
         content = {}
     if type(content) is not dict:
         return "its content must be an object"
-    from mcpgreen.protocol import schemas
-
-    try:
-        checker = schemas.compile_schema({"type": "object", **params["requestedSchema"]}, noun="field")
-        return "; ".join(checker.problems(content)) or None
-    except schemas.BadSchema:
-        return None  # ours to mend, and no reason to refuse what somebody typed
+    return "; ".join(forms.problems_with(params["requestedSchema"], content)[:MAX_PROBLEMS]) or None
 
 
 def _problem_with_sample(answer: Json) -> str | None:

@@ -34,7 +34,7 @@ def fault_of(schema: Any) -> str | None:
     return None
 
 
-def _parts(schema: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts(schema: Any) -> list[dict[str, Any]]:
     """Every object in it that may be a schema. A property called "type" is met as part of a map and does no harm."""
     found: list[dict[str, Any]] = []
     pending: list[Any] = [schema]
@@ -48,15 +48,24 @@ def _parts(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+def patterns_in(schema: Any) -> list[str]:
+    """Every regular expression in it."""
+    return [pattern for part in _parts(schema) for pattern in _patterns_of(part)]
+
+
+def _patterns_of(part: dict[str, Any]) -> list[str]:
+    patterns = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+    if isinstance(part.get("patternProperties"), dict):
+        patterns.extend(part["patternProperties"])
+    return patterns
+
+
 def _fault_of_part(part: dict[str, Any], root: dict[str, Any], *, has_scopes: bool) -> str | None:
     kinds = part.get("type")
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if isinstance(kind, str) and kind not in TYPES:
             return f"has a type that does not exist: {kind!r}"
-    patterns = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
-    if isinstance(part.get("patternProperties"), dict):
-        patterns.extend(part["patternProperties"])
-    for pattern in patterns:
+    for pattern in _patterns_of(part):
         try:
             re.compile(pattern)
         except re.error as error:

@@ -41,7 +41,7 @@ def sentences(error: Any, noun: str) -> list[str]:
     """One sentence for each thing to change; `noun` is what a member is called (argument, property)."""
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
-        return [f"missing required {noun} {_quoted(name)}{_inside(error)}" for name in missing]
+        return [f"missing required {noun} {quoted(name)}{_inside(error)}" for name in missing]
     if error.validator == "additionalProperties":
         return _unexpected(error, noun)
     return [f"{_path(error) or 'the value'} {_expectation(error, noun)}"]
@@ -49,13 +49,13 @@ def sentences(error: Any, noun: str) -> list[str]:
 
 def _expectation(error: Any, noun: str) -> str:
     keyword, given = error.validator, error.validator_value
-    got = f", got {_described(error.instance)}"
+    got = f", got {described(error.instance)}"
     if keyword == "type":
         return f"must be {_or([given] if isinstance(given, str) else given)}{got}"
     if keyword == "enum":
-        return f"must be one of {_listed(_shown(each) for each in given)}{got}"
+        return f"must be one of {listed(shown(each) for each in given)}{got}"
     if keyword == "const":
-        return f"must be {_shown(given)}{got}"
+        return f"must be {shown(given)}{got}"
     if keyword in _LIMITS:
         return _limit(error)
     if keyword == "uniqueItems":
@@ -68,7 +68,7 @@ def _expectation(error: Any, noun: str) -> str:
         return "is not allowed here"
     if keyword in _WORDED:
         return f"{error.message}{got}"
-    return f"breaks the rule {_quoted(keyword)}: {_clipped(error.message, MAX_FOREIGN_CHARS)}"
+    return f"breaks the rule {quoted(keyword)}: {_clipped(error.message, MAX_FOREIGN_CHARS)}"
 
 
 def _limit(error: Any) -> str:
@@ -77,11 +77,11 @@ def _limit(error: Any) -> str:
     if keyword in ("minimum", "maximum") and error.schema.get(f"exclusive{keyword.capitalize()}") is True:
         before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 says it with a flag
     is_count = keyword.endswith(_COUNTED)
-    return f"{before} {_shown(given)}{behind}, got {len(error.instance) if is_count else _shown(error.instance)}"
+    return f"{before} {shown(given)}{behind}, got {len(error.instance) if is_count else shown(error.instance)}"
 
 
 def _alternatives(error: Any, noun: str) -> str:
-    got = f", got {_described(error.instance)}"
+    got = f", got {described(error.instance)}"
     if not error.context:
         return f"must fit exactly one of the allowed forms and fits several{got}"
     branches: dict[Any, list[Any]] = {}
@@ -98,9 +98,9 @@ def _alternatives(error: Any, noun: str) -> str:
 def _unexpected(error: Any, noun: str) -> list[str]:
     known = list(error.schema.get("properties", ()))
     inside = _inside(error)
-    names = f"known {noun}s: {_listed(map(_quoted, known))}" if known else f"no {noun}s are known here"
+    names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are known here"
     return [
-        f"unexpected {noun} {_quoted(name)}{inside}{_suggestion(name, known)}; {names}"
+        f"unexpected {noun} {quoted(name)}{inside}{_suggestion(name, known)}; {names}"
         for name in _extras(error.instance, error.schema)
     ]
 
@@ -116,7 +116,7 @@ def _suggestion(name: str, known: list[str]) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
-    return f" (did you mean {_quoted(nearest[0])}?)" if nearest else ""
+    return f" (did you mean {quoted(nearest[0])}?)" if nearest else ""
 
 
 def _path(error: Any) -> str:
@@ -127,7 +127,7 @@ def _path(error: Any) -> str:
         elif step.replace("-", "_").isidentifier():
             text += f".{_clipped(step)}"
         else:
-            text += f"[{_shown(step)}]"
+            text += f"[{shown(step)}]"
     return text.removeprefix(".")
 
 
@@ -145,8 +145,8 @@ def _types(error: Any) -> list[str]:
     return [given] if isinstance(given, str) else given
 
 
-def _described(value: Any) -> str:
-    return f"{_type_name(value)} {_shown(value)}" if value is not None else "null"
+def described(value: Any) -> str:
+    return f"{_type_name(value)} {shown(value)}" if value is not None else "null"
 
 
 def _type_name(value: Any) -> str:
@@ -156,7 +156,7 @@ def _type_name(value: Any) -> str:
     return names.get(type(value), "value")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """The value as JSON, shortened. Cut down before it is encoded: it may be megabytes."""
     return _clipped(jsontext.dumps(_sample(value, 3)).decode("ascii"))
 
@@ -177,7 +177,7 @@ def _sample(value: Any, depth: int) -> Any:
     return value
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return f"'{_clipped(name)}'"
 
 
@@ -185,10 +185,10 @@ def _clipped(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _listed(words: Iterable[str]) -> str:
-    shown = list(words)
-    more = f" and {len(shown) - MAX_SHOWN_NAMES} more" if len(shown) > MAX_SHOWN_NAMES else ""
-    return ", ".join(shown[:MAX_SHOWN_NAMES]) + more
+def listed(words: Iterable[str]) -> str:
+    all_words = list(words)
+    more = f" and {len(all_words) - MAX_SHOWN_NAMES} more" if len(all_words) > MAX_SHOWN_NAMES else ""
+    return ", ".join(all_words[:MAX_SHOWN_NAMES]) + more
 
 
 def _or(words: Iterable[str]) -> str:

@@ -7,14 +7,15 @@ Rules: nothing is fetched, neither over the network nor from disk, so a `$ref` m
 one of the official meta-schemas. A schema that cannot be used raises `BadSchema`; a value never raises anything.
 
 What is bounded: size and nesting of the schema, the length of text that meets a `pattern`, the number of problems
-looked for. What is not: a pattern or a web of `anyOf` that takes exponential time. Schemas come from the author of the
-project, who can keep the machine busy with less effort.
+looked for. What is not: a pattern or a web of `anyOf` that takes exponential time. So a server never asks here but in a
+process that can be stopped (`running.schema_checks`).
 """
 
 from __future__ import annotations
 
 from mcpgreen import json_bounds, jsontext
 from mcpgreen.protocol import quick_schema
+from mcpgreen.protocol.schema_keywords import REFERENCES, our_keywords
 from mcpgreen.protocol.schema_problems import sentences
 
 TYPE_CHECKING = False
@@ -25,14 +26,10 @@ if TYPE_CHECKING:
 MAX_SCHEMA_BYTES = 1024 * 1024
 MAX_SCHEMA_NODES = 100_000
 MAX_SCHEMA_DEPTH = 64
-MAX_PATTERN_CHARS = 10_000
 MAX_PROBLEMS = 5
 COUNTED_PROBLEMS = 100
 MAX_VALUE_DEPTH = json_bounds.MAX_DEPTH
 MAX_FOREIGN_DEPTH = 32  # against a meta-schema, where the stack is not watched
-SPARE_FRAMES = 400  # enough for the deepest schema that has no references, and for comparing the deepest values
-
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _TOO_DEEP = "the value is nested too deeply to be checked"
 _bounded: dict[Any, Any] = {}  # stock class of jsonschema -> ours; making one takes a millisecond
@@ -78,10 +75,10 @@ class Checker:
 
 def compile_schema(schema: Any, *, noun: str = "argument") -> Checker:
     """Make a checker; raises BadSchema. `noun` is what a member of the value is called in the sentences."""
-    return Checker(_clean_copy(schema), noun)
+    return Checker(clean_copy(schema), noun)
 
 
-def _clean_copy(schema: Any) -> dict[str, Any]:
+def clean_copy(schema: Any) -> dict[str, Any]:
     """The schema as plain JSON. What YAML can express beyond that (dates, cycles, aliases by the million) ends here."""
     if not isinstance(schema, dict):
         raise BadSchema(f"A schema must be an object, not {type(schema).__name__}.")
@@ -135,7 +132,7 @@ def _validator_for(schema: dict[str, Any]) -> _Validator:
         raise BadSchema(f"The schema has an $id or a $ref that is not a URI: {error}.") from error
     if stock not in _bounded:
         extend: Any = jsonschema.validators.extend
-        _bounded[stock] = extend(stock, _our_keywords(known))
+        _bounded[stock] = extend(stock, our_keywords(known))
     # No `retrieve`: nothing is ever fetched.
     return _Validator(_bounded[stock](schema, registry=Registry()), MAX_FOREIGN_DEPTH if leads_out else MAX_VALUE_DEPTH)
 
@@ -264,65 +261,3 @@ def _abridged(found: list[str]) -> list[str]:
         return found
     more = "and many more" if len(found) >= COUNTED_PROBLEMS else f"and {len(found) - MAX_PROBLEMS} more"
     return [*found[:MAX_PROBLEMS], more]
-
-
-def _our_keywords(stock: Mapping[str, Any]) -> dict[str, Any]:
-    """Replacements for keywords that the draft has; those that it lacks must stay without effect."""
-    ours: dict[str, Any] = {"pattern": _pattern, "properties": _properties, "propertyNames": _property_names}
-    ours.update((keyword, _guarded(stock[keyword])) for keyword in REFERENCES if keyword in stock)
-    return {keyword: function for keyword, function in ours.items() if keyword in stock}
-
-
-def _guarded(follow: Any) -> Any:
-    """Only references allow endless descent, so the stack is looked at there.
-
-    Waiting for RecursionError will not do: raised below jsonschema's maps, which are written in Rust, it comes out as
-    a panic that no `except Exception` holds.
-    """
-    import sys
-
-    def guarded(validator: Any, reference: Any, value: Any, schema: Any) -> Any:
-        try:
-            sys._getframe(sys.getrecursionlimit() - SPARE_FRAMES)
-        except ValueError:  # the stack is not as deep as that
-            return follow(validator, reference, value, schema)
-        raise RecursionError
-
-    return guarded
-
-
-def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
-    import re
-
-    from jsonschema import ValidationError
-
-    if not isinstance(value, str):
-        return
-    if len(value) > MAX_PATTERN_CHARS:
-        yield ValidationError(f"has more than {MAX_PATTERN_CHARS} characters, too many for its pattern {pattern}")
-    elif not re.search(pattern, value):
-        yield ValidationError(f"must match the pattern {pattern}")
-
-
-def _properties(validator: Any, properties: dict[str, Any], value: Any, schema: Any) -> Iterator[Any]:
-    """As the stock keyword, which forgets the path where the schema of a member is `false`."""
-    from jsonschema import ValidationError
-
-    if not isinstance(value, dict):
-        return
-    for name, part in properties.items():
-        if name in value and part is False:
-            yield ValidationError("is not allowed here", path=[name], instance=value[name])
-        elif name in value:
-            yield from validator.descend(value[name], part, path=name, schema_path=name)
-
-
-def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """As the stock keyword, but the error is about the object: a name has no path of its own."""
-    from jsonschema import ValidationError
-
-    if not isinstance(value, dict):
-        return
-    for name in value:
-        if next(validator.descend(name, names), None) is not None:
-            yield ValidationError(f"has a member whose name is not allowed: {name!r:.80}")

@@ -121,6 +121,24 @@ class Runner:
             self._children.close()
         self._directory.close()
 
+    def know(self, pid: int) -> None:
+        """A child that is no script, and nobody's stray, until it ends or `end_known` ends it."""
+        number = b"%d" % pid
+        self._known.add(number)
+        loop = gevent.get_hub().loop
+        loop.install_sigchld()
+        watcher = loop.child(pid, ref=False)
+
+        def on_exit() -> None:
+            watcher.close()
+            self._known.discard(number)
+
+        watcher.start(on_exit)
+
+    def end_known(self, pid: int) -> None:
+        if b"%d" % pid in self._known:  # else somebody else may have the number by now
+            _signal_process(pid, signal.SIGKILL)
+
     @property
     def is_idle(self) -> bool:
         return not self._leaders and not self._stoppers

@@ -12,6 +12,7 @@ from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
 
 SCHEMA = {"type": "object", "properties": {}}
+SLOW_SCHEMA = {"type": "object", "properties": {"mail": {"type": "string", "pattern": "^([a-z]+[.]?)+@"}}}
 
 
 def findings(project: ProjectBuilder, *flags: str, **options: Any) -> tuple[int, Any]:
@@ -108,6 +109,7 @@ def test_the_server_is_described(project: ProjectBuilder, content: str | None, l
         ({"name": "a.b", "description": "x", "inputSchema": SCHEMA}, "some clients accept only names"),
         ({"name": "a", "inputSchema": SCHEMA}, "no description"),
         ({"name": "a", "description": "x"}, "no inputSchema"),
+        ({"name": "a", "description": "x", "inputSchema": SLOW_SCHEMA}, "a pattern that may take for ever"),
         ({"name": "a", "description": "x", "arguments": SCHEMA, "annotations": {"readOnlyHint": 5}}, "readOnlyHint"),
         ({"name": "a", "description": "x", "arguments": SCHEMA, "icons": [{"src": "no.png"}]}, "an icon is left out"),
         ({"name": "a", "descripton": "x", "description": "y", "arguments": SCHEMA}, "did you mean description?"),
