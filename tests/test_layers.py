@@ -92,9 +92,9 @@ def test_this_repository_keeps_the_rules() -> None:
             "mcpgreen/running/a.py:1: ujson may be imported only in jsontext.",
         ),
         (
-            "mcpgreen/features/a.py",
+            "mcpgreen/cli/a.py",
             "def f():\n    import jsonschema.validators\n",
-            "mcpgreen/features/a.py:2: jsonschema may be imported only in protocol.schemas and protocol.schema_keywords.",
+            "mcpgreen/cli/a.py:2: jsonschema may be imported only in protocol.schemas and protocol.schema_keywords.",
         ),
         (
             "mcpgreen/protocol/a.py",

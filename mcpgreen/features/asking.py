@@ -222,7 +222,7 @@ def _identity_of(call: Call) -> Json:
     """What a state is bound to: this server, and the request in all that matters."""
     params = call.params
     try:
-        arguments = jsontext.digest(params.get("arguments") or {})
+        arguments = jsontext.digest(call.arguments or {})
     except (ValueError, OverflowError):
         raise InvalidParams("arguments cannot be passed on as JSON: a number is out of range.") from None
     named = [params.get("name"), params.get("uri")]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
+LARGE_ARGUMENTS_BYTES = 65536
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -61,6 +62,7 @@ class Call:
     """One request in progress."""
 
     __slots__ = (
+        "_arguments_json",
         "_attached",
         "_helpers",
         "_last_progress",
@@ -123,6 +125,7 @@ class Call:
         self.own_state: str | None = None  # of a script that prints its questions and is run again
         self.elicitation_ids: list[str] = []  # of addresses that the person agreed to visit
         self.unmet_needs: list[str] = []  # what a script asked for in vain
+        self._arguments_json: bytes | None = None
         self._helpers: list[Any] = []
         self._attached: Event | None = None
         self._last_progress: float | None = None
@@ -155,6 +158,19 @@ class Call:
         if view.variables is None:
             view.variables = client_variables(view.capabilities, view.revision)
         return view.variables
+
+    @property
+    def arguments(self) -> Any:
+        """What the client sent as arguments."""
+        if self._arguments_json is not None:
+            return jsontext.loads(self._arguments_json)
+        return self.params.get("arguments")
+
+    def keep_arguments_as(self, encoded: bytes) -> None:
+        """Large ones need not be in memory twice for as long as a script runs."""
+        if len(encoded) > LARGE_ARGUMENTS_BYTES:
+            self._arguments_json = encoded
+            del self.params["arguments"]
 
     @property
     def is_retry(self) -> bool:

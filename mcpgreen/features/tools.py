@@ -34,20 +34,12 @@ Json = dict[str, Any]
 def call_tool(call: Call) -> Json:
     services = call.services
     snapshot, tool = call.target
-    arguments = call.params.get("arguments")
-    if arguments is None:
-        arguments = {}
-    if type(arguments) is not dict:
-        raise InvalidParams("arguments must be an object.")
     settings = services.settings
     policy.require_allowed(tool.name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
     terms = terms_of(services, snapshot, tool)
     policy.require_safe(tool.name, terms.path)
     services.policy.require_allowed(tool.name, terms.entry_json)
-    arguments_json = encoded(arguments, "arguments")
-    problems = terms.argument_problems(arguments, arguments_json)
-    if problems:
-        raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
+    arguments_json = _checked_arguments(call, tool, terms)
     if tool.needs:
         _require_needs(call, tool)
     if tool.interaction == "park" and "requestState" not in call.params:
@@ -58,6 +50,21 @@ def call_tool(call: Call) -> Json:
         except ScriptAsks as script:
             _take_answers(call, tool, script)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
+
+
+def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
+    """The arguments as JSON; if they are large, they are kept in this form alone."""
+    arguments = call.arguments
+    if arguments is None:
+        arguments = {}
+    if type(arguments) is not dict:
+        raise InvalidParams("arguments must be an object.")
+    arguments_json = encoded(arguments, "arguments")
+    problems = terms.argument_problems(arguments, arguments_json)
+    if problems:
+        raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
+    call.keep_arguments_as(arguments_json)
+    return arguments_json
 
 
 def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:

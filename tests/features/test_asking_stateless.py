@@ -72,6 +72,15 @@ def test_a_script_that_acts_before_it_asks_acts_once(project: ProjectBuilder, cl
     assert project.read("acts") == "\n"
 
 
+@pytest.mark.requirement("P-202")
+def test_a_call_with_large_arguments_may_ask_too(project: ProjectBuilder, client: Client) -> None:
+    asker(project, {"who": NAME})
+    talk = Talk(client, name="asker", arguments={"text": "x" * 200_000})
+    talk.begin()
+
+    assert replies_in(talk.answer(accept(name="x")))["who"]["result"] == accept(name="x")
+
+
 @pytest.mark.requirement("P-207", "P-203")
 def test_there_may_be_many_rounds_each_with_keys_of_its_own(project: ProjectBuilder, client: Client) -> None:
     body = f"{ASK}\nsaid = [ask({{'who': form('?', name=TEXT)}})['who']['result']['content']['name'] for _ in '1234']"
