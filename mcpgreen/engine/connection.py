@@ -49,7 +49,7 @@ class Connection:
         self.ended: AsyncResult = AsyncResult()
         self.idle = Event()
         self.idle.set()
-        self.requests = OutgoingRequests(sink)
+        self.requests = OutgoingRequests(sink, has_strangers=token is not None)
         services = router.services
         self.roots = LinkRoots(
             services.roots,

@@ -5,10 +5,14 @@ capability that a request needs is the asker's business.
 
 Rule: a question leaves nothing behind, however it ends. Its entry lives exactly as long as somebody waits for it, and
 an answer without an entry (late, twice, to nothing) is no fault of anybody.
+
+Responses carry no remote token: no revision has a place for one in them. So where a token is set, the id is what only
+the client can know.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from gevent.event import AsyncResult
@@ -21,11 +25,16 @@ from mcpgreen.protocol import messages
 Json = dict[str, Any]
 
 
-class OutgoingRequests:
-    """Our requests on one link. Ids are integers from 1: each direction has numbers of its own."""
+ID_BYTES = 16
 
-    def __init__(self, sink: Sink) -> None:
+
+class OutgoingRequests:
+    """Our requests on one link. Ids are integers from 1, which all clients can take: each direction has numbers of its
+    own. Where strangers may write to our input, they are texts that nobody can guess."""
+
+    def __init__(self, sink: Sink, *, has_strangers: bool = False) -> None:
         self._sink = sink
+        self._has_strangers = has_strangers
         self._last_id = 0
         self._pending: dict[str | int, AsyncResult] = {}
         self._is_closed = False
@@ -46,8 +55,7 @@ class OutgoingRequests:
         """
         if self._is_closed:
             raise LinkClosed(f"{method} cannot be asked: the link is closed")
-        self._last_id += 1
-        request_id = self._last_id
+        request_id = self._new_id()
         answer = self._pending[request_id] = AsyncResult()
         self._sink.put(messages.request(request_id, method, params))
         try:
@@ -77,7 +85,13 @@ class OutgoingRequests:
             answer.set_exception(LinkClosed("the link is closed"))
         self._pending.clear()
 
-    def _withdraw(self, request_id: int) -> None:
+    def _new_id(self) -> str | int:
+        if self._has_strangers:
+            return os.urandom(ID_BYTES).hex()
+        self._last_id += 1
+        return self._last_id
+
+    def _withdraw(self, request_id: str | int) -> None:
         params = {"requestId": request_id, "reason": "The answer is not needed any more."}
         self._sink.put(messages.notification("notifications/cancelled", params), is_droppable=True)
 

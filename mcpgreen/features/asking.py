@@ -118,7 +118,7 @@ class Asking:
         return {key: asker.value for key, asker in askers.items()}
 
     def _ask_one(self, call: Call, question: Json, timeout_secs: float) -> Json:
-        elicitation_id = os.urandom(8).hex()
+        elicitation_id = os.urandom(16).hex()
         try:
             params = fit(question, call.view.revision, elicitation_id=elicitation_id)
             answer = call.link.requests.ask(question["method"], params, timeout_secs=timeout_secs)

@@ -109,7 +109,7 @@ class Subscriptions:
         if key in self._subscriptions:
             self._watcher().end(watch)  # another request for the same was quicker
         else:
-            self._subscriptions[key] = Subscription(f"sub-{os.urandom(8).hex()}", link, uri, watch)
+            self._subscriptions[key] = Subscription(f"sub-{os.urandom(16).hex()}", link, uri, watch)
             watch.start()
         return self._subscriptions[key].id
 

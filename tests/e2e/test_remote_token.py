@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK, accept
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
 from tests.support.wire import Wire, clean_environment, modern_meta, text_of
 
@@ -190,3 +191,47 @@ def test_a_listen_without_it_is_not_opened(guarded: Callable[..., Wire]) -> None
     params = {"notifications": {}, "_meta": modern_meta()}
 
     assert wire.error("subscriptions/listen", params)["message"] == REFUSED
+
+
+GUESSES: list[Any] = [*range(100), *map(str, range(100))]
+
+
+@pytest.mark.requirement("G-remote-token")
+def test_a_stranger_cannot_answer_what_the_client_is_asked(
+    project: ProjectBuilder, guarded: Callable[..., Wire]
+) -> None:
+    """Responses carry no token. Our ids were 1, 2, 3, so whoever could write to the pipe answered forms, and chose the
+    roots."""
+    inside = project.root / "inside"
+    inside.mkdir()
+    project.python_tool("asker", f"{ASK}\nprint(ask({{'who': form('Who?', name=TEXT)}})['who']['result'])")
+    project.tool("show", 'printf %s "$MCP_ROOTS_PATHS"')
+    wire = guarded(roots_request_timeout_secs=600)
+    capabilities = {"roots": {}, "elicitation": {}}
+    wire.result("initialize", {**HELLO, "capabilities": capabilities, "_meta": dict(RIGHT)})
+    wire.notify("notifications/initialized", {"_meta": dict(RIGHT)})
+    wire.start_request("tools/call", {"name": "show", "_meta": dict(RIGHT)}, id="show")
+    roots = wire.notice("roots/list")
+
+    wire.send(*({"jsonrpc": "2.0", "id": id, "result": {"roots": []}} for id in GUESSES))
+    wire.send({"jsonrpc": "2.0", "id": roots["id"], "result": {"roots": [{"uri": inside.as_uri()}]}})
+    assert text_of(wire.response("show")["result"]) == str(inside)
+
+    wire.start_request("tools/call", {"name": "asker", "_meta": dict(RIGHT)}, id="asker")
+    asked = wire.notice("elicitation/create")
+    wire.send(*({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}} for id in GUESSES))
+    wire.send(*({"jsonrpc": "2.0", "id": id, "result": accept(name="Mallory")} for id in GUESSES))
+    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": accept(name="Alice")})
+    assert "Alice" in text_of(wire.response("asker")["result"])
+    assert asked["id"] != roots["id"]
+    assert all(len(request["id"]) >= 32 for request in (asked, roots))
+
+
+@pytest.mark.requirement("G-remote-token")
+def test_a_question_is_taken_back_under_the_id_that_it_was_asked_under(guarded: Callable[..., Wire]) -> None:
+    wire = guarded(roots_request_timeout_secs=0.1)
+    wire.result("initialize", {**HELLO, "capabilities": {"roots": {}}, "_meta": dict(RIGHT)})
+    wire.notify("notifications/initialized", {"_meta": dict(RIGHT)})
+    asked = wire.notice("roots/list")
+
+    assert wire.notice("notifications/cancelled")["params"]["requestId"] == asked["id"]
