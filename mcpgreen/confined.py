@@ -2,7 +2,8 @@
 
 The path is freed of symbolic links and judged, and what is left of it is walked step by step from the allowed
 directory, following no link. So a link that ends inside is followed, and one that is put in between leads nowhere. A
-hard link cannot be told from the file itself: what is linked into an allowed directory is allowed.
+hard link cannot be told from the file itself: what is linked into an allowed directory is allowed. The kernel's own
+files (`kernel_files`) are outside of every directory.
 
 Rule: outside, what exists and what does not must look the same. Whatever is asked of the system after the judgement
 is asked relative to an open directory inside.
@@ -17,9 +18,11 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from mcpgreen.errors import McpgreenError
+from mcpgreen.kernel_files import holds, lies_in_kernel
 from mcpgreen.uris import is_within
 
 CHUNK_BYTES = 65_536
+SIZES_IN_KERNEL = (0, 4096)  # what the kernel says of its files, whatever is in them
 # Non-blocking, because a FIFO would wait for its writer; a terminal must not become ours.
 FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 # To pass through a directory one need not be allowed to list it, where the system knows the difference.
@@ -108,7 +111,7 @@ def open_file(
         raise NotFound("No file can have this name") from None
     except OSError:  # it changes while we look, so nobody knows where it leads
         raise OutsideRoots from None
-    directory = next((each for each in allowed if is_within(real_path, each)), None)
+    directory = next((each for each in allowed if holds(each, real_path)), None)
     if directory is None or any(is_within(real_path, each) for each in denied):
         raise OutsideRoots
     if hides_below is not None and is_within(real_path, hides_below) and "/." in real_path[len(hides_below) :]:
@@ -120,7 +123,9 @@ def open_file(
     status = os.fstat(fd)
     try:
         _require_regular(status)
-    except NotFound:
+        if status.st_size in SIZES_IN_KERNEL and lies_in_kernel(status.st_dev):
+            raise OutsideRoots
+    except FileFailure:
         os.close(fd)
         raise
     return OpenFile(fd, status.st_size, real_path)

@@ -83,6 +83,15 @@ PROJECT = (
         "keeps the server from starting. Empty: those in config/roots.json, else the project.",
     ),
     Setting(
+        "client_roots",
+        choice("auto", "trust", "within", "never"),
+        "auto",
+        group="project",
+        doc="Which roots a client may name: trust takes whatever it names, within only what lies inside the configured "
+        "roots, never does not ask it. auto: within if roots are configured, by the setting or in config/roots.json, or "
+        "a remote token is set; else trust.",
+    ),
+    Setting(
         "tmp_root",
         text,
         "",

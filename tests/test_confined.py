@@ -225,14 +225,24 @@ def test_fifos_sockets_and_directories_are_refused_without_waiting(inside: Path,
 
 
 def test_a_device_is_refused_even_where_everything_is_allowed() -> None:
-    with pytest.raises(NotFound, match="regular"):
+    with pytest.raises(OutsideRoots):
         content("/dev/zero", Path("/"))
 
 
+@pytest.mark.parametrize("path", ["/proc/self/environ", "//proc/self/environ", "/sys/kernel/notes", "/dev/fd/0"])
+def test_nor_are_the_kernels_files_inside_where_everything_is_allowed(path: str) -> None:
+    with pytest.raises(OutsideRoots):
+        content(path, Path("/"))
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
-def test_a_file_without_a_size_has_the_same_limit() -> None:
-    with pytest.raises(TooLarge):
-        content("/proc/self/status", Path("/"), limit_bytes=10)
+def test_nor_where_they_are_mounted_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers often have the /proc of their host in another place."""
+    monkeypatch.setattr("mcpgreen.kernel_files.KERNEL_DIRECTORIES", ())
+    descriptors = open_descriptors()
+    with pytest.raises(OutsideRoots):
+        content("/proc/self/environ", Path("/"))
+    assert open_descriptors() == descriptors
 
 
 def test_a_file_that_we_may_not_read_exists_all_the_same() -> None:

@@ -12,6 +12,7 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError
+from mcpgreen.kernel_files import is_kernel_path
 from mcpgreen.regular_files import without_waiting
 from mcpgreen.uris import file_uri
 
@@ -32,11 +33,13 @@ class Root:
 
 
 class Roots:
-    """Some roots, each path once, as paths and as the variables that a script sees."""
+    """Some roots, each path once, as paths and as the variables that a script sees. `are_chosen`: somebody named them,
+    and it is not just the project."""
 
-    __slots__ = ("paths", "variables")
+    __slots__ = ("are_chosen", "paths", "variables")
 
-    def __init__(self, roots: Iterable[Root]) -> None:
+    def __init__(self, roots: Iterable[Root], *, are_chosen: bool = True) -> None:
+        self.are_chosen = are_chosen
         distinct = {root.path: root.name for root in roots}
         listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in distinct.items()]
         self.paths = list(distinct)
@@ -59,8 +62,10 @@ def configured_roots(project_root: str, configured: str) -> Roots:
     named = [path for path in configured.split(":") if path]
     if named:
         return Roots([_strict(path, project_root) for path in named])
-    from_file = list(_from_file(os.path.join(project_root, "config", "roots.json"), project_root))
-    return Roots(from_file or [Root(project_root)])
+    file = os.path.join(project_root, "config", "roots.json")
+    from_file = list(_from_file(file, project_root))
+    # Also whoever made a mistake in the file did not want clients to choose.
+    return Roots(from_file or [Root(project_root)], are_chosen=os.path.lexists(file))
 
 
 def real_path(path: str) -> str:
@@ -69,6 +74,8 @@ def real_path(path: str) -> str:
     # A path is one line of MCP_ROOTS_PATHS: a newline in it would make two roots of one.
     if "\n" in real:
         raise ValueError("its path has a newline")
+    if is_kernel_path(real):
+        raise ValueError("what lies in /proc, /sys or /dev cannot be a root")
     if not os.access(real, os.R_OK):
         raise ValueError("it does not exist or cannot be read")
     return real

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, remote_token
+from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, refused_directories, remote_token
 from mcpgreen.catalog.registration import is_script
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import ProjectError
@@ -43,6 +43,11 @@ def _settings(project: Project, settings: Settings) -> Iterator[tuple[str, str]]
         operator_roots(project, settings)
     except ProjectError as error:
         yield "error", f"the server will not start: {error}"
+    for path in refused_directories(project, settings):
+        yield "warning", f"resources_roots: {path} is left out: nothing in /proc, /sys or /dev is served"
+    if settings.remote_token and settings.client_roots == "trust":
+        advice = "set MCPGREEN_CLIENT_ROOTS=within unless that is what you want"
+        yield "warning", f"client_roots is trust: whoever has the remote token can read all that you can; {advice}"
 
 
 def _description(project: Project) -> Iterator[tuple[str, str]]:

@@ -52,10 +52,7 @@ class Connection:
         self.requests = OutgoingRequests(sink, has_strangers=token is not None)
         services = router.services
         self.roots = LinkRoots(
-            services.roots,
-            self.requests.ask,
-            timeout_secs=services.settings.roots_request_timeout_secs,
-            debounce_secs=services.settings.roots_debounce_secs,
+            services.roots, self.requests.ask, services.settings, has_strangers=token is not None
         )
         self._router = router
         self._token = token

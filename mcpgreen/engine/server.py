@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
-from mcpgreen.catalog.project import Project, resource_directories
+from mcpgreen.catalog.project import Project, refused_directories, resource_directories
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.roots import Roots, configured_roots
@@ -124,6 +124,8 @@ class Server:
             turns={},
         )
         self._router = Router(self.services)
+        for path in refused_directories(project, settings):
+            journal.warning("resources_roots: %s is left out: nothing in /proc, /sys or /dev is served", path)
 
     def connect(
         self, sink: Sink, *, handshake: Handshake | None = None, token: RemoteToken | None = None

@@ -2,7 +2,7 @@
 
 A handshake client that declared roots is asked for them when it is ready, and again when it says that they have
 changed. A stateless client is never asked. What a client names is a claim about its own disk, so each root has to be
-a local file or directory that exists.
+a local file or directory that exists; and unless the operator trusts it, one inside the configured roots.
 
 Rule: whatever the client answers, and whether it answers at all, `current` can be used at any time. Only a good answer
 replaces it, and never one to a question that has been asked again since.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import gevent
 from gevent.event import Event
@@ -20,7 +20,9 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.catalog.roots import Root, Roots, real_path
 from mcpgreen.errors import Unanswered
+from mcpgreen.kernel_files import holds
 from mcpgreen.running.environment import MAX_VARIABLE_CHARS
+from mcpgreen.settings import Settings
 
 FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
 LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -37,15 +39,30 @@ class Ask(Protocol):
     def __call__(self, method: str, params: dict[str, Any] | None = None, *, timeout_secs: float) -> Any: ...
 
 
+class Terms(NamedTuple):
+    """What a client may name: whether it is asked, and below which directories its roots have to lie, if any."""
+
+    are_asked: bool
+    bounds: list[str] | None
+
+
+def terms_for(rule: str, configured: Roots, *, has_strangers: bool) -> Terms:
+    """The setting `client_roots`. `has_strangers`: others than the client may write to us."""
+    if rule == "auto":
+        rule = "within" if configured.are_chosen or has_strangers else "trust"
+    return Terms(rule != "never", None if rule == "trust" else configured.paths)
+
+
 class LinkRoots:
     """What is in scope for the calls of one link."""
 
-    def __init__(self, configured: Roots, ask: Ask, *, timeout_secs: float, debounce_secs: float) -> None:
+    def __init__(self, configured: Roots, ask: Ask, settings: Settings, *, has_strangers: bool = False) -> None:
         self.current = configured
         self._configured = configured
         self._ask = ask
-        self._timeout_secs = timeout_secs
-        self._debounce_secs = debounce_secs
+        self._terms = terms_for(settings.client_roots, configured, has_strangers=has_strangers)
+        self._timeout_secs: float = settings.roots_request_timeout_secs
+        self._debounce_secs: float = settings.roots_debounce_secs
         self._known = Event()
         self._known.set()
         self._wait_until = 0.0
@@ -56,6 +73,8 @@ class LinkRoots:
 
     def begin(self) -> None:
         """The client has roots and is ready to be asked. Calls wait for its first answer."""
+        if not self._terms.are_asked:
+            return
         self._has_begun = True
         self._known.clear()
         self._wait_until = time.monotonic() + self._timeout_secs
@@ -104,13 +123,14 @@ class LinkRoots:
 
     def _take(self, answer: Any) -> None:
         try:
-            self.current = roots_named_in(answer) or self._configured
+            self.current = roots_named_in(answer, bounds=self._terms.bounds) or self._configured
         except ValueError as error:
             journal.warning("the client's roots are ignored: %s", error)
 
 
-def roots_named_in(answer: Any) -> Roots | None:
-    """The usable roots of a `roots/list` result; None when the client says that it has none.
+def roots_named_in(answer: Any, *, bounds: list[str] | None = None) -> Roots | None:
+    """The usable roots of a `roots/list` result, inside `bounds` if there are any; None when the client says that it
+    has none.
 
     A root that we cannot use is left out with a warning. ValueError for an answer that makes no sense, and for one
     that names roots of which none is left.
@@ -118,7 +138,7 @@ def roots_named_in(answer: Any) -> Roots | None:
     entries = _entries(answer)
     if not entries:
         return None
-    usable = [root for root in map(_usable_root, entries) if root is not None]
+    usable = [root for root in (_usable_root(entry, bounds) for entry in entries) if root is not None]
     if not usable:
         raise ValueError("none of them can be used")
     roots = Roots(usable)
@@ -141,9 +161,12 @@ def _entries(answer: Any) -> list[dict[str, Any]]:
     return entries
 
 
-def _usable_root(entry: dict[str, Any]) -> Root | None:
+def _usable_root(entry: dict[str, Any], bounds: list[str] | None) -> Root | None:
     try:
-        return Root(real_path(_path_of_root(entry["uri"])), entry.get("name"))
+        path = real_path(_path_of_root(entry["uri"]))
+        if bounds is not None and not any(holds(each, path) for each in bounds):
+            raise ValueError("it lies outside the configured roots; MCPGREEN_CLIENT_ROOTS=trust would let it in")
+        return Root(path, entry.get("name"))
     except ValueError as error:
         journal.warning("root %.*r of the client is left out: %s", SHOWN_CHARS, entry["uri"], error)
         return None

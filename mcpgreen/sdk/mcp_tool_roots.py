@@ -20,9 +20,12 @@ def roots_count() -> int:
 
 
 def roots_contains(path: str | os.PathLike[str]) -> bool:
-    """Whether the path, with links resolved, is a root or lies below one."""
+    """Whether the path, with links resolved, is a root or lies below one. The root / does not hold the kernel's files."""
     inner = os.path.join(os.path.realpath(path), "")
-    return os.fspath(path) != "" and any(inner.startswith(os.path.join(os.path.realpath(root), "")) for root in roots())
+    outer = [os.path.join(os.path.realpath(root), "") for root in roots()]
+    if inner.startswith(("/proc/", "/sys/", "/dev/")):
+        outer = [root for root in outer if root != "/"]
+    return os.fspath(path) != "" and inner.startswith(tuple(outer))
 
 
 def require_path(name: str, *, default_to_single_root: bool = False, allow_empty: bool = False) -> str:

@@ -607,7 +607,8 @@ mcp_roots_contains() {
     rest=${rest#"$root"}
     rest=${rest#$'\n'}
     if [[ -n $root ]] && __mcp_physical_path "$root" && [[ $path/ == "${__MCP_OUT%/}"/* ]]; then
-      return 0
+      # The root / does not hold the kernel's files.
+      [[ $__MCP_OUT == / && $path/ =~ ^/(proc|sys|dev)/ ]] || return 0
     fi
   done
   return 1

@@ -53,6 +53,16 @@ def test_an_env_sh_that_fails_is_ignored_by_the_server(project: ProjectBuilder) 
     assert "server.d/env.sh" not in said(report, "ok")
 
 
+def test_settings_that_let_clients_see_too_much_or_do_nothing(project: ProjectBuilder) -> None:
+    token = {"MCPGREEN_REMOTE_TOKEN": "correct-horse-battery-staple-4711"}
+    _, report = findings(project, env={**token, "MCPGREEN_CLIENT_ROOTS": "trust", "MCPGREEN_RESOURCES_ROOTS": "/proc"})
+    left_out, trusting = (text for text in said(report, "warning") if "roots" in text)
+
+    assert left_out == "resources_roots: /proc is left out: nothing in /proc, /sys or /dev is served"
+    assert trusting.startswith("client_roots is trust") and "MCPGREEN_CLIENT_ROOTS=within" in trusting
+    assert not [text for text in said(findings(project, env=token)[1], "warning") if "roots" in text]
+
+
 def test_lines_of_env_that_say_nothing(project: ProjectBuilder) -> None:
     project.write("server.d/env", "A=1\nnot a line\n# a comment\n2B=3\n")
     status, report = findings(project)

@@ -629,6 +629,13 @@ def test_containment_follows_links(bench: Bench, tree: Path, path: str, is_insid
     assert bench.python(f"print(mcp_tool.roots_contains({path.format(root=tree)!r}))").stdout == f"{is_inside}\n"
 
 
+@pytest.mark.parametrize("path", ["/proc", "/proc/self/environ", "/sys/x", "/dev/null", "//dev"])
+def test_the_root_of_all_does_not_contain_the_kernels_files(bench: Bench, path: str) -> None:
+    bench.roots(Path("/"))
+    asked = f"[mcp_tool.roots_contains({path!r}), mcp_tool.roots_contains('/development')]"
+    assert bench.python(f"print({asked})").stdout == "[False, True]\n"
+
+
 def test_roots_are_listed(bench: Bench) -> None:
     bench.roots(Path("/a b"), Path("/c"))
     assert bench.python("print(mcp_tool.roots(), mcp_tool.roots_count())").stdout == "['/a b', '/c'] 2\n"

@@ -936,6 +936,14 @@ def test_the_root_of_all_contains_everything(either: Bench) -> None:
     assert either.shell("mcp_roots_contains /etc/passwd && mcp_roots_contains / && echo in").stdout == "in\n"
 
 
+@pytest.mark.parametrize("path", ["/proc", "/proc/self/environ", "/sys/x", "/dev/null"])
+def test_the_root_of_all_does_not_contain_the_kernels_files(either: Bench, path: str) -> None:
+    either.roots(Path("/"))
+    assert either.shell(f"mcp_roots_contains {path} || echo out; mcp_roots_contains /dev2 && echo in").stdout == (
+        "out\nin\n"
+    )
+
+
 def test_require_path_prints_the_physical_path(full: Bench, tree: Path) -> None:
     full.roots(tree)
     run = full.shell("mcp_require_path .p", {"p": f"{tree}/../entry/./inner/new file"})

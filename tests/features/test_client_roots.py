@@ -1,0 +1,208 @@
+"""What a client may name as its roots, by the setting `client_roots`; and that the kernel's own files are never served."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgreen.confined import OutsideRoots
+from mcpgreen.kernel_files import KERNEL_FILESYSTEMS, holds, is_kernel_path, lies_in_kernel
+from tests.support.client import Client, Json
+from tests.support.project import ProjectBuilder
+from tests.support.wire import MODERN, Wire, text_of
+
+HAS_ROOTS: Json = {"roots": {"listChanged": True}}
+TOKEN: Json = {"mcpbash/remoteToken": "correct-horse-battery-staple-4711"}
+ENVIRON = "file:///proc/self/environ"
+
+Speak = Callable[..., Client]
+
+
+@pytest.fixture(autouse=True)
+def show(project: ProjectBuilder) -> None:
+    project.tool("show", """printf '%s' "$MCP_ROOTS_PATHS\"""")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A directory for the operator to name, with another in it."""
+    (tmp_path / "data" / "inner").mkdir(parents=True)
+    (tmp_path / "data" / "inner" / "file.txt").write_text("inner", encoding="utf-8")
+    return tmp_path / "data"
+
+
+def naming(*places: Path | str) -> Json:
+    return {"roots": [{"uri": each if isinstance(each, str) else each.as_uri()} for each in places]}
+
+
+def answered(speak: Speak, *places: Path | str, **options: Any) -> Client:
+    client = speak(capabilities=HAS_ROOTS, **options)
+    client.answer(client.asked("roots/list"), naming(*places))
+    return client
+
+
+def shown(client: Client) -> list[str]:
+    return text_of(client.call_tool("show")).split("\n")
+
+
+def requests_in(wire: Wire) -> list[Json]:
+    return [message for message in wire.seen if "method" in message and "id" in message]
+
+
+@pytest.mark.requirement("G-client-roots")
+@pytest.mark.parametrize("way", ["setting", "file"])
+def test_configured_roots_bound_those_of_a_client(
+    project: ProjectBuilder, speak: Speak, data: Path, tmp_path: Path, way: str
+) -> None:
+    """A client that named file:/// read everything, whatever the operator had configured."""
+    project.write("config/roots.json", f'{{"roots": [{{"path": "{data}"}}]}}' if way == "file" else "{}")
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret", encoding="utf-8")
+    options = {"roots": str(data)} if way == "setting" else {}
+    client = answered(speak, "file:///", tmp_path, data / "inner", **options)
+
+    assert shown(client) == [str(data / "inner")]
+    assert client.result("resources/read", {"uri": (data / "inner" / "file.txt").as_uri()})["contents"]
+    assert "outside" in client.error("resources/read", {"uri": secret.as_uri()})["message"]
+    assert "MCPGREEN_CLIENT_ROOTS=trust" in client.wire.stderr
+
+
+@pytest.mark.requirement("G-client-roots")
+def test_where_nothing_is_inside_the_configured_roots_stay(speak: Speak, data: Path, tmp_path: Path) -> None:
+    link = tmp_path / "data-link"
+    link.symlink_to("/")
+    client = answered(speak, "file:///", link, f"file://{data}-link/", roots=data)
+
+    assert shown(client) == [str(data)]
+
+
+@pytest.mark.requirement("G-client-roots")
+def test_a_link_out_of_the_configured_roots_is_no_root(speak: Speak, data: Path) -> None:
+    (data / "out").symlink_to("/")
+    client = answered(speak, data / "out", data / "inner", roots=data)
+
+    assert shown(client) == [str(data / "inner")]
+
+
+@pytest.mark.requirement("G-client-roots")
+def test_with_a_remote_token_the_project_bounds_them(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    (project.root / "inner").mkdir()
+    wire = start(remote_token=TOKEN["mcpbash/remoteToken"])
+    hello = {"protocolVersion": "2025-11-25", "capabilities": HAS_ROOTS, "clientInfo": {"name": "c", "version": "1"}}
+    wire.result("initialize", {**hello, "_meta": dict(TOKEN)})
+    wire.notify("notifications/initialized", {"_meta": dict(TOKEN)})
+    asked = wire.notice("roots/list")
+    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": naming("file:///", project.root / "inner")})
+
+    assert text_of(wire.call_tool("show", _meta=dict(TOKEN))) == str(project.root / "inner")
+
+
+@pytest.mark.requirement("G-client-roots")
+@pytest.mark.parametrize("is_configured", [True, False])
+def test_who_trusts_clients_says_so(speak: Speak, data: Path, tmp_path: Path, is_configured: bool) -> None:
+    """Without roots of the operator it is the default: the client is whoever started the server."""
+    options = {"roots": data, "client_roots": "trust"} if is_configured else {}
+
+    assert shown(answered(speak, tmp_path, **options)) == [str(tmp_path)]
+
+
+@pytest.mark.requirement("G-client-roots")
+def test_a_client_that_never_counts_is_not_asked(project: ProjectBuilder, speak: Speak) -> None:
+    client = speak(capabilities=HAS_ROOTS, client_roots="never", roots_request_timeout_secs=600)
+    client.wire.notify("notifications/roots/list_changed")
+
+    assert shown(client) == [str(project.root)]
+    assert requests_in(client.wire) == []
+
+
+@pytest.mark.requirement("G-client-roots")
+@pytest.mark.parametrize("setting", ["within", "WITHIN", "nonsense"])
+def test_the_project_bounds_them_where_it_is_all_there_is(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path, setting: str
+) -> None:
+    client = answered(speak, tmp_path, client_roots=setting)
+
+    assert shown(client) == [str(tmp_path if setting == "nonsense" else project.root)]
+
+
+@pytest.mark.requirement("G-kernel-files")
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
+def test_nothing_of_the_kernel_is_served_below_any_root(project: ProjectBuilder, speak: Speak) -> None:
+    """/proc/self/environ has the server's keys in it."""
+    (project.root / "link").symlink_to("/proc/self")
+    project.resource("linked", "x")
+    (project.root / "resources" / "environ.txt").symlink_to("/proc/self/environ")
+    project.tool("embed", 'printf "/proc/self/environ\\n/proc/1/status\\n/sys/kernel/notes" > "$MCP_TOOL_RESOURCES_FILE"')
+    client = answered(speak, "file:///", env={"API_KEY": "sesame"})
+    tried = [
+        *(ENVIRON, "file:////proc/self/environ", "file:///proc/self/cwd/../environ", "file:///proc/thread-self/environ"),
+        *(f"{project.root.as_uri()}/link/environ", f"{project.root.as_uri()}/resources/environ.txt"),
+        *("file:///proc/version", "file:///sys/kernel/notes", "file:///dev/stdin", "file:///dev/fd/0"),
+        *("file:///proc/self/root/proc/self/environ", "file:///proc/self/task/../environ"),
+    ]
+
+    assert shown(client) == ["/"]
+    for uri in tried:
+        assert "error" in client.request("resources/read", {"uri": uri}), uri
+    blocks = client.call_tool("embed")["content"]
+    assert [block["type"] for block in blocks if block["type"] != "text"] == []
+    assert "sesame" not in str(client.wire.seen)
+
+
+@pytest.mark.requirement("G-kernel-files")
+@pytest.mark.parametrize("place", ["/proc", "/proc/self", "/sys", "/dev", "/proc/self/environ"])
+def test_nothing_of_the_kernel_is_a_root(project: ProjectBuilder, speak: Speak, place: str) -> None:
+    if not os.path.exists(place):
+        pytest.skip(f"needs {place}")
+    (project.root / "link").symlink_to(place)
+    client = answered(speak, f"file://{place}", project.root / "link")
+
+    assert shown(client) == [str(project.root)]
+    assert "cannot be a root" in client.wire.stderr
+
+
+@pytest.mark.requirement("G-kernel-files")
+def test_nor_may_the_operator_name_it(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    wire = start(roots="/dev")
+
+    assert wire.wait() == 1
+    assert "/dev: this is no root" in wire.stderr
+
+
+@pytest.mark.requirement("G-kernel-files")
+@pytest.mark.skipif(not os.path.exists("/proc/version"), reason="needs /proc")
+def test_nor_as_a_directory_of_resources(speak: Speak) -> None:
+    client = speak(MODERN, resources_roots="/proc:/sys")
+
+    assert "outside" in client.error("resources/read", {"uri": "file:///proc/version"})["message"]
+    assert "resources_roots" in client.wire.stderr
+
+
+def test_a_directory_holds_what_is_in_it_but_not_the_kernels_files() -> None:
+    assert holds("/", "/etc/hosts")
+    assert not holds("/", "/proc/version")
+    assert not holds("/data", "/database")
+    # A project may lie in a memory disk.
+    assert holds("/dev/shm/project", "/dev/shm/project/resources/x")
+    assert not holds("/dev/shm/project", "/dev/shm/other")
+
+
+def test_the_kernels_directories_are_known_by_their_names() -> None:
+    assert all(map(is_kernel_path, ("/proc", "/proc/1", "/sys/kernel", "/dev/shm/x")))
+    assert not any(map(is_kernel_path, ("/", "/process", "/devices/x", "/home/proc/x")))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs /proc")
+def test_a_second_mount_of_the_kernels_files_is_recognised(tmp_path: Path) -> None:
+    """Containers have the /proc of their host in another place."""
+    plain = tmp_path / "empty"
+    plain.touch()
+
+    assert "proc" in KERNEL_FILESYSTEMS
+    assert lies_in_kernel(os.stat("/proc/self/environ").st_dev)
+    assert not lies_in_kernel(plain.stat().st_dev)
+    assert OutsideRoots().text
