@@ -157,16 +157,24 @@ def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     return digest_hex
 
 
+_known_sha256: Any = None  # to look in vain for a module takes longer than to digest a small file
+
+
 def _sha256() -> Any:
     """SHA-256 without hashlib where Python has it built in: hashlib loads OpenSSL, 8 ms and 4 MB."""
-    import importlib
+    global _known_sha256
+    if _known_sha256 is None:
+        import importlib
 
-    for module in ("_sha2", "_sha256", "hashlib"):
-        try:
-            return importlib.import_module(module).sha256
-        except ImportError:
-            continue
-    raise ImportError("this Python has no SHA-256")
+        for module in ("_sha2", "_sha256", "hashlib"):
+            try:
+                _known_sha256 = importlib.import_module(module).sha256
+                break
+            except ImportError:
+                continue
+        else:
+            raise ImportError("this Python has no SHA-256")
+    return _known_sha256
 
 
 def pretty(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The files that the kernel makes up: /proc, /sys and /dev. They hold the secrets of processes, ours among them.
 
-No file in them is served and none of them is a root, whoever names it. A project that lies there as a whole, in a memory
-disk such as /dev/shm, is no part of the kernel: what is in its own directory is its own.
+No file in them is served and none of them is a root, whoever names it. A project that lies there as a whole, in a
+memory disk such as /dev/shm, is no part of the kernel: what is in its own directory is its own.
 
 Needed before the first answer when the operator names roots, hence no `typing`.
 """

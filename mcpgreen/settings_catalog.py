@@ -88,8 +88,8 @@ PROJECT = (
         "auto",
         group="project",
         doc="Which roots a client may name: trust takes whatever it names, within only what lies inside the configured "
-        "roots, never does not ask it. auto: within if roots are configured, by the setting or in config/roots.json, or "
-        "a remote token is set; else trust.",
+        "roots, never does not ask it. auto: within if roots are configured (the setting, config/roots.json) or a "
+        "remote token is set; else trust.",
     ),
     Setting(
         "tmp_root",
@@ -791,6 +791,15 @@ RESOURCES = (
         high=1_000_000,
         group="resources",
         doc="How many resources may be subscribed to at the same time.",
+    ),
+    Setting(
+        "max_listens",
+        integer,
+        1024,
+        low=1,
+        high=1_000_000,
+        group="resources",
+        doc="How many requests of subscriptions/listen may be open at the same time. Further ones are refused.",
     ),
     Setting(
         "provider_env_mode",

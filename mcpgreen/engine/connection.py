@@ -51,9 +51,7 @@ class Connection:
         self.idle.set()
         self.requests = OutgoingRequests(sink, has_strangers=token is not None)
         services = router.services
-        self.roots = LinkRoots(
-            services.roots, self.requests.ask, services.settings, has_strangers=token is not None
-        )
+        self.roots = LinkRoots(services.roots, self.requests.ask, services.settings, has_strangers=token is not None)
         self._router = router
         self._token = token
         self._in_flight: dict[str | int, Call] = {}

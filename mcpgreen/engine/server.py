@@ -104,7 +104,9 @@ class Server:
             catch_up=self._changes.catch_up,
             is_registered=registering.is_ready,
             register=self._changes.register,
-            subscriptions=Subscriptions(self._watcher, limit=settings.max_subscriptions),
+            subscriptions=Subscriptions(
+                self._watcher, limit=settings.max_subscriptions, max_listens=settings.max_listens
+            ),
             roots=roots or configured_roots(project.root, settings.roots),
             state_dir=state_dir,
             environment=ToolEnvironment(

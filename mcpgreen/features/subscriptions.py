@@ -1,20 +1,28 @@
 """Who hears that something changed: handshake clients unasked, stateless clients through `subscriptions/listen`.
 
-A listen is a request that stays open. Its acknowledgement is written before anything else of it and waits for nobody;
-its result comes only when the server ends it. `resources/subscribe` is the older way to hear of one resource.
+A listen is a request that stays open. It is acknowledged when what it watches has been looked at for the first time, so
+that no change after the acknowledgement is lost; a look that takes long is not waited for. Its result comes only when
+the server ends it. `resources/subscribe` is the older way to hear of one resource.
+
+Rule: nothing of a listen is written before its acknowledgement.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gevent
 
 from mcpgreen import jsontext
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
+from mcpgreen.features.turns import Turns
 from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol.admission import ClientView
 from mcpgreen.uris import problem_with
 
 if TYPE_CHECKING:
@@ -25,16 +33,43 @@ Json = dict[str, Any]
 
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+FIRST_LOOK_SECS = 2.0  # how long an acknowledgement waits at most
+MAX_ADDRESSES = 10_000  # of one listen, unless more may be watched
+FEW = 50  # watches, which can be ended at once
 
 
-class Listen(NamedTuple):
-    """One open `subscriptions/listen`."""
+class Listen:
+    """One open `subscriptions/listen`. What is to be told before it is acknowledged is told right after."""
 
-    call: Call
-    kinds: frozenset[str]
-    watches: list[Watch]
+    __slots__ = ("_held", "call", "greenlet", "honoured", "is_acknowledged", "kinds", "watches")
 
-    def notice(self, method: str, params: Json) -> bytes:
+    def __init__(self, call: Call, honoured: Json) -> None:
+        self.call = call
+        self.honoured = honoured
+        self.kinds = frozenset(kind for kind in FILTER_OF if FILTER_OF[kind] in honoured)
+        self.watches: list[Watch] = []
+        self.greenlet: Any = None  # until it is acknowledged
+        self.is_acknowledged = False
+        self._held: dict[bytes, None] = {}
+
+    def tell(self, method: str, params: Json) -> None:
+        line = self._notice(method, params)
+        if self.is_acknowledged:
+            self.call.sink.put(line, self.call, is_droppable=True)
+        else:
+            self._held[line] = None
+
+    def acknowledge(self) -> None:
+        if self.is_acknowledged:
+            return
+        self.is_acknowledged = True
+        line = self._notice("notifications/subscriptions/acknowledged", {"notifications": self.honoured})
+        self.call.sink.put(line, self.call)
+        for held in self._held:
+            self.call.sink.put(held, self.call, is_droppable=True)
+        self._held.clear()
+
+    def _notice(self, method: str, params: Json) -> bytes:
         meta = {shapes.SUBSCRIPTION_ID: self.call.id}
         return messages.notification(method, {**params, "_meta": meta})
 
@@ -48,117 +83,167 @@ class Subscription(NamedTuple):
     watch: Watch
 
 
+class Wishes:
+    """What the clients of one link want to hear of."""
+
+    __slots__ = ("by_id", "by_uri", "listens")
+
+    def __init__(self) -> None:
+        self.listens: dict[Call, Listen] = {}
+        self.by_uri: dict[str, Subscription] = {}
+        self.by_id: dict[str, Subscription] = {}
+
+
 class Subscriptions:
     """All who want to hear of changes on one server."""
 
-    def __init__(self, watcher: Callable[[], Watcher], *, limit: int) -> None:
+    def __init__(self, watcher: Callable[[], Watcher], *, limit: int, max_listens: int) -> None:
         self._watcher = watcher  # made when somebody watches something
         self._limit = limit
-        self._listens: list[Listen] = []
-        self._links: list[Any] = []
-        self._subscriptions: dict[tuple[int, str], Subscription] = {}
+        self._max_listens = max_listens
+        self._links: dict[Any, Wishes] = {}
+        self._watched = 0  # how many resources, for all links together
 
     def has_subscribed(self, link: Any) -> bool:
         """Whether a client waits for news of a resource."""
-        return any(subscription.link is link for subscription in self._subscriptions.values())
+        return link in self._links and bool(self._links[link].by_uri)
 
     def add_link(self, link: Any) -> None:
-        self._links.append(link)
+        self._links[link] = Wishes()
 
     def remove_link(self, link: Any) -> None:
-        self._links.remove(link)
-        for listen in [listen for listen in self._listens if listen.call.link is link]:
-            self.close(listen.call)
-        for subscription in [each for each in self._subscriptions.values() if each.link is link]:
-            self._drop(subscription)
+        wishes = self._links.pop(link)
+        for listen in wishes.listens.values():
+            self._stop(listen)
+        self._watched -= len(wishes.by_uri)
+        self._end_each([subscription.watch for subscription in wishes.by_uri.values()])
 
     def open(self, call: Call) -> None:
-        """Acknowledge a listen and keep it. Raises InvalidParams for a filter that makes no sense."""
-        honoured = _honoured(call.params.get("notifications"), call.services.offered, limit=self._room())
-        listen = Listen(call, frozenset(kind for kind in FILTER_OF if FILTER_OF[kind] in honoured), [])
-        acknowledged = listen.notice("notifications/subscriptions/acknowledged", {"notifications": honoured})
-        call.sink.put(acknowledged, call)
-        self._listens.append(listen)
-        for uri in honoured.get("resourceSubscriptions", ()):
-            watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_listen, listen, uri))
-            listen.watches.append(watch)
-            watch.start(can_find=call.services.is_registered())  # this is the reader, which must not wait for a hook
+        """Keep a listen, and acknowledge it as soon as may be. Never waits. Raises InvalidParams for a filter that
+        makes no sense, and for one listen too many."""
+        listens = self._links[call.link].listens
+        if len(listens) >= self._max_listens:
+            raise InvalidParams(f"There are {self._max_listens} listens already; cancel some.")
+        max_addresses = max(MAX_ADDRESSES, self._limit)
+        honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_addresses=max_addresses)
+        # It may be open for days, and a client may send much that nobody needs.
+        call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
+        listen = listens[call] = Listen(call, honoured)
+        if "resourceSubscriptions" in honoured:
+            listen.greenlet = gevent.spawn(self._begin, listen, uris)
+        else:
+            listen.acknowledge()
 
     def close(self, call: Call) -> None:
-        for listen in [listen for listen in self._listens if listen.call is call]:
-            self._listens.remove(listen)
-            for watch in listen.watches:
-                self._watcher().end(watch)
+        """The client does not listen any more."""
+        listen = self._links[call.link].listens.pop(call, None)
+        if listen is not None:
+            self._stop(listen)
 
     def subscribe(self, call: Call, uri: str) -> str:
         """Watch for a handshake client. The id of the subscription; the same one for the same resource."""
-        link, key = call.link, (id(call.link), uri)
-        if key in self._subscriptions:
-            return self._subscriptions[key].id
+        link, wishes = call.link, self._links[call.link]
+        if uri in wishes.by_uri:
+            return wishes.by_uri[uri].id
         self._require_room()
         watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_link, link, uri))
         try:
             watch.look()
             if call.is_cancelled:
                 raise InternalError("This request has been cancelled.")
-            if key not in self._subscriptions:
+            if uri not in wishes.by_uri:
                 self._require_room()  # others may have come while we looked
         except BaseException:
             self._watcher().end(watch)
             raise
-        if key in self._subscriptions:
+        if uri in wishes.by_uri:
             self._watcher().end(watch)  # another request for the same was quicker
         else:
-            self._subscriptions[key] = Subscription(f"sub-{os.urandom(16).hex()}", link, uri, watch)
+            subscription = Subscription(f"sub-{os.urandom(16).hex()}", link, uri, watch)
+            wishes.by_uri[uri] = wishes.by_id[subscription.id] = subscription
+            self._watched += 1
             watch.start()
-        return self._subscriptions[key].id
+        return wishes.by_uri[uri].id
 
-    def unsubscribe(self, link: Any, *, uri: str | None, subscription_id: str | None) -> None:
+    def unsubscribe(self, link: Any, *, uri: Any, subscription_id: Any) -> None:
         """By either. That there is no such subscription is no error."""
-        for subscription in [each for each in self._subscriptions.values() if each.link is link]:
-            if subscription.uri == uri or subscription.id == subscription_id:
-                self._drop(subscription)
-
-    def _drop(self, subscription: Subscription) -> None:
-        del self._subscriptions[id(subscription.link), subscription.uri]
-        self._watcher().end(subscription.watch)
-
-    def _room(self) -> int:
-        return self._limit - len(self._subscriptions) - sum(len(listen.watches) for listen in self._listens)
-
-    def _require_room(self) -> None:
-        if not self._room():
-            raise InvalidParams(f"There are {self._limit} subscriptions already; unsubscribe from some.")
+        wishes = self._links[link]
+        named = [
+            wishes.by_uri.get(uri) if isinstance(uri, str) else None,
+            wishes.by_id.get(subscription_id) if isinstance(subscription_id, str) else None,
+        ]
+        for subscription in dict.fromkeys(each for each in named if each is not None):
+            del wishes.by_uri[subscription.uri], wishes.by_id[subscription.id]
+            self._watched -= 1
+            self._watcher().end(subscription.watch)
 
     def end_all(self, link: Any) -> None:
-        """The orderly end from our side: each listen of this link gets its result."""
-        for listen in [listen for listen in self._listens if listen.call.link is link]:
-            call = listen.call
-            self.close(call)
+        """The orderly end from our side: each listen of this link gets its result. In turns: there may be many."""
+        listens, turns = self._links[link].listens, Turns()
+        while listens:
+            call, listen = listens.popitem()
+            listen.acknowledge()
+            self._stop(listen)
             result = shapes.finish(
                 {"_meta": {shapes.SUBSCRIPTION_ID: call.id}}, call.view.revision, call.services.identity.info
             )
             call.sink.put(messages.response(call.id, jsontext.dumps(result)), call)
+            turns.pause()
 
     def list_changed(self, kind: str) -> None:
         """Tell everybody concerned, once each."""
         method = f"notifications/{kind}/list_changed"
-        for sink, line, call in self._due(kind, method):
-            sink.put(line, call, is_droppable=True)
-        if kind == "resources" and (self._subscriptions or self._listens):
+        line = messages.notification(method)
+        for link, wishes in list(self._links.items()):
+            if link.handshake.is_ready:
+                link.sink.put(line, is_droppable=True)
+            for listen in wishes.listens.values():
+                if kind in listen.kinds:
+                    listen.tell(method, {})
+        if kind == "resources" and self._watched:
             self._watcher().try_again()
 
-    def _due(self, kind: str, method: str) -> list[tuple[Any, bytes, Call | None]]:
-        plain = messages.notification(method)
-        due: list[tuple[Any, bytes, Call | None]] = [
-            (link.sink, plain, None) for link in self._links if link.handshake.is_ready
-        ]
-        due.extend(
-            (listen.call.sink, listen.notice(method, {}), listen.call)
-            for listen in self._listens
-            if kind in listen.kinds
-        )
-        return due
+    def _begin(self, listen: Listen, uris: Iterable[str]) -> None:
+        """Look at what a listen watches, and acknowledge it."""
+        give_up_at = time.monotonic() + FIRST_LOOK_SECS
+        watcher, turns = self._watcher(), Turns()
+        watched: list[str] = listen.honoured["resourceSubscriptions"]
+        for uri in uris:
+            if self._watched >= self._limit:
+                break
+            if not problem_with(uri):
+                watch = watcher.new_watch(partial(_request_for, listen.call, uri), partial(_tell_listen, listen, uri))
+                listen.watches.append(watch)
+                watched.append(uri)
+                self._watched += 1
+                watch.start()
+            turns.pause()
+        for watch in listen.watches:
+            if time.monotonic() >= give_up_at:
+                break
+            watch.wait_until_seen(give_up_at - time.monotonic())
+        listen.greenlet = None
+        listen.acknowledge()
+
+    def _stop(self, listen: Listen) -> None:
+        if listen.greenlet is not None:
+            listen.greenlet.kill(block=False)
+        self._watched -= len(listen.watches)
+        if len(listen.watches) <= FEW:
+            self._end_each(listen.watches)
+        else:
+            gevent.spawn(self._end_each, listen.watches)
+
+    def _end_each(self, watches: list[Watch]) -> None:
+        turns = Turns()
+        for watch in watches:
+            self._watcher().end(watch)
+            if len(watches) > FEW:
+                turns.pause()
+
+    def _require_room(self) -> None:
+        if self._watched >= self._limit:
+            raise InvalidParams(f"There are {self._limit} subscriptions already; unsubscribe from some.")
 
 
 def subscribe(call: Call) -> Json:
@@ -183,25 +268,26 @@ def _request_for(call: Call, uri: str, known: Request | None) -> Request:
 
 
 def _tell_listen(listen: Listen, uri: str) -> None:
-    line = listen.notice("notifications/resources/updated", {"uri": uri})
-    listen.call.sink.put(line, listen.call, is_droppable=True)
+    listen.tell("notifications/resources/updated", {"uri": uri})
 
 
 def _tell_link(link: Any, uri: str) -> None:
     link.sink.put(messages.notification("notifications/resources/updated", {"uri": uri}), is_droppable=True)
 
 
-def _honoured(wanted: Any, offered: frozenset[str], *, limit: int) -> Json:
-    """The part of the filter that we can serve."""
+def _honoured(wanted: Any, offered: frozenset[str], *, max_addresses: int) -> tuple[Json, Iterable[str]]:
+    """The part of the filter that we can serve, and the addresses in it, each once, which have yet to be looked at."""
     if type(wanted) is not dict:
         raise InvalidParams("subscriptions/listen needs notifications (an object).")
     for name in FILTER_OF.values():
         if name in wanted and type(wanted[name]) is not bool:
             raise InvalidParams(f"notifications.{name} must be a boolean.")
     uris = wanted.get("resourceSubscriptions", [])
+    if type(uris) is list and len(uris) > max_addresses:
+        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_addresses} addresses.")
     if type(uris) is not list or not all(type(uri) is str for uri in uris):
         raise InvalidParams("notifications.resourceSubscriptions must be an array of strings.")
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}
     if uris and "resources" in offered:
-        honoured["resourceSubscriptions"] = [uri for uri in dict.fromkeys(uris) if not problem_with(uri)][:limit]
-    return honoured
+        honoured["resourceSubscriptions"] = []
+    return honoured, dict.fromkeys(uris)

@@ -2,8 +2,8 @@
 
 For a file the reason is another stat: inotify says so at once where it exists, and one clock asks for all files every
 few seconds. What a script or the network provides is read again from time to time, by all who want to know at the same
-moment, so that one read serves them all. Only the content counts: a file that was merely touched has not changed; a
-resource that cannot be read any more has, once.
+moment, so that one read serves them all; the more of these there are, and the longer they take, the less often. Only
+the content counts: a file that was merely touched has not changed; a resource that cannot be read any more has, once.
 
 Rule: who has been ended says nothing more and holds nothing, even if it was about to run.
 """
@@ -20,18 +20,15 @@ from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS
-from mcpgreen.errors import RpcError
 from mcpgreen.features.readings import (
     GONE,
     UNKNOWN,
     UNSETTLED,
     Reading,
     Readings,
-    Stamp,
     State,
     exact_stamp_of,
     failed,
-    is_settled,
     stamp_of,
 )
 from mcpgreen.providers.reading import Providers, Request
@@ -64,8 +61,8 @@ class Watch:
         self._greenlet: Any = None
         self._is_remote = False
         self._is_over = False
-        self._since = 0.0
-        self._stamp_at_start: Stamp | None = None  # None: nobody looked
+        self._was_seen = Event()
+        self._rested_at = 0.0  # before that, no other look
         self.path: str | None = None
         self.stamp = GONE
 
@@ -75,26 +72,18 @@ class Watch:
 
     def look(self) -> None:
         """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
-        reading = self._read(self._find(None), since=time.monotonic())
+        reading = self._read(self._find(None), since=time.monotonic(), may_wait=False)
         if reading.error is not None:
             raise reading.error
         self._state = reading.state
 
-    def start(self, *, can_find: bool = True) -> None:
-        """Watch from now on. Without a `look` before, what the file is like at this moment counts, if it can be found
-        without waiting; only if its stamp may lie is it read at once. For other resources what was seen at the last
-        beat of the clock will do."""
-        if self._state is None and can_find:
-            try:
-                path = self._watcher.local_path(self._find(None))
-            except RpcError:
-                path = None  # it does not exist yet
-            secs: float = self._watcher.poll_secs
-            self._since = time.monotonic() if path is not None or not secs else last_beat(secs)
-            self._stamp_at_start = exact_stamp_of(path)
-            if not is_settled(self._stamp_at_start):
-                self._state = self._seen(since=time.monotonic())
+    def start(self) -> None:
+        """Watch from now on. Without a `look` before, a first one is begun."""
         self._greenlet = gevent.spawn(self._run)
+
+    def wait_until_seen(self, secs: float) -> None:
+        """Until the first look is over, or has taken so long. Every change after it will be noticed."""
+        self._was_seen.wait(secs)
 
     def stop(self) -> None:
         self._is_over = True
@@ -112,26 +101,20 @@ class Watch:
 
     def _run(self) -> None:
         if self._state is None:
-            self._look_first()
+            self._state = self._seen()
+        self._was_seen.set()
         while True:
             state = self._seen(since=self._wait_for_reason())
             if state != self._state and not self._is_over:
                 self._state = state
                 self._on_update()
 
-    def _look_first(self) -> None:
-        self._state = self._seen(since=self._since)
-        if self._stamp_at_start not in (None, exact_stamp_of(self.path)):
-            # It may have been written before we read it, or be half written. Better once too often than never.
-            self._state = UNKNOWN
-            self.notice()
-
-    def _seen(self, *, since: float) -> State:
-        """What a read that began then or later saw."""
-        if self._is_over:
-            raise gevent.GreenletExit
+    def _seen(self, *, since: float | None = None) -> State:
+        """What a read that began then or later saw; without a moment, in a first look."""
         try:
-            state = self._read(self._find(self._known), since=since).state or UNKNOWN
+            with self._watcher.readings.turn:
+                request = self._find(self._known)
+            state = self._read(request, since=since, may_wait=True).state or UNKNOWN
         except Exception as error:  # a watch goes on, whatever happens to one look
             state = failed(error)
         self._failures_in_a_row = self._failures_in_a_row + 1 if state.error_code is not None else 0
@@ -139,14 +122,20 @@ class Watch:
             self.forget_place()
         return state
 
-    def _read(self, request: Request, *, since: float) -> Reading:
+    def _read(self, request: Request, *, since: float | None, may_wait: bool) -> Reading:
+        if self._is_over:
+            raise gevent.GreenletExit
         path = self._watcher.local_path(request)
+        if since is None:
+            # Of what is no file, that which somebody saw at the last beat of the clock will do.
+            since = time.monotonic() if path is not None else last_beat(self._watcher.poll_secs)
         if path != self.path:
             self._watcher.move(self, path)
         # The address of a file says all: to find it again would mean to look at all that is listed, because it changed.
         self._known = request if path is not None and scheme_of(request.uri) == "file" else None
         self._is_remote = request.provider in NETWORK_PROVIDERS
-        self._reading = reading = self._watcher.readings.read(request, path, since=since)
+        self._reading = reading = self._watcher.readings.read(request, path, since=since, may_wait=may_wait)
+        self._rested_at = time.monotonic() + self._watcher.readings.rest_after(reading)
         self.stamp = reading.stamp
         return reading
 
@@ -155,8 +144,9 @@ class Watch:
         secs = self._interval_secs()
         if secs is None:
             self._news.wait()
-        elif not self._news.wait(secs - time.monotonic() % secs):
+        elif not self._news.wait(last_beat(secs, max(self._rested_at, time.monotonic())) + secs - time.monotonic()):
             return last_beat(secs)  # all look at the same beat of the clock, and share one read
+        gevent.sleep(max(0.0, self._rested_at - time.monotonic()))
         return self._wait_for_quiet()
 
     def _interval_secs(self) -> float | None:
@@ -294,6 +284,7 @@ class Watcher:
                         watch.notice()
 
 
-def last_beat(secs: float) -> float:
-    """When it was last time for all who look every so many seconds."""
-    return time.monotonic() // secs * secs
+def last_beat(secs: float, at: float | None = None) -> float:
+    """When it was last time, as seen from then or now, for all who look every so many seconds. Without these: then."""
+    at = time.monotonic() if at is None else at
+    return at // secs * secs if secs else at

@@ -20,7 +20,7 @@ def roots_count() -> int:
 
 
 def roots_contains(path: str | os.PathLike[str]) -> bool:
-    """Whether the path, with links resolved, is a root or lies below one. The root / does not hold the kernel's files."""
+    """Whether the path, with links resolved, is a root or lies below one. / does not hold the kernel's files."""
     inner = os.path.join(os.path.realpath(path), "")
     outer = [os.path.join(os.path.realpath(root), "") for root in roots()]
     if inner.startswith(("/proc/", "/sys/", "/dev/")):

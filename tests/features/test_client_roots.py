@@ -1,4 +1,4 @@
-"""What a client may name as its roots, by the setting `client_roots`; and that the kernel's own files are never served."""
+"""What a client may name as its roots, by the setting `client_roots`; the kernel's own files are never served."""
 
 from __future__ import annotations
 
@@ -136,10 +136,16 @@ def test_nothing_of_the_kernel_is_served_below_any_root(project: ProjectBuilder,
     (project.root / "link").symlink_to("/proc/self")
     project.resource("linked", "x")
     (project.root / "resources" / "environ.txt").symlink_to("/proc/self/environ")
-    project.tool("embed", 'printf "/proc/self/environ\\n/proc/1/status\\n/sys/kernel/notes" > "$MCP_TOOL_RESOURCES_FILE"')
+    embedded = 'printf "/proc/self/environ\\n/proc/1/status\\n/sys/kernel/notes"'
+    project.tool("embed", f'{embedded} > "$MCP_TOOL_RESOURCES_FILE"')
     client = answered(speak, "file:///", env={"API_KEY": "sesame"})
     tried = [
-        *(ENVIRON, "file:////proc/self/environ", "file:///proc/self/cwd/../environ", "file:///proc/thread-self/environ"),
+        *(
+            ENVIRON,
+            "file:////proc/self/environ",
+            "file:///proc/self/cwd/../environ",
+            "file:///proc/thread-self/environ",
+        ),
         *(f"{project.root.as_uri()}/link/environ", f"{project.root.as_uri()}/resources/environ.txt"),
         *("file:///proc/version", "file:///sys/kernel/notes", "file:///dev/stdin", "file:///dev/fd/0"),
         *("file:///proc/self/root/proc/self/environ", "file:///proc/self/task/../environ"),

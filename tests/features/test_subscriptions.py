@@ -253,17 +253,18 @@ def test_a_listen_names_the_addresses_that_it_honours(note: Path, other: Path, e
     assert events.seen[0]["method"] == ACKNOWLEDGED
 
 
-@pytest.mark.requirement("P-230")
-def test_the_acknowledgement_does_not_wait_for_what_is_watched(
+@pytest.mark.requirement("P-230", "G-listen-first-look")
+def test_the_acknowledgement_does_not_wait_long_for_what_is_watched(
     project: ProjectBuilder, start: Callable[..., Wire]
 ) -> None:
     """The provider never comes back."""
     project.write("providers/slow.sh", PROVIDER).chmod(0o755)
     wire = start()
-    listen(wire, [f"slow://x/{number}" for number in range(50)])
+    begin_listen(wire, [f"slow://x/{number}" for number in range(50)])
     eventually((project.root / "up").exists)
-
     assert "result" in wire.modern("server/discover")
+
+    assert len(wire.notice(ACKNOWLEDGED)["params"]["notifications"]["resourceSubscriptions"]) == 50
 
 
 @pytest.mark.requirement("P-233")
@@ -333,7 +334,7 @@ def test_a_cancelled_listen_stops_the_script_that_reads_for_it(
     project.write("providers/slow.sh", '#!/bin/sh\necho $$ > "$MCPGREEN_PROJECT_ROOT/pid"\nexec sleep 600\n')
     (project.root / "providers/slow.sh").chmod(0o755)
     wire = start(kill_grace_secs=0.2)
-    listen(wire, ["slow://x/1"], "l")
+    begin_listen(wire, ["slow://x/1"], "l")
     pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid").strip())
     cancel(wire, "l")
 
@@ -437,7 +438,7 @@ def test_a_client_that_leaves_with_a_hundred_subscriptions_does_not_hold_the_ser
     for path in paths:
         wire.result(SUBSCRIBE, {"uri": path.as_uri()})
     listen(wire, [path.as_uri() for path in paths], "files")
-    listen(wire, ["slow://x/1"], "script")
+    begin_listen(wire, ["slow://x/1"], "script")
     eventually((project.root / "up").exists)
     wire.close_stdin()
 
@@ -522,3 +523,143 @@ def test_a_hundred_rounds_of_subscribing_leave_no_greenlet(project: ProjectBuild
             gevent.sleep(0.01)
     server.disconnect(link)
     server.stop()
+
+
+GATED = """#!/bin/sh
+[ -e "$MCPGREEN_PROJECT_ROOT/go" ] || : > "$MCPGREEN_PROJECT_ROOT/up"
+until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done
+cat "$MCPGREEN_PROJECT_ROOT/source"
+"""
+
+
+@pytest.fixture
+def gated(project: ProjectBuilder, start: Callable[..., Wire]) -> Wire:
+    """A server with `slow:` addresses, whose content is `source` once there is `go`."""
+    project.write("providers/slow.sh", GATED).chmod(0o755)
+    project.write("source", "first\n")
+    return start(resources_poll_interval_secs=0.05)
+
+
+def begin_listen(wire: Wire, uris: list[str], id: Any = "listen-1", **filter: Any) -> None:
+    wanted = {"resourceSubscriptions": uris, **filter}
+    wire.start_request("subscriptions/listen", {"notifications": wanted, "_meta": modern_meta()}, id=id)
+
+
+def of_listens(wire: Wire) -> list[str]:
+    """The methods of all that was said to listens, in order; a result has none."""
+    said = [message for message in wire.seen if SID in str(message)]
+    return [message.get("method", "result") for message in said]
+
+
+@pytest.mark.requirement("G-listen-first-look")
+def test_a_listen_is_acknowledged_when_what_it_watches_has_been_seen(project: ProjectBuilder, gated: Wire) -> None:
+    """A change between acknowledgement and first look was lost: the look took the new content for the old one."""
+    begin_listen(gated, ["slow://x/1"])
+    eventually((project.root / "up").exists)
+    gated.modern("server/discover")
+    assert of_listens(gated) == []
+
+    project.write("go", "")
+    gated.notice(ACKNOWLEDGED)
+    project.write("source", "second\n")
+    assert hear(gated, "slow://x/1", "listen-1")
+
+
+@pytest.mark.requirement("G-listen-first-look", "P-230")
+def test_what_changes_before_the_acknowledgement_is_told_after_it(
+    project: ProjectBuilder, note: Path, gated: Wire
+) -> None:
+    gated.modern("tools/list")
+    begin_listen(gated, [note.as_uri(), "slow://x/1"], toolsListChanged=True)
+    listen(gated, [note.as_uri()], "other", toolsListChanged=True)
+    eventually((project.root / "up").exists)
+    project.tool("new", "echo new")
+    replace(note, "second\n")
+    hear(gated, note.as_uri(), "other")
+    gated.receive(lambda message: message.get("method") == "notifications/tools/list_changed")
+    assert [each for each in gated.seen if "listen-1" in str(each)] == []
+
+    project.write("go", "")
+    hear(gated, note.as_uri(), "listen-1")
+    gated.receive(lambda each: "list_changed" in each.get("method", "") and "listen-1" in str(each))
+    methods = [each["method"] for each in gated.seen if "listen-1" in str(each)]
+    assert methods[0] == ACKNOWLEDGED
+    assert sorted(methods[1:]) == [UPDATED, "notifications/tools/list_changed"]
+
+
+@pytest.mark.requirement("G-listen-first-look")
+def test_a_listen_that_is_cancelled_before_its_acknowledgement_hears_nothing(
+    project: ProjectBuilder, gated: Wire
+) -> None:
+    begin_listen(gated, ["slow://x/1"])
+    eventually((project.root / "up").exists)
+    cancel(gated, "listen-1")
+    project.write("go", "")
+    listen(gated, ["slow://x/2"], "other")
+
+    assert not [message for message in gated.seen if "listen-1" in str(message)]
+
+
+@pytest.mark.requirement("G-listen-first-look", "P-230")
+def test_a_listen_that_the_end_overtakes_is_acknowledged_before_its_result(
+    project: ProjectBuilder, gated: Wire
+) -> None:
+    begin_listen(gated, ["slow://x/1"])
+    eventually((project.root / "up").exists)
+    gated.close_stdin()
+    gated.response("listen-1")
+
+    assert of_listens(gated) == [ACKNOWLEDGED, "result"]
+    assert gated.wait() == 0
+
+
+@pytest.mark.requirement("G-listen-limit")
+def test_more_listens_than_allowed_are_refused_until_one_is_cancelled(note: Path, start: Callable[..., Wire]) -> None:
+    wire = start(max_listens=2)
+    for id in ("a", "b"):
+        listen(wire, [note.as_uri()], id)
+    begin_listen(wire, [], "c", toolsListChanged=True)
+    error = wire.response("c")["error"]
+    assert error == {"code": -32602, "message": "There are 2 listens already; cancel some."}
+
+    cancel(wire, "a")
+    assert listen(wire, [note.as_uri()], "d")["notifications"] == {"resourceSubscriptions": [note.as_uri()]}
+
+
+@pytest.mark.requirement("G-listen-limit", "P-230")
+def test_every_one_of_many_listens_ends_with_its_result(start: Callable[..., Wire]) -> None:
+    wire = start(max_listens=600)
+    params = {"notifications": {"toolsListChanged": True}, "_meta": modern_meta()}
+    request = {"jsonrpc": "2.0", "method": "subscriptions/listen", "params": params}
+    wire.send(*({**request, "id": number} for number in range(601)))
+    assert wire.response(600)["error"]["code"] == -32602
+    wire.close_stdin()
+    for number in range(600):
+        wire.response(number)
+
+    assert wire.wait() == 0
+
+
+@pytest.mark.requirement("G-listen-limit")
+def test_an_open_listen_holds_nothing_of_its_request_that_is_not_needed(project: ProjectBuilder, note: Path) -> None:
+    """A client may keep as many listens open as it likes, and each request may have megabytes."""
+    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
+    server = Server(settings, found, environ=environ)
+    link = server.connect(Kept())
+    junk = {"junk of this test": "junk"}
+    capabilities = {"experimental": dict(junk)}
+    for number in range(3):
+        params = {
+            "notifications": {"resourceSubscriptions": [note.as_uri()], **junk},
+            "_meta": modern_meta(capabilities=capabilities, **junk),
+            **junk,
+        }
+        link.receive({"jsonrpc": "2.0", "id": number, "method": "subscriptions/listen", "params": params})
+        del params
+    gevent.sleep(0.05)
+    junk = capabilities = {}
+    gc.collect()
+    holders = [each for each in gc.get_objects() if type(each) is dict and "junk of this test" in each]
+    server.stop()
+
+    assert holders == []

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.features.readings import SHARE, rest_secs
 from tests.support.project import ProjectBuilder
-from tests.support.subscribing import ERAS, SID, WAYS, Ear, listen, replace
+from tests.support.subscribing import ACKNOWLEDGED, ERAS, SID, WAYS, Ear, listen, replace
 from tests.support.waiting import eventually
-from tests.support.wire import Wire
+from tests.support.wire import Wire, modern_meta
 
 Listener = Callable[..., Ear]
 
@@ -378,3 +379,62 @@ def replace_text(path: Path, text: str) -> None:
     aside = path.with_name(f"{path.name}.new")
     aside.write_text(text, encoding="utf-8")
     aside.replace(path)
+
+
+@pytest.mark.requirement("G-look-budget")
+def test_looks_take_no_more_than_their_share_of_the_time(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    """A thousand subscriptions to what a script provides took a whole core."""
+    look_secs = 0.02
+    script = f'#!/bin/sh\necho run >> "$MCPGREEN_PROJECT_ROOT/runs"\nsleep {look_secs}\necho here\n'
+    project.write("providers/live.sh", script).chmod(0o755)
+    wire = start(resources_poll_interval_secs=0.05)
+    listen(wire, [f"live://here/{number}" for number in range(20)])
+    at, runs_before = time.monotonic(), runs(project)
+    time.sleep(1)  # time is the subject
+    looked_secs = (runs(project) - runs_before) * look_secs
+
+    assert looked_secs < (time.monotonic() - at) / 2
+
+
+@pytest.mark.requirement("G-look-budget")
+def test_a_slow_resource_does_not_keep_others_from_being_looked_at(
+    project: ProjectBuilder, start: Callable[..., Wire]
+) -> None:
+    script = 'case $MCP_RESOURCE_URI in *slow*) sleep 1;; esac\ncat "$MCPGREEN_PROJECT_ROOT/source"\n'
+    project.write("providers/live.sh", f"#!/bin/sh\n{script}").chmod(0o755)
+    source = project.write("source", FIRST)
+    wire = start(resources_poll_interval_secs=0.05)
+    listen(wire, ["live://here/slow", "live://here/quick"])
+    replace_text(source, "second\n")
+
+    first = wire.notice("notifications/resources/updated")["params"]["uri"]
+    assert first == "live://here/quick"
+
+
+def test_rests_keep_all_looks_together_within_their_share() -> None:
+    for took in ([0.02] * 1100, [30.0, *[0.02] * 9], [30.0, *[0.02] * 1000], [5.0] * 3, [0.01], [1e-6, 3600.0]):
+        rests = [rest_secs(secs, count=len(took), all_secs=sum(took)) for secs in took]
+        assert sum(secs / (secs + rest) for secs, rest in zip(took, rests, strict=True)) <= 2 * SHARE
+
+
+def test_a_rest_is_fair_to_quick_and_to_slow_ones() -> None:
+    among_few = rest_secs(0.02, count=10, all_secs=30 + 9 * 0.02)
+    slow_among_many = rest_secs(30.0, count=1001, all_secs=30 + 1000 * 0.02)
+
+    assert among_few == pytest.approx(0.02 * 10 / SHARE)  # as if all were quick
+    assert slow_among_many == pytest.approx(50 / SHARE)  # one round of all
+
+
+@pytest.mark.requirement("G-look-budget")
+def test_large_files_are_looked_at_in_turns(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    """The look at many large files held the hub; a request that comes after is answered before they all are read."""
+    paths = [project.resource(f"{number}.bin", b"\0" * 2_000_000) for number in range(20)]
+    wire = start()
+    wanted = {"resourceSubscriptions": [path.as_uri() for path in paths]}
+    wire.modern("resources/list")
+    wire.start_request("subscriptions/listen", {"notifications": wanted, "_meta": modern_meta()}, id="all")
+    wire.modern("server/discover", id="first")
+    wire.modern("server/discover", id="second")
+    assert not wire.notices(ACKNOWLEDGED)
+
+    wire.notice(ACKNOWLEDGED)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.stress.support import ROUNDS, Peer, Stand, cancel, request, require_no_new_descriptors
 from tests.support.descriptors import descriptors_of
-from tests.support.subscribing import SID, UPDATED, replace
+from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, replace
 from tests.support.wire import Json, modern_meta
 
 NewStand = Callable[..., Stand]
@@ -28,10 +28,16 @@ def listen_to(id: Any, uris: list[str]) -> Json:
     return request(id, "subscriptions/listen", params)
 
 
-def sync(peer: Peer, id: str) -> None:
-    """Until the server has answered to everything before this."""
+def sync(peer: Peer, id: str, *, listens: int = 0) -> None:
+    """Until the server has answered to everything before this, and acknowledged so many listens."""
     peer.send(request(id, "ping"))
     peer.answer(id)
+
+    def are_acknowledged(message: Json | None = None) -> bool:
+        return sum(each.get("method") == ACKNOWLEDGED for each in peer.seen) >= listens
+
+    if not are_acknowledged():
+        peer.receive_until(are_acknowledged)
 
 
 def updates(peer: Peer) -> Counter[tuple[str, Any]]:
@@ -69,7 +75,7 @@ def test_a_thousand_listens_to_one_file_are_told_once_each(new_stand: NewStand, 
     note, marker = resources(stand, 2)
     peer = stand.start_peer()
     peer.send(*(listen_to(number, [note.as_uri()]) for number in range(COUNT)), listen_to("m", [marker.as_uri()]))
-    sync(peer, "subscribed")
+    sync(peer, "subscribed", listens=COUNT + 1)
     record_property("idle CPU, % of a core", idle_cpu_percent(peer.pid))
 
     for number in range(ROUNDS):
@@ -91,7 +97,7 @@ def test_a_thousand_files_are_told_once_each(new_stand: NewStand, record_propert
     peer = stand.start_peer()
     peer.send(*(request(path.name, "resources/subscribe", {"uri": path.as_uri()}) for path in paths))
     peer.send(listen_to("all", [path.as_uri() for path in paths]))
-    sync(peer, "subscribed")
+    sync(peer, "subscribed", listens=1)
     record_property("idle CPU, % of a core", idle_cpu_percent(peer.pid))
 
     replace(paths[500], "second\n")
