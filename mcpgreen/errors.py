@@ -183,6 +183,10 @@ class ProjectError(McpgreenError):
         self.reason = reason
 
 
+class Untrusted(ProjectError):
+    """Others could have written a file that decides what is run."""
+
+
 class Unanswered(McpgreenError):
     """A request of ours to the client got no result."""
 

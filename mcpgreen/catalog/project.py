@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from mcpgreen import journal, jsontext
-from mcpgreen.errors import ProjectError
+from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.kernel_files import is_kernel_path
 from mcpgreen.regular_files import without_waiting
 from mcpgreen.settings import ALIAS_PREFIX, OUR_PREFIX
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcpgreen.catalog.roots import Roots
     from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.running.hooks import Sourced
+    from mcpgreen.running.trust import Ground
     from mcpgreen.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
@@ -49,9 +50,10 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("complaints", "root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("_named", "complaints", "root", *DEFAULT_DIRECTORIES)
 
     complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
+    _named: dict[str, str]  # by real path: how directories are called, behind links
     root: str
     tools_dir: str
     resources_dir: str
@@ -66,9 +68,12 @@ class Project:
         """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
         self.complaints = []
         self.root = os.path.realpath(root)
+        self._named = {}
         for attribute, name in DEFAULT_DIRECTORIES.items():
-            place = os.path.expanduser(directories.get(attribute) or name)
-            setattr(self, attribute, os.path.realpath(os.path.join(self.root, place)))
+            named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
+            place = os.path.realpath(named)
+            setattr(self, attribute, place)
+            self._named[place] = named
 
     def __repr__(self) -> str:
         return f"<Project {self.root}>"
@@ -76,6 +81,18 @@ class Project:
     def shown(self, path: str) -> str:
         """The path as people and clients should see it: relative to the root where it lies below."""
         return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
+
+    def ground(self, directory: str) -> Ground:
+        """One of the directories, as the place of things that are executed."""
+        from mcpgreen.running.trust import Ground
+
+        return Ground(directory, root=self.root, named=self._named.get(directory))
+
+    def require_trusted(self, path: str) -> None:
+        """A file of server.d/ that is run, or decides what is run. Raises Untrusted."""
+        problem = self.ground(self.server_dir).problem_with_hook(path)
+        if problem:
+            raise Untrusted(path, f"it is not trusted: {problem}")
 
     def server_name(self) -> str:
         """How the server calls itself, also in the addresses of its pages."""
@@ -104,9 +121,15 @@ class Project:
         return (_text_in(os.path.join(self.server_dir, "server.instructions.md")) or "").rstrip("\r\n") or None
 
     def variables(self) -> dict[str, str]:
-        """`KEY=value` lines of `server.d/env`. Data, not shell: nothing is expanded, quotes around a value are cut."""
-        variables = {}
+        """`KEY=value` lines of `server.d/env`. Data, not shell: nothing is expanded, quotes around a value are cut.
+
+        Raises Untrusted if others could have written it: variables decide what is run, and who may have it run. Without
+        them the server would be another one, so it does not start."""
+        variables: dict[str, str] = {}
         path = os.path.join(self.server_dir, "env")
+        if not os.path.lexists(path):
+            return variables
+        self.require_trusted(path)
         for number, line in enumerate((_text_in(path) or "").splitlines(), start=1):
             key, equals, value = line.strip().partition("=")
             key = key.removeprefix("export ").strip()
@@ -129,11 +152,12 @@ class Project:
             return None
         import sys
 
-        from mcpgreen.running import hooks, jq, trust
+        from mcpgreen.running import hooks, jq
 
-        problem = trust.problem_with(path, self.server_dir, self.root)
-        if problem:
-            journal.warning("%s is ignored: %s", path, problem)
+        try:
+            self.require_trusted(path)
+        except Untrusted as error:
+            journal.warning("%s is ignored: %s", path, error.reason)
             return None
         given = {"MCPGREEN_PYTHON": sys.executable, **defaults, **environ}
         given |= dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)

@@ -129,11 +129,10 @@ def _mark_of(project: Project, path: str) -> Mark | None:
     """What changes when the file changes, or who may write to it; None if there is no such file."""
     try:
         status = os.lstat(path)
-        trusts = [os.lstat(parent) for parent in (project.server_dir, project.root)]
     except OSError:
         return None
-    rights = [(each.st_mode, each.st_uid) for each in (status, *trusts)]
-    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino, *rights)
+    problem = project.ground(project.server_dir).problem_with_hook(path)
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode, problem)
 
 
 def _is_settled(mark: Mark) -> bool:

@@ -20,7 +20,6 @@ from mcpgreen.catalog.metadata import A_DURATION, shown
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
 from mcpgreen.regular_files import without_waiting
-from mcpgreen.running import trust
 from mcpgreen.running.hooks import HookEnd, records_in
 from mcpgreen.uris import is_within
 
@@ -71,7 +70,7 @@ def read_register_json(project: Project, settings: Settings) -> Registration | N
     path = register_json_path(project)
     if not os.path.lexists(path):
         return None
-    _require_trusted(project, path)
+    project.require_trusted(path)
     content = _object_in(path, _content_of(path, settings.max_manual_registry_bytes))
     version = content.pop("version", None)
     if isinstance(version, bool) or version != 1:
@@ -96,7 +95,7 @@ def run_register_sh(
     path = register_sh_path(project)
     if not settings.allow_project_hooks or not os.path.lexists(path):
         return None
-    _require_trusted(project, path)
+    project.require_trusted(path)
     if not is_script(path):
         warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
         return None
@@ -111,12 +110,6 @@ def run_register_sh(
     if len(end.stdout) > settings.max_manual_registry_bytes:
         raise ProjectError(path, f"it printed more than {settings.max_manual_registry_bytes} bytes")
     return _recorded(project, path, records, end.stdout)
-
-
-def _require_trusted(project: Project, path: str) -> None:
-    problem = trust.problem_with(path, project.server_dir, project.root)
-    if problem:
-        raise ProjectError(path, f"it is not trusted: {problem}")
 
 
 def _content_of(path: str, limit_bytes: int) -> bytes:

@@ -11,7 +11,6 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,11 +21,10 @@ from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol import schema_lint
 from mcpgreen.protocol.questions import CAPABILITY_OF_NEED
+from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 
 SHELL_SUFFIXES = (".sh", ".bash")
 UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
 
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
@@ -110,6 +108,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
             if tool is not None:
                 found.append(tool)
         warnings.extend(_lonely_descriptions(project, directory))
+    warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
         found = _with_pages(project, found)
@@ -269,6 +268,15 @@ def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str
     for name in metadata.lonely_descriptions(directory.files):
         if name != UI_DESCRIPTION:
             yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
+
+
+def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
+    """Directories in which somebody else could put another file in the place of a tool."""
+    ground = project.ground(project.tools_dir)
+    for directory in sorted({os.path.dirname(tool.path) for tool in tools}):
+        problem = ground.problem_with_directory(directory)
+        if problem:
+            yield f"{project.shown(directory)}/: calls will be refused because {problem}"
 
 
 def _useless_links(project: Project, tree: Tree) -> Iterator[str]:

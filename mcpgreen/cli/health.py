@@ -17,8 +17,8 @@ from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.catalog.survey import survey
-from mcpgreen.errors import ProjectError
-from mcpgreen.running import jq, trust
+from mcpgreen.errors import ProjectError, Untrusted
+from mcpgreen.running import jq
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.settings import Settings
 
@@ -31,7 +31,7 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout_secs
         project, settings, environ = open_project(flags, environ, needs_own=True)
     except ProjectError as error:
         journal.error("%s", error)
-        return _nothing_to_serve("project_missing")
+        return _nothing_to_serve("not_trusted" if isinstance(error, Untrusted) else "project_missing")
     refusal = _reason_not_to_start(project, settings)
     if refusal:
         return _nothing_to_serve(refusal)
@@ -41,6 +41,8 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout_secs
     json_tool, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
     report: dict[str, Any] = {"mode": "full", "jsonTool": json_tool}
     report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
+    if report["tools"] == "ok" and _are_calls_refused(project):
+        report["tools"] = "failed"
     report["projectChecks"] = _project_checks(project, shell, timeout_secs or settings.health_timeout_secs)
     is_well = "failed" not in report.values()
     _print({"status": "ok" if is_well else "unhealthy", **report})
@@ -90,6 +92,18 @@ def _kind(name: str, project: Project, registration: Registration | None) -> str
     return "ok"
 
 
+def _are_calls_refused(project: Project) -> bool:
+    """Whether no tool will run, whichever it is, because others could have changed what decides about them."""
+    policy = os.path.join(project.server_dir, "policy.sh")
+    problem = project.ground(project.tools_dir).problem_with_directory()
+    if problem is None and os.path.lexists(policy):
+        problem = project.ground(project.server_dir).problem_with_hook(policy)
+        problem = problem and f"{project.shown(policy)} is not trusted: {problem}"
+    if problem:
+        journal.error("calls of tools will be refused: %s", problem)
+    return problem is not None
+
+
 def _require_listable(directory: str) -> None:
     """To a walk it is one warning among others when it may not read a directory; here nothing is left of a kind."""
     try:
@@ -102,7 +116,7 @@ def _project_checks(project: Project, shell: HookShell, secs: float) -> str:
     path = os.path.join(project.server_dir, "health-checks.sh")
     if not os.path.lexists(path):
         return "none"
-    problem = trust.problem_with(path, project.server_dir, project.root)
+    problem = project.ground(project.server_dir).problem_with_hook(path)
     if problem:
         journal.warning("%s is not run: %s", project.shown(path), problem)
         return "skipped"

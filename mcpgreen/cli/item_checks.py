@@ -29,7 +29,7 @@ from mcpgreen.protocol.slow_patterns import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import require_safe, script_for, why_missing
-from mcpgreen.running import jq, shebang, trust
+from mcpgreen.running import jq, shebang
 from mcpgreen.settings import Settings
 from mcpgreen.uris import scheme_of
 
@@ -104,17 +104,17 @@ class Checks:
         runner = tool.command[0]
         if runner != tool.path:
             yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
-        yield from self._script_problems(tool.path, obeys_first_line=runner != "bash")
+        yield from self._script_problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         if runner == tool.path and not tool.path.endswith(SHELL_SUFFIXES) and _is_text_without_mark(tool.path):
             yield "warning", f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
 
-    def _script_problems(self, path: str, *, obeys_first_line: bool) -> Iterator[Problem]:
+    def _script_problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
         try:
-            fault = trust.fault_of(os.stat(path))
-        except OSError as error:
-            fault = f"cannot be examined: {error.strerror}"
-        if fault:
-            yield "error", f"calls will be refused: it {fault}"
+            problem = self._project.ground(below).problem_with(path)
+        except FileNotFoundError:
+            problem = "its script has been removed"
+        if problem:
+            yield "error", f"calls will be refused: {problem}"
         fault = shebang.fault_of(path, search_path=self._search_path) if obeys_first_line else None
         if fault:
             yield "warning", f"{self._project.shown(path)} {fault}"
@@ -127,7 +127,7 @@ class Checks:
                 yield "error", f"its provider is missing: {why_missing(provider, directory)}"
             return
         try:
-            require_safe(provider, script, directory=directory)
+            require_safe(provider, script, self._project.ground(directory))
         except Denied as error:
             yield "error", error.message
         obeys_first_line = script.command[0] != "bash"
@@ -161,7 +161,7 @@ class Checks:
 
     def _prompt_problems(self, prompt: Prompt) -> Iterator[Problem]:
         if prompt.is_program and prompt.path is not None:
-            yield from self._script_problems(prompt.path, obeys_first_line=True)
+            yield from self._script_problems(prompt.path, below=self._project.prompts_dir, obeys_first_line=True)
             return
         known = _arguments_of(prompt)
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):

@@ -177,7 +177,7 @@ def _require_permission(services: Services, name: str, terms: ToolTerms) -> None
     """Ask all who are asked before a call. Raises what a client would be told."""
     settings = services.settings
     policy.require_allowed(name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
-    policy.require_safe(name, terms.path)
+    terms.require_safe()
     services.policy.require_allowed(name, terms.entry_json)
 
 

@@ -12,7 +12,7 @@ from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, refus
 from mcpgreen.catalog.registration import is_script
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import ProjectError
-from mcpgreen.running import jq, trust
+from mcpgreen.running import jq
 from mcpgreen.settings import Settings
 
 HOOKS = ("register.sh", "policy.sh", "env.sh", "health-checks.sh")
@@ -73,7 +73,7 @@ def _description(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def _fault_of_hook(project: Project, path: str) -> str | None:
-    problem = trust.problem_with(path, project.server_dir, project.root)
+    problem = project.ground(project.server_dir).problem_with_hook(path)
     if problem:
         return f"will not be run: {problem}"
     try:

@@ -118,7 +118,7 @@ class Server:
             ),
             runner=runner,
             schema_checks=SchemaChecks(runner, timeout_secs=settings.schema_timeout_secs),
-            policy=ProjectPolicy(root=project.root, server_dir=project.server_dir, shell=shell, state_dir=state_dir),
+            policy=ProjectPolicy(project.ground(project.server_dir), shell=shell, state_dir=state_dir),
             provider_environment=self._provider_environment,
             providers=self._providers,
             asking=self._asking,

@@ -85,8 +85,7 @@ def ask(call: Call, question: Question) -> Answer:
     path, own_secs = question.script
     if not os.path.exists(path):
         raise InternalError(f"Completion '{question.name}' could not be started: its script does not exist.")
-    real_path = policy.path_inside(question.name, path, directory=_home_of(call, path), kind="Completion")
-    policy.require_safe(question.name, real_path, kind="Completion")
+    policy.require_safe(question.name, path, services.project.ground(_home_of(call, path)), kind="Completion")
     secs: float = requested_secs(call) or own_secs or services.settings.resource_timeout_secs
     command = [path] if os.access(path, os.X_OK) else ["bash", path]
     script = Script(f"Completion '{question.name}'", path, command)

@@ -183,9 +183,8 @@ def _invalid(prompt: Prompt, problem: str) -> InternalError:
 
 def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
     assert prompt.path is not None
-    prompts_dir = call.services.project.prompts_dir
-    real_path = policy.path_inside(prompt.name, prompt.path, directory=prompts_dir, kind="Prompt")
-    policy.require_safe(prompt.name, real_path, kind="Prompt")
+    project = call.services.project
+    policy.require_safe(prompt.name, prompt.path, project.ground(project.prompts_dir), kind="Prompt")
     for _ in range(MAX_ROUNDS):
         output = output_of(
             call,

@@ -20,7 +20,6 @@ from mcpgreen.running.starting import Script
 
 
 def terms_of(services: Services, snapshot: Snapshot, tool: Tool) -> ToolTerms:
-    """Raises Denied if the script does not lie where scripts of tools may lie."""
     key = ("terms", tool.name)
     terms: ToolTerms | None = snapshot.cache.get(key)
     if terms is None:
@@ -38,11 +37,11 @@ class ToolTerms:
         "_environment",
         "_expected",
         "_extends",
+        "_ground",
         "_schemas",
         "_tool",
         "_variables",
         "entry_json",
-        "path",
         "script",
     )
 
@@ -63,12 +62,16 @@ class ToolTerms:
             max_timeout_secs=self._cap_secs,
             output_problems=self._output_problems if "outputSchema" in tool.definition else None,
         )
-        self.path = policy.path_inside(tool.name, tool.path, directory=services.project.tools_dir)
+        self._ground = services.project.ground(services.project.tools_dir)
         self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
         self.entry_json = jsontext.dumps(tool.registry_entry)
         self._base = services.environment
         self._variables = _variables(tool)
         self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
+
+    def require_safe(self) -> None:
+        """Raises Denied if the script lies where none may lie, or if others could have written it."""
+        policy.require_safe(self._tool.name, self._tool.path, self._ground)
 
     def argument_problems(self, arguments: dict[str, Any], encoded: bytes) -> list[str]:
         """What is wrong with the arguments, which are also given as JSON, by the tool's inputSchema. May wait."""

@@ -37,7 +37,7 @@ def call_tool(call: Call) -> Json:
     settings = services.settings
     policy.require_allowed(tool.name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
     terms = terms_of(services, snapshot, tool)
-    policy.require_safe(tool.name, terms.path)
+    terms.require_safe()
     services.policy.require_allowed(tool.name, terms.entry_json)
     arguments_json = _checked_arguments(call, tool, terms)
     if tool.needs:

@@ -140,7 +140,7 @@ class Providers:
         script = self._script_of(request.provider)
         try:
             if script is not None:
-                require_safe(request.provider, script, directory=self._project.providers_dir)
+                require_safe(request.provider, script, self._project.ground(self._project.providers_dir))
                 return self._run([*script.command, request.uri], request, listen)
             if request.provider not in PROVIDERS:
                 missing = why_missing(request.provider, self._project.providers_dir)

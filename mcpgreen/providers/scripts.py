@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.metadata import read_start
 from mcpgreen.catalog.tools import SHELL_SUFFIXES
 from mcpgreen.running import policy
+from mcpgreen.running.trust import Ground
 
 FIRST_LINE_BYTES = 256
 
@@ -42,10 +43,9 @@ def why_missing(provider: str, directory: str) -> str:
     return f"it would be an executable file {place}/{provider}, with any suffix"
 
 
-def require_safe(provider: str, script: ProviderScript, *, directory: str) -> None:
+def require_safe(provider: str, script: ProviderScript, ground: Ground) -> None:
     """Raises Denied for one that must not run."""
-    real_path = policy.path_inside(provider, script.path, directory=directory, kind="Resource provider")
-    policy.require_safe(provider, real_path, kind="Resource provider")
+    policy.require_safe(provider, script.path, ground, kind="Resource provider")
 
 
 def _names_for(provider: str, directory: str) -> list[str]:

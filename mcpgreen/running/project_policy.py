@@ -3,8 +3,8 @@
 The hook runs anew for each call, as the greenlet of that call: cancelling the call stops it. It sees all variables of
 the server but its secrets, not the few that a tool gets.
 
-Rule: no clear yes is a no. Only a file that is not there, that cannot be trusted or that defines no check leaves the
-decision to the built-in policy.
+Rule: no clear yes is a no, and a file that others could have written says nothing clear. Only a file that is not there,
+or that defines no check, leaves the decision to the built-in policy.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ERROR_CODES, Denied, ScriptError
-from mcpgreen.running import trust
 from mcpgreen.running.hooks import HookEnd, HookShell, records_in
 from mcpgreen.running.scratch import StateDir
+from mcpgreen.running.trust import Ground
 
 CHECK_SECS = 5.0
 ANSWER_BYTES = 1 << 20
@@ -26,9 +26,10 @@ DEFAULT_CODE = -32602
 class ProjectPolicy:
     """Asks `policy.sh`. Without one it costs a look at the directory."""
 
-    def __init__(self, *, root: str, server_dir: str, shell: HookShell, state_dir: StateDir) -> None:
-        self._path = os.path.join(server_dir, "policy.sh")
-        self._parents = (server_dir, root)
+    def __init__(self, ground: Ground, *, shell: HookShell, state_dir: StateDir) -> None:
+        """`ground` is server.d/."""
+        self._path = os.path.join(ground.directory, "policy.sh")
+        self._ground = ground
         self._shell = shell
         self._state_dir = state_dir
         self._told: str | None = None
@@ -37,10 +38,10 @@ class ProjectPolicy:
         """Raises Denied, or the error that the hook chose."""
         if not os.access(self._path, os.F_OK, follow_symlinks=False):  # as `lexists`, without the exception
             return
-        problem = trust.problem_with(self._path, *self._parents)
+        problem = self._ground.problem_with_hook(self._path)
         if problem:
-            self._tell(f"Refusing to source insecure policy.sh: {problem}")
-            return
+            self._tell(f"Refusing to source insecure policy.sh, so all calls are refused: {problem}")
+            raise Denied(f"Tool '{name}' blocked by policy: policy.sh is not trusted: {problem}")
         end = self._ask(name, entry_json)
         said = dict(records_in(end.answer))
         if not end.failure and said.get("verdict") in ("allowed", "none"):

@@ -159,13 +159,19 @@ def test_what_it_prints_does_no_harm(ask: Callable[..., tuple[Json, Wire]]) -> N
     assert text_of(answer["result"]) == "hello\n"
 
 
-def test_a_policy_that_others_may_write_to_is_not_sourced(
+def test_a_policy_that_others_may_write_to_is_not_sourced_and_refuses_every_call(
     project: ProjectBuilder, ask: Callable[..., tuple[Json, Wire]]
 ) -> None:
-    answer, wire = ask(f"touch asked\n{NOT_PUBLIC}", "secret", mode=0o666)
-    wire.call_tool("public")
+    """It was as if there were none, so whoever could spoil its mode could switch it off."""
+    answer, wire = ask(f"touch asked\n{NOT_PUBLIC}", "public", mode=0o666)
+    wire.error("tools/call", {"name": "secret"})
 
-    assert "result" in answer
+    assert answer["error"] == {
+        "code": -32602,
+        "message": "Tool 'public' blocked by policy: policy.sh is not trusted: "
+        "it may be written to by others (chmod go-w server.d/policy.sh)",
+    }
+    assert not ran(project)
     assert not (project.root / "asked").exists()
     eventually(lambda: "Refusing to source insecure policy.sh" in wire.stderr)
     assert wire.stderr.count("Refusing to source") == 1

@@ -584,7 +584,10 @@ def test_a_program_that_others_may_write_to_is_refused(
     error = speak().error("prompts/get", {"name": "open"})
 
     assert error["code"] == -32602
-    assert error["message"] == "Prompt 'open' path rejected by policy: it may be written to by others (chmod go-w)"
+    assert (
+        error["message"] == "Prompt 'open' path rejected by policy: it may be written to by others "
+        "(chmod go-w prompts/open.sh)"
+    )
     assert not (project.root / "ran").exists()
 
 

@@ -128,7 +128,8 @@ def test_a_script_that_others_may_write_to_does_not_run(project: ProjectBuilder,
 
     assert error["code"] == -32602
     assert error["message"] == (
-        "Resource provider 'open' path rejected by policy: it may be written to by others (chmod go-w)"
+        "Resource provider 'open' path rejected by policy: it may be written to by others "
+        "(chmod go-w providers/open.sh)"
     )
     assert not (project.root / "ran").exists()
 

@@ -5,71 +5,176 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.trust import problem_with
+from mcpgreen.running.trust import Ground
+
+only_root_gives_away = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A directory with a file, both fit to be trusted."""
-    directory = tmp_path / "server.d"
-    directory.mkdir(mode=0o755)
-    (directory / "hook.sh").write_text("", encoding="utf-8")
-    (directory / "hook.sh").chmod(0o644)
-    return directory
+def root(tmp_path: Path) -> Path:
+    """A project with a script two directories down, all of it fit to be trusted."""
+    place = tmp_path / "project"
+    script(place / "tools" / "sub" / "run.sh")
+    for directory in (place, place / "tools", place / "tools" / "sub"):
+        directory.chmod(0o755)
+    return place
 
 
-def problem(place: Path) -> str | None:
-    return problem_with(str(place / "hook.sh"), str(place))
+def script(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("", encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
-def test_nothing_speaks_against_a_file_of_our_own(place: Path) -> None:
-    assert problem(place) is None
+def problem(root: Path, path: str = "sub/run.sh", *, directory: str = "tools", may_be_link: bool = True) -> str | None:
+    home = root / directory
+    ground = Ground(os.path.realpath(home), root=str(root), named=str(home))
+    return ground.problem_with(os.path.join(os.path.realpath(home), path), may_be_link=may_be_link)
+
+
+def test_nothing_speaks_against_a_file_of_our_own(root: Path) -> None:
+    assert problem(root) is None
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
-def test_a_file_that_others_may_write_to_is_not_trusted(place: Path, mode: int) -> None:
-    (place / "hook.sh").chmod(mode)
+def test_a_file_that_others_may_write_to_is_not_trusted(root: Path, mode: int) -> None:
+    (root / "tools/sub/run.sh").chmod(mode)
 
-    assert problem(place) == "it may be written to by others (chmod go-w)"
+    assert problem(root) == "it may be written to by others (chmod go-w tools/sub/run.sh)"
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o777, 0o1777])
-def test_a_directory_that_others_may_write_to_is_not_trusted(place: Path, mode: int) -> None:
-    place.chmod(mode)
+@pytest.mark.parametrize("directory", ["tools/sub", "tools"])
+def test_a_directory_on_the_way_that_others_may_write_to_is_not_trusted(root: Path, mode: int, directory: str) -> None:
+    (root / directory).chmod(mode)
 
-    assert problem(place) == "its directory server.d may be written to by others (chmod go-w)"
-
-
-def test_a_link_is_not_trusted_wherever_it_leads(place: Path) -> None:
-    (place / "hook.sh").rename(place / "real.sh")
-    (place / "hook.sh").symlink_to("real.sh")
-
-    assert problem(place) == "it is a symbolic link"
+    assert problem(root) == f"its directory {directory} may be written to by others (chmod go-w {directory})"
 
 
-def test_a_linked_directory_is_not_trusted(place: Path) -> None:
-    place.rename(place.with_name("elsewhere"))
-    place.symlink_to("elsewhere")
+def test_nor_is_the_project_itself(root: Path) -> None:
+    root.chmod(0o777)
 
-    assert problem(place) == "its directory server.d is a symbolic link"
-
-
-def test_what_is_no_file_is_not_trusted(place: Path) -> None:
-    (place / "hook.sh").unlink()
-    os.mkfifo(place / "hook.sh", 0o600)
-
-    assert problem(place) == "it is no regular file"
+    assert problem(root) == "the directory of the project may be written to by others (chmod go-w .)"
 
 
-def test_what_does_not_exist_is_not_trusted(place: Path) -> None:
-    (place / "hook.sh").unlink()
+def test_what_is_above_the_project_does_not_matter(root: Path) -> None:
+    root.parent.chmod(0o777)
 
-    assert problem(place) == "it cannot be examined: No such file or directory"
+    assert problem(root) is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("given_away", ["hook.sh", "."])
-def test_what_belongs_to_somebody_else_is_not_trusted(place: Path, given_away: str) -> None:
-    os.chown(place / given_away, 12345, -1)
+def test_the_remedy_is_a_command_whatever_the_name(root: Path) -> None:
+    script(root / "tools" / "-a b;c" / "run.sh")
+    (root / "tools" / "-a b;c").chmod(0o777)
 
-    assert str(problem(place)).endswith("belongs to another user")
+    assert str(problem(root, "-a b;c/run.sh")).endswith("(chmod go-w 'tools/-a b;c')")
+
+
+def test_a_link_to_a_neighbour_is_followed(root: Path) -> None:
+    (root / "tools/link").symlink_to("sub/run.sh")
+
+    assert problem(root, "link") is None
+    assert problem(root, "link", may_be_link=False) == "it is a symbolic link"
+
+
+def test_the_directories_on_the_way_of_a_link_count(root: Path) -> None:
+    (root / "tools/link").symlink_to(root / "tools" / "sub" / "run.sh")
+    (root / "tools/sub").chmod(0o777)
+
+    assert problem(root, "link") == "its directory tools/sub may be written to by others (chmod go-w tools/sub)"
+
+
+def test_the_directory_of_a_link_counts_too(root: Path) -> None:
+    (root / "tools/open").mkdir()
+    (root / "tools/open/link").symlink_to("../sub/run.sh")
+    (root / "tools/open").chmod(0o777)
+
+    assert problem(root, "open/link") == "its directory tools/open may be written to by others (chmod go-w tools/open)"
+
+
+def test_a_link_that_others_could_point_elsewhere_while_we_look_is_not_trusted(root: Path) -> None:
+    """It ends where it should, by way of a directory that is neither its own nor that of the script."""
+    (root / "shared").mkdir()
+    (root / "shared/hop").symlink_to("../tools/sub/run.sh")
+    (root / "tools/link").symlink_to("../shared/hop")
+    (root / "shared").chmod(0o777)
+
+    assert problem(root, "link") == "its directory shared may be written to by others (chmod go-w shared)"
+
+
+def test_the_same_outside_the_project(root: Path) -> None:
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "hop").symlink_to(root / "tools" / "sub" / "run.sh")
+    (root / "tools/link").symlink_to(outside / "hop")
+
+    assert problem(root, "link") is None
+    outside.chmod(0o777)
+    assert problem(root, "link") == "the way to it leads through a link outside the project that others can change"
+
+
+@pytest.mark.parametrize("target", ["../../elsewhere.sh", "/bin/sh"])
+def test_a_link_that_leads_out_is_not_trusted(root: Path, target: str) -> None:
+    script(root / "elsewhere.sh")
+    (root / "tools/sub/link").symlink_to(target)
+
+    assert problem(root, "sub/link") == "it leads out of tools/"
+
+
+def test_a_link_to_itself_is_not_trusted(root: Path) -> None:
+    (root / "tools/link").symlink_to("link")
+
+    assert problem(root, "link") == "it cannot be examined: Too many levels of symbolic links"
+
+
+def test_a_directory_that_is_a_link_counts_with_the_place_where_it_is_linked(root: Path) -> None:
+    (root / "kinds").mkdir()
+    (root / "kinds/tools").symlink_to("../tools")
+
+    assert problem(root, directory="kinds/tools") is None
+    (root / "kinds").chmod(0o777)
+    assert (
+        problem(root, directory="kinds/tools") == "its directory kinds may be written to by others (chmod go-w kinds)"
+    )
+
+
+def test_of_a_directory_elsewhere_the_ones_above_do_not_count(root: Path, tmp_path: Path) -> None:
+    away = tmp_path / "open" / "away"
+    script(away / "sub" / "run.sh")
+    away.parent.chmod(0o777)
+    ground = Ground(str(away), root=str(root))
+
+    assert ground.problem_with(str(away / "sub/run.sh")) is None
+    (away / "sub").chmod(0o777)
+    found = ground.problem_with(str(away / "sub/run.sh"))
+    assert found == "its directory away/sub may be written to by others (chmod go-w away/sub)"
+
+
+def test_what_is_no_file_is_not_trusted(root: Path) -> None:
+    (root / "tools/sub/run.sh").unlink()
+    os.mkfifo(root / "tools/sub/run.sh", 0o600)
+
+    assert problem(root) == "it is no regular file"
+
+
+def test_of_a_hook_that_does_not_exist_nothing_is_known(root: Path) -> None:
+    ground = Ground(str(root / "tools"), root=str(root))
+
+    assert ground.problem_with_hook(str(root / "tools" / "no")) == "it cannot be examined: No such file or directory"
+
+
+@only_root_gives_away
+@pytest.mark.parametrize("given_away", ["tools/sub/run.sh", "tools/sub", "tools", "."])
+def test_what_belongs_to_somebody_else_is_not_trusted(root: Path, given_away: str) -> None:
+    os.chown(root / given_away, 12345, -1)
+
+    assert f"belongs to another user (chown {os.geteuid()} {given_away})" in str(problem(root))
+
+
+@only_root_gives_away
+def test_a_link_of_somebody_else_is_not_trusted(root: Path) -> None:
+    (root / "tools/link").symlink_to("sub/run.sh")
+    os.chown(root / "tools/link", 12345, -1, follow_symlinks=False)
+
+    assert "belongs to another user" in str(problem(root, "link"))

@@ -1,0 +1,138 @@
+"""What lies in a directory that others may write to is not executed: they could have put it there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cli.test_commands import mcpgreen
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+from tests.support.wire import Wire
+
+Json = dict[str, Any]
+
+COMPLETE = {"ref": {"type": "ref/prompt", "name": "pick"}, "argument": {"name": "colour", "value": "b"}}
+
+
+def tool(project: ProjectBuilder) -> tuple[str, Json]:
+    project.program("tools/sub/mark", "touch ran")
+    return "tools/call", {"name": "mark", "arguments": {}}
+
+
+def provider(project: ProjectBuilder) -> tuple[str, Json]:
+    project.provider("mark.sh", "touch ran")
+    return "resources/read", {"uri": "mark://x"}
+
+
+def prompt(project: ProjectBuilder) -> tuple[str, Json]:
+    project.prompt("mark.sh", "#!/bin/sh\ntouch ran\n")
+    return "prompts/get", {"name": "mark"}
+
+
+def completion(project: ProjectBuilder) -> tuple[str, Json]:
+    project.prompt("pick.txt", "{{colour}}", arguments=[{"name": "colour"}])
+    project.program("prompts/pick.completion", "touch ran; echo '[]'")
+    return "completion/complete", COMPLETE
+
+
+def registered_completion(project: ProjectBuilder) -> tuple[str, Json]:
+    project.prompt("pick.txt", "{{colour}}", arguments=[{"name": "colour"}])
+    project.program("scripts/pick.sh", "touch ran; echo '[]'")
+    completions = [{"name": "pick", "path": "scripts/pick.sh"}]
+    project.write("server.d/register.json", json.dumps({"version": 1, "completions": completions})).chmod(0o644)
+    return "completion/complete", COMPLETE
+
+
+@pytest.mark.requirement("G-safe-path")
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+@pytest.mark.parametrize(
+    ("ask", "directory"),
+    [
+        (tool, "tools/sub"),
+        (tool, "tools"),
+        (provider, "providers"),
+        (prompt, "prompts"),
+        (completion, "prompts"),
+        (registered_completion, "scripts"),
+    ],
+)
+def test_what_others_could_have_put_there_is_refused_with_the_remedy(
+    project: ProjectBuilder,
+    speak: Callable[..., Client],
+    ask: Callable[[ProjectBuilder], tuple[str, Json]],
+    directory: str,
+    mode: int,
+) -> None:
+    """With a tools/ that others may write to, their code was run."""
+    request = ask(project)
+    (project.root / directory).chmod(mode)
+    error = speak().error(*request)
+
+    assert error["code"] == -32602
+    assert f"its directory {directory} may be written to by others (chmod go-w {directory})" in error["message"]
+    assert str(project.root) not in error["message"]
+    assert not (project.root / "ran").exists()
+
+
+@pytest.mark.parametrize("ask", [tool, provider, prompt, completion])
+def test_a_project_that_others_may_write_to_runs_nothing(
+    project: ProjectBuilder, speak: Callable[..., Client], ask: Callable[[ProjectBuilder], tuple[str, Json]]
+) -> None:
+    request = ask(project)
+    project.root.chmod(0o777)
+    error = speak().error(*request)
+
+    assert "the directory of the project may be written to by others (chmod go-w .)" in error["message"]
+    assert not (project.root / "ran").exists()
+
+
+def test_the_remedy_counts_at_once(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("a", "echo")
+    (project.root / "tools").chmod(0o777)
+    client.error("tools/call", {"name": "a"})
+    (project.root / "tools").chmod(0o755)
+
+    client.call_tool("a")
+
+
+def test_the_author_is_warned_when_the_project_is_read(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("a", "echo")
+    (project.root / "tools").chmod(0o777)
+    client.result("tools/list")
+
+    eventually(lambda: "tools/: calls will be refused because its directory tools" in client.stderr)
+
+
+def test_validate_and_health_say_the_same(project: ProjectBuilder) -> None:
+    project.tool("a", "echo", description="x", inputSchema={"type": "object"})
+    (project.root / "tools").chmod(0o777)
+    validated = mcpgreen("validate", "--project-root", str(project.root))
+    probed = mcpgreen("health", "--project-root", str(project.root))
+
+    reason = "its directory tools may be written to by others (chmod go-w tools)"
+    assert validated.returncode == 1
+    assert f"tool a: calls will be refused: {reason}" in validated.stdout
+    assert probed.returncode == 1
+    assert json.loads(probed.stdout)["tools"] == "failed"
+    assert reason in probed.stderr
+
+
+@pytest.mark.parametrize("place", ["server.d/env", "server.d", "."])
+def test_variables_that_others_could_have_written_keep_the_server_from_starting(
+    project: ProjectBuilder, start: Callable[..., Wire], place: str
+) -> None:
+    """They counted, and could name other directories of tools, or allow hooks. To ignore them would be no better: a
+    remote token or an allow-list may be among them."""
+    project.write("server.d/env", "MCPGREEN_TOOL_ALLOWLIST=a\n").chmod(0o644)
+    path = project.root / place
+    path.chmod(path.stat().st_mode | 0o022)
+    wire = start()
+
+    assert wire.process.wait(timeout=10) == 1
+    eventually(lambda: "server.d/env: it is not trusted: " in wire.stderr and "chmod go-w" in wire.stderr)
+    assert json.loads(mcpgreen("health", "--project-root", str(project.root)).stdout)["reason"] == "not_trusted"
