@@ -5,6 +5,9 @@ directory, following no link. So a link that ends inside is followed, and one th
 hard link cannot be told from the file itself: what is linked into an allowed directory is allowed. The kernel's own
 files (`kernel_files`) are outside of every directory.
 
+`Private` is what of a project nobody is served, whoever asks: clients, scripts that embed files, descriptions that name
+them.
+
 Rule: outside, what exists and what does not must look the same. Whatever is asked of the system after the judgement
 is asked relative to an open directory inside.
 """
@@ -14,12 +17,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from types import TracebackType
 
 from mcpgreen.errors import McpgreenError
 from mcpgreen.kernel_files import holds, lies_in_kernel
 from mcpgreen.uris import is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
 
 CHUNK_BYTES = 65_536
 SIZES_IN_KERNEL = (0, 4096)  # what the kernel says of its files, whatever is in them
@@ -55,6 +61,22 @@ class TooLarge(FileFailure):
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"Resource content exceeds {limit_bytes} bytes")
+
+
+class Private:
+    """What is never served, whatever contains it: what is hidden in the project at `root`, and whole directories, such
+    as that of the server's settings. All are real paths."""
+
+    __slots__ = ("directories", "root")
+
+    def __init__(self, root: str, *directories: str) -> None:
+        self.root = root
+        self.directories = directories
+
+    def covers(self, real_path: str) -> bool:
+        if any(is_within(real_path, each) for each in self.directories):
+            return True
+        return is_within(real_path, self.root) and "/." in real_path[len(self.root.rstrip("/")) :]
 
 
 class OpenFile:
@@ -100,11 +122,8 @@ class OpenFile:
             raise FileFailure(f"The file cannot be read: {error.strerror}") from None
 
 
-def open_file(
-    path: str, *, allowed: Sequence[str], denied: Sequence[str] = (), hides_below: str | None = None
-) -> OpenFile:
-    """Open an absolute path. The directories are real paths. What is denied counts as outside, and so does what is
-    hidden below `hides_below`. Raises FileFailure."""
+def open_file(path: str, *, allowed: Sequence[str], private: Private) -> OpenFile:
+    """Open an absolute path. The directories are real paths. What is private counts as outside. Raises FileFailure."""
     try:
         real_path = os.path.realpath(path)
     except ValueError:  # a NUL or a lone surrogate
@@ -112,9 +131,7 @@ def open_file(
     except OSError:  # it changes while we look, so nobody knows where it leads
         raise OutsideRoots from None
     directory = next((each for each in allowed if holds(each, real_path)), None)
-    if directory is None or any(is_within(real_path, each) for each in denied):
-        raise OutsideRoots
-    if hides_below is not None and is_within(real_path, hides_below) and "/." in real_path[len(hides_below) :]:
+    if directory is None or private.covers(real_path):
         raise OutsideRoots
     try:
         fd = _descriptor_below(directory, real_path)

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from mcpgreen import confined
-from mcpgreen.confined import FileFailure, NotFound, OutsideRoots, TooLarge, open_file
+from mcpgreen.confined import FileFailure, NotFound, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.uris import file_uri, path_of
 
 MAX_WAIT_SECS = 30
 SECRET = b"secret"
+NOTHING = Private("/nothing/is/private")
 
 # Makes a name a link to the one and to the other in turn, as quickly as it can.
 LINK_SWAPPER = """
@@ -74,7 +75,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def content(path: Path | str, *allowed: Path, limit_bytes: int = 1_000_000) -> bytes:
-    with open_file(str(path), allowed=[str(each) for each in allowed]) as file:
+    with open_file(str(path), allowed=[str(each) for each in allowed], private=NOTHING) as file:
         return b"".join(file.chunks(limit_bytes))
 
 
@@ -118,7 +119,7 @@ def outcomes_while(code: str, *arguments: Path | str, read: Callable[[], bytes])
 
 
 def test_a_file_inside_is_read(inside: Path) -> None:
-    with open_file(str(inside / "fine.txt"), allowed=[str(inside)]) as file:
+    with open_file(str(inside / "fine.txt"), allowed=[str(inside)], private=NOTHING) as file:
         assert (file.size, file.path) == (4, str(inside / "fine.txt"))
         assert b"".join(file.chunks(4)) == b"fine"
 
@@ -126,7 +127,7 @@ def test_a_file_inside_is_read(inside: Path) -> None:
 def test_a_file_comes_in_chunks_as_it_is(inside: Path) -> None:
     written = os.urandom(200_000) + b"\n\n"
     (inside / "large").write_bytes(written)
-    with open_file(str(inside / "large"), allowed=[str(inside)]) as file:
+    with open_file(str(inside / "large"), allowed=[str(inside)], private=NOTHING) as file:
         chunks = list(file.chunks(1_000_000))
 
     assert b"".join(chunks) == written
@@ -258,7 +259,7 @@ def test_a_file_that_we_may_not_read_exists_all_the_same() -> None:
 def test_a_file_that_is_too_large_is_refused_unread(inside: Path) -> None:
     with (inside / "huge").open("wb") as file:
         file.truncate(2**40)
-    opened = open_file(str(inside / "huge"), allowed=[str(inside)])
+    opened = open_file(str(inside / "huge"), allowed=[str(inside)], private=NOTHING)
 
     with pytest.raises(TooLarge) as refusal:
         opened.chunks(10_000_000)
@@ -270,7 +271,7 @@ def test_a_file_that_is_too_large_is_refused_unread(inside: Path) -> None:
 def test_a_file_that_grows_is_refused_at_the_limit(inside: Path) -> None:
     growing = inside / "growing"
     growing.write_bytes(bytes(100_000))
-    opened = open_file(str(growing), allowed=[str(inside)])
+    opened = open_file(str(growing), allowed=[str(inside)], private=NOTHING)
     chunks = opened.chunks(100_000)
     next(chunks)
     with growing.open("ab") as file:
@@ -287,8 +288,8 @@ def test_no_descriptor_is_left_open(inside: Path, outside: Path) -> None:
     for path in ("fine.txt", "fifo", "missing", "../outside/secret.txt"):
         for limit_bytes in (1, 100):
             outcome(lambda path=path, limit=limit_bytes: content(inside / path, inside, limit_bytes=limit))
-    abandoned = open_file(str(inside / "fine.txt"), allowed=[str(inside)])
-    half_read = open_file(str(inside / "fine.txt"), allowed=[str(inside)])
+    abandoned = open_file(str(inside / "fine.txt"), allowed=[str(inside)], private=NOTHING)
+    half_read = open_file(str(inside / "fine.txt"), allowed=[str(inside)], private=NOTHING)
     half = half_read.chunks(100)
     next(half)
     half_read.close()
@@ -352,5 +353,5 @@ def test_what_is_hidden_in_a_project_counts_as_outside(inside: Path, name: str) 
 
     for path in (inside / name, inside / "link"):
         with pytest.raises(OutsideRoots):
-            open_file(str(path), allowed=[str(inside)], hides_below=str(inside))
-    open_file(str(inside / name), allowed=[str(inside)], hides_below=str(inside / "elsewhere")).close()
+            open_file(str(path), allowed=[str(inside)], private=Private(str(inside)))
+    open_file(str(inside / name), allowed=[str(inside)], private=Private(str(inside / "elsewhere"))).close()

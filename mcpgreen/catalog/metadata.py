@@ -18,6 +18,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
+from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.running.deadline import MAX_SECS
 
@@ -211,12 +212,14 @@ def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dic
     return given
 
 
-def decorate(definition: dict[str, Any], fields: dict[str, Any], directory: str, complaints: list[str]) -> None:
+def decorate(
+    definition: dict[str, Any], fields: dict[str, Any], directory: str, complaints: list[str], *, private: Private
+) -> None:
     """Add what every kind may have: annotations, icons, _meta."""
     if "annotations" in fields:
         definition["annotations"] = _sound_annotations(fields["annotations"], complaints)
     if "icons" in fields:
-        _add_icons(definition, fields["icons"], directory, complaints)
+        _add_icons(definition, fields["icons"], directory, complaints, private)
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
 
@@ -248,10 +251,10 @@ def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str
     return sound
 
 
-def _add_icons(definition: dict[str, Any], icons: Any, directory: str, complaints: list[str]) -> None:
+def _add_icons(definition: dict[str, Any], icons: Any, directory: str, complaints: list[str], private: Private) -> None:
     from mcpgreen.catalog.icons import wire_icons
 
-    usable, icon_complaints = wire_icons(icons, directories=(directory,))
+    usable, icon_complaints = wire_icons(icons, directories=(directory,), private=private)
     complaints.extend(icon_complaints)
     if usable:
         definition["icons"] = usable

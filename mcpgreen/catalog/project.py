@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mcpgreen.catalog.roots import Roots
+    from mcpgreen.confined import Private
     from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.running.hooks import Sourced
     from mcpgreen.running.trust import Ground
@@ -50,7 +51,7 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("_named", "complaints", "root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("_named", "_private", "complaints", "root", *DEFAULT_DIRECTORIES)
 
     complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
     _named: dict[str, str]  # by real path: how directories are called, behind links
@@ -69,6 +70,7 @@ class Project:
         self.complaints = []
         self.root = os.path.realpath(root)
         self._named = {}
+        self._private: Private | None = None
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
             place = os.path.realpath(named)
@@ -81,6 +83,15 @@ class Project:
     def shown(self, path: str) -> str:
         """The path as people and clients should see it: relative to the root where it lies below."""
         return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
+
+    @property
+    def private(self) -> Private:
+        """What of it is never served."""
+        if self._private is None:
+            from mcpgreen.confined import Private
+
+            self._private = Private(self.root, self.server_dir)
+        return self._private
 
     def ground(self, directory: str) -> Ground:
         """One of the directories, as the place of things that are executed."""
@@ -188,7 +199,7 @@ class Project:
         from mcpgreen.catalog.icons import wire_icons
 
         # Beside the file that names them, as tools do it; or in the root, where bundles have their icon.
-        usable, complaints = wire_icons(icons, directories=(self.server_dir, self.root))
+        usable, complaints = wire_icons(icons, directories=(self.server_dir, self.root), private=self.private)
         for complaint in complaints:
             journal.warning("%s: %s", os.path.join(self.server_dir, "server.meta.json"), complaint)
         return usable

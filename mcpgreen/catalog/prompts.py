@@ -17,6 +17,7 @@ from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
+from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol import questions
 from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
@@ -92,7 +93,9 @@ def distinct_prompts(found: list[Prompt], warnings: list[str]) -> list[Prompt]:
     return list(kept.values())
 
 
-def describe_prompt(source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str]) -> Prompt:
+def describe_prompt(
+    source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str], private: Private
+) -> Prompt:
     """What the `fields` that were read from `source` say. Raises ProjectError for what cannot be served."""
     fields = metadata.checked(source, fields, FIELD_RULES)
     definition: dict[str, Any] = {"name": fields.get("name") or default_name}
@@ -107,6 +110,7 @@ def describe_prompt(source: str, fields: dict[str, Any], *, default_name: str, c
         {key: fields[key] for key in ("icons", "_meta") if key in fields},
         os.path.dirname(source),
         complaints,
+        private=private,
     )
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     role = _legal_role(fields.get("role"), complaints)
@@ -158,21 +162,25 @@ def _prompt_of(project: Project, directory: Directory, file_name: str) -> tuple[
     relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
     complaints: list[str] = []
     if metadata.is_description(file_name):
-        return _lonely_prompt(path, relative_path, complaints), complaints
+        return _lonely_prompt(project, path, relative_path, complaints), complaints
     runs = is_program(path, directory.files[file_name])
     meta_file = metadata.meta_file_for(file_name, directory.files)
     source = f"{directory.path}/{meta_file}" if meta_file else path
     # A comment in a template is part of its text.
     inline = metadata.read_inline_of(path) if runs and not meta_file else None
     fields = metadata.read_meta_file(source) if meta_file else inline or {}
-    prompt = describe_prompt(source, fields, default_name=metadata.stem_of(file_name), complaints=complaints)
+    prompt = describe_prompt(
+        source, fields, default_name=metadata.stem_of(file_name), complaints=complaints, private=project.private
+    )
     return with_file(prompt, path, relative_path, is_program=runs), complaints
 
 
-def _lonely_prompt(path: str, relative_path: str, complaints: list[str]) -> Prompt:
+def _lonely_prompt(project: Project, path: str, relative_path: str, complaints: list[str]) -> Prompt:
     """A description without a file, which has to bring its messages."""
     default_name = metadata.described_stem(os.path.basename(path))
-    prompt = describe_prompt(path, metadata.read_meta_file(path), default_name=default_name, complaints=complaints)
+    prompt = describe_prompt(
+        path, metadata.read_meta_file(path), default_name=default_name, complaints=complaints, private=project.private
+    )
     if prompt.messages is None:
         raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
     return prompt._replace(relative_path=relative_path)

@@ -45,9 +45,11 @@ def registered_prompts(project: Project, registration: Registration, items: list
 
     def prompt(item: Json, complaints: list[str]) -> Any:
         if item.get("path") is None and item.get("messages") is not None:
-            return describe_prompt(_in(project.prompts_dir), item, default_name="", complaints=complaints)
+            return describe_prompt(
+                _in(project.prompts_dir), item, default_name="", complaints=complaints, private=project.private
+            )
         path, status = _file_of(project, item, below=project.prompts_dir)
-        described = describe_prompt(path, item, default_name="", complaints=complaints)
+        described = describe_prompt(path, item, default_name="", complaints=complaints, private=project.private)
         relative_path = path.removeprefix(_in(project.prompts_dir))
         return with_file(described, path, relative_path, is_program=is_program(path, status))
 
@@ -59,7 +61,9 @@ def registered_resources(project: Project, registration: Registration, items: li
 
     def resource(item: Json, complaints: list[str]) -> Any:
         place = _in(project.resources_dir)
-        described = describe_resource(place, item, default_name="", default_uri="", complaints=complaints)
+        described = describe_resource(
+            place, item, default_name="", default_uri="", complaints=complaints, private=project.private
+        )
         # Clients of older servers look for the provider in the list.
         return described._replace(definition={**described.definition, "provider": described.provider})
 
@@ -74,7 +78,9 @@ def registered_templates(project: Project, registration: Registration, items: li
         place = _in(project.resources_dir)
         if item.get("uriTemplate") is None:
             raise ProjectError(place, "uriTemplate is missing")
-        return describe_template(place, item, default_name="", complaints=complaints)._replace(path=None)
+        return describe_template(place, item, default_name="", complaints=complaints, private=project.private)._replace(
+            path=None
+        )
 
     return _each(registration, "resource template", items, template)
 

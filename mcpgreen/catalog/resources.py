@@ -20,6 +20,7 @@ from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.catalog.ui_pages import Page
+from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.uri_templates import UriTemplate
 from mcpgreen.uris import file_uri, problem_with, scheme_of, with_encoded_text
@@ -119,7 +120,13 @@ def provider_of(uri: str) -> str:
 
 
 def describe_resource(
-    source: str, fields: dict[str, Any], *, default_name: str, default_uri: str, complaints: list[str]
+    source: str,
+    fields: dict[str, Any],
+    *,
+    default_name: str,
+    default_uri: str,
+    complaints: list[str],
+    private: Private,
 ) -> Resource:
     """What the `fields` that were read from `source` say. Raises ProjectError for what cannot be served."""
     fields = metadata.checked(source, fields, FIELD_RULES)
@@ -127,7 +134,9 @@ def describe_resource(
     fault = problem_with(uri) if uri else "it is missing"
     if fault:
         raise ProjectError(source, f"uri: {fault}")
-    definition = _definition(source, fields, {"name": fields.get("name") or default_name, "uri": uri}, complaints)
+    definition = _definition(
+        source, fields, {"name": fields.get("name") or default_name, "uri": uri}, complaints, private
+    )
     provider = fields.get("provider") or provider_of(uri)
     return Resource(
         name=definition["name"],
@@ -142,7 +151,7 @@ def describe_resource(
 
 
 def describe_template(
-    source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str]
+    source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str], private: Private
 ) -> ResourceTemplate:
     """As `describe_resource`, for a description with a `uriTemplate`."""
     fields = metadata.checked(source, fields, FIELD_RULES)
@@ -153,7 +162,7 @@ def describe_template(
     except ValueError as error:
         raise ProjectError(source, f"uriTemplate: {error}") from error
     named = {"name": fields.get("name") or default_name, "uriTemplate": template.text}
-    definition = _definition(source, fields, named, complaints)
+    definition = _definition(source, fields, named, complaints, private)
     provider = fields.get("provider") or provider_of(template.text)
     schema = fields.get("inputSchema") or fields.get("arguments") or {}
     properties = schema.get("properties", schema)
@@ -227,10 +236,19 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Re
     default_name = metadata.described_stem(file_name) if is_lonely else metadata.stem_of(file_name)
     complaints: list[str] = []
     if fields.get("uriTemplate") is not None:
-        template = describe_template(source, fields, default_name=default_name, complaints=complaints)
+        template = describe_template(
+            source, fields, default_name=default_name, complaints=complaints, private=project.private
+        )
         return _placed(template, source, relative_path), complaints
     default_uri = "" if is_lonely else file_uri(path)
-    item = describe_resource(source, fields, default_name=default_name, default_uri=default_uri, complaints=complaints)
+    item = describe_resource(
+        source,
+        fields,
+        default_name=default_name,
+        default_uri=default_uri,
+        complaints=complaints,
+        private=project.private,
+    )
     if is_lonely:
         return _placed(item, None, relative_path), complaints
     if "provider" not in fields and scheme_of(item.uri) not in PROVIDER_OF_SCHEME:
@@ -259,12 +277,14 @@ def _placed(item: Any, path: str | None, relative_path: str) -> Any:
     return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
 
 
-def _definition(source: str, fields: dict[str, Any], named: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
+def _definition(
+    source: str, fields: dict[str, Any], named: dict[str, Any], complaints: list[str], private: Private
+) -> dict[str, Any]:
     definition = dict(named)
     for key in ("title", "description", "mimeType", "size"):
         if key in fields and (key != "size" or "uri" in named):
             definition[key] = fields[key]
-    metadata.decorate(definition, fields, os.path.dirname(source), complaints)
+    metadata.decorate(definition, fields, os.path.dirname(source), complaints, private=private)
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     return definition
 

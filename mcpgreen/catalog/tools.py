@@ -18,6 +18,7 @@ from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
+from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol import schema_lint
 from mcpgreen.protocol.questions import CAPABILITY_OF_NEED
@@ -159,7 +160,7 @@ def _tool_of(
         # A library that tools source, or a tool that was forgotten.
         hints.append(f"{project.shown(path)}: not a tool: not executable (chmod +x) and without a description")
         return None
-    description = describe_tool(source, fields or {}, file_name=file_name)
+    description = describe_tool(source, fields or {}, file_name=file_name, private=project.private)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
     name = description.definition["name"]
     if name not in (metadata.stem_of(file_name), (fields or {}).get("name")):
@@ -204,12 +205,12 @@ def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.s
     head = b"" if is_executable else _head_of(path)
     if not is_executable and not path.endswith(SHELL_SUFFIXES) and not head.startswith(b"#!"):
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
-    description = describe_tool(path, fields, file_name=os.path.basename(path))
+    description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
     tool = _described_tool(project, path, description, status=status, head=head, warnings=warnings)
     return tool, [*description.complaints, *warnings]
 
 
-def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Description:
+def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private: Private) -> Description:
     """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served."""
     fields = metadata.checked(path, fields, FIELD_RULES)
     complaints: list[str] = []
@@ -224,7 +225,7 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str) -> Descr
         fault = schema_lint.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")
-    metadata.decorate(definition, fields, os.path.dirname(path), complaints)
+    metadata.decorate(definition, fields, os.path.dirname(path), complaints, private=private)
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     return Description(
         definition=definition,

@@ -269,6 +269,8 @@ def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
     """The path of the HTML file, or None if there is none."""
     if os.path.isabs(entrypoint) or ".." in entrypoint.split("/") or "\0" in entrypoint or "\\" in entrypoint:
         raise ProjectError(source, "entrypoint must be a file in the directory of the page")
+    if entrypoint.startswith(".") or "/." in entrypoint:
+        raise ProjectError(source, "entrypoint must not be hidden: what begins with a dot is never served")
     path = os.path.normpath(os.path.join(directory, entrypoint))
     if not os.path.lexists(path):
         return None

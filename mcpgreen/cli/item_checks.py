@@ -145,8 +145,7 @@ class Checks:
             open_path(
                 own_path or path_of_uri(resource.uri, base=project.root),
                 allowed=self._readable_directories(),
-                root=project.root,
-                server_dir=project.server_dir,
+                private=project.private,
                 limit_bytes=self._settings.max_resource_bytes,
             ).close()
         except ProviderFailure as failure:

@@ -63,7 +63,8 @@ def _description(project: Project) -> Iterator[tuple[str, str]]:
         return
     problems = [f"{key} must be a string" for key in TEXT_FIELDS if not isinstance(fields.get(key, ""), str)]
     if fields.get("icons") is not None:
-        problems += wire_icons(fields["icons"], directories=(project.server_dir, project.root))[1]
+        directories = (project.server_dir, project.root)
+        problems += wire_icons(fields["icons"], directories=directories, private=project.private)[1]
     for problem in problems:
         yield "warning", f"{shown}: {problem}"
     if not fields.get("name"):

@@ -9,7 +9,7 @@ from typing import Any
 from mcpgreen import jsontext, media
 from mcpgreen.catalog.metadata import shown
 from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.confined import FileFailure, OutsideRoots, TooLarge, open_file
+from mcpgreen.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
@@ -110,9 +110,9 @@ def _template(call: Call, prompt: Prompt) -> str:
 def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
     """The content of a file below prompts/, which errors call `named`."""
     services = call.services
-    limit_bytes = services.settings.max_resource_bytes
+    limit_bytes, prompts_dir = services.settings.max_resource_bytes, services.project.prompts_dir
     try:
-        with open_file(path, allowed=[services.project.prompts_dir]) as file:
+        with open_file(path, allowed=[prompts_dir], private=Private(prompts_dir, services.project.server_dir)) as file:
             return list(file.chunks(limit_bytes))
     except OutsideRoots:
         reason = f"{named} lies outside prompts/"

@@ -202,6 +202,7 @@ def _embedded(call: Call, report: bytes) -> list[Json]:
         report,
         base=services.project.root,
         roots=call.roots.paths,
+        private=services.project.private,
         limit_bytes=services.settings.max_tool_output_size,
         warn=lambda text: _warn(call, text),
     )

@@ -22,7 +22,8 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     server_dir = os.path.realpath(os.path.join(root, settings.server_dir or "server.d"))
     limit_bytes = settings.max_resource_bytes
     path = path_of_uri(uri, base=root)
-    with open_path(path, allowed=allowed, root=root, server_dir=server_dir, limit_bytes=limit_bytes) as file:
+    private = confined.Private(root, server_dir)
+    with open_path(path, allowed=allowed, private=private, limit_bytes=limit_bytes) as file:
         try:
             out.writelines(file.chunks(limit_bytes))
         except confined.FileFailure as failure:
@@ -37,11 +38,10 @@ def path_of_uri(uri: str, *, base: str) -> str:
         raise ProviderFailure(REFUSED, f"Invalid resource uri: {error}") from None
 
 
-def open_path(path: str, *, allowed: Sequence[str], root: str, server_dir: str, limit_bytes: int) -> confined.OpenFile:
-    """Open it for reading; one that is too large is not even opened for long. Of the project at `root` neither the
-    settings of its server nor what is hidden is served."""
+def open_path(path: str, *, allowed: Sequence[str], private: confined.Private, limit_bytes: int) -> confined.OpenFile:
+    """Open it for reading; one that is too large is not even opened for long."""
     try:
-        file = confined.open_file(path, allowed=allowed, denied=[server_dir], hides_below=root)
+        file = confined.open_file(path, allowed=allowed, private=private)
     except confined.FileFailure as failure:
         raise as_provider_failure(failure) from failure
     if file.size > limit_bytes:

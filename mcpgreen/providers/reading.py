@@ -168,8 +168,7 @@ class Providers:
         file = open_path(
             path,
             allowed=request.allowed,
-            root=project.root,
-            server_dir=project.server_dir,
+            private=project.private,
             limit_bytes=limit_bytes,
         )
         return Opened(file, request.uri, limit_bytes, name=path)

@@ -20,7 +20,7 @@ RESOURCES_FILE = b"resources"
 CANCEL_FILE = b"cancelled"
 DEBUG_FILE = b"debug.log"
 REPLIES = b"reply"
-MAX_REPORT_BYTES = 16 << 20
+MAX_REPORT_BYTES = 1 << 20
 COARSE_NS = 50_000_000
 
 

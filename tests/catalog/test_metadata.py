@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import MAX_ICON_BYTES
 from mcpgreen.catalog.metadata import meta_file_for, read_inline, read_meta_file
 from mcpgreen.catalog.tools import Description, describe_tool
+from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 
 
 def described(fields: dict[str, Any], *, file_name: str = "greet.sh", path: str = "/p/greet.meta.json") -> Description:
-    return describe_tool(path, fields, file_name=file_name)
+    return describe_tool(path, fields, file_name=file_name, private=Private(os.path.dirname(path)))
 
 
 def written(path: Path, text: str | bytes) -> str:

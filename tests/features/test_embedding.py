@@ -113,3 +113,65 @@ def test_a_failed_tool_embeds_nothing(project: ProjectBuilder, speak: Callable[.
     project.tool("embed", 'echo \'"notes.txt"\' > "$MCP_TOOL_RESOURCES_FILE"; exit 1')
 
     assert embedded(speak()) == []
+
+
+@pytest.mark.requirement("G-embedding")
+@pytest.mark.parametrize("how", ["named", "linked", "absolute", "by a detour"])
+@pytest.mark.parametrize("name", [".env", "server.d/env", ".git/config", "data/.cache/x"])
+def test_what_is_never_served_is_not_embedded_either(
+    project: ProjectBuilder, speak: Callable[..., Client], name: str, how: str
+) -> None:
+    """A script that embeds what its caller names gave away what resources/read refuses."""
+    project.write(name, "TOKEN=hush\n").chmod(0o644)
+    (project.root / "link").symlink_to(name)
+    path = {
+        "named": name,
+        "linked": "link",
+        "absolute": str(project.root / name),
+        "by a detour": f"tools/../tools/../{name}",
+    }[how]
+    tool_that_names(project, json.dumps([path]))
+    client = speak()
+
+    assert embedded(client) == []
+    eventually(lambda: "is outside the roots, or private" in client.wire.stderr)
+
+
+@pytest.mark.requirement("G-embedding")
+def test_more_files_than_anybody_reads_are_left_out_with_one_warning(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.write("a.txt", "a")
+    tool_that_names(project, json.dumps(["a.txt"] * 5000))
+    client = speak()
+
+    assert len(embedded(client)) == 256
+    eventually(lambda: "only 256 resources are embedded" in client.wire.stderr)
+    assert client.wire.stderr.count("embedded") == 1
+
+
+@pytest.mark.requirement("G-embedding")
+def test_a_list_of_files_that_is_too_long_is_no_list(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.write("a.txt", "a")
+    tool_that_names(project, "a.txt\n" * 200_000)
+    client = speak()
+
+    assert embedded(client) == []
+    eventually(lambda: "their list has 1048576 bytes or more" in client.wire.stderr)
+
+
+@pytest.mark.requirement("G-embedding")
+def test_others_are_answered_while_files_are_embedded(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    """Ten megabytes of odd bytes, and hundreds of files, held up everybody."""
+    (project.root / "odd").write_bytes(b"\x01\x02" * 4_000_000)
+    project.write("a.txt", "a")
+    project.write("wanted", json.dumps(["a.txt"] * 200 + ["odd"]))
+    project.tool("embed", 'cp wanted "$MCP_TOOL_RESOURCES_FILE"; touch written')
+    client = speak(max_response_bytes=0)
+    id = client.start_tool("embed")
+    eventually(lambda: (project.root / "written").exists())
+    while not any(message.get("id") == id for message in client.wire.seen):
+        client.request("ping")
+
+    answers = [message["id"] for message in client.wire.seen if "id" in message]
+    assert answers.index(id) > answers.index(id + 1) + 2
