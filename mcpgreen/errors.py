@@ -134,7 +134,8 @@ class ScriptError(RpcError):
 class ToolFailure(McpgreenError):
     """The tool ran, or was refused its arguments; becomes a result with `isError` that the model can act on.
 
-    `meta` and `structured` go into the result as `_meta` and `structuredContent`; `more_text` become further blocks.
+    `meta` and `structured` go into the result as `_meta` and `structuredContent`; `more_text`, strings or a
+    LargeText, become further blocks.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class ToolFailure(McpgreenError):
         *,
         meta: dict[str, Any] | None = None,
         structured: dict[str, Any] | None = None,
-        more_text: tuple[str, ...] = (),
+        more_text: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(text)
         self.text = text

@@ -58,6 +58,10 @@ def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
     return text.encode("ascii")
 
 
+class TooLong(ValueError):
+    """A text that would have more bytes as JSON than whoever wanted it allows."""
+
+
 class LargeText:
     """A long string that is encoded already, in pieces.
 
@@ -67,16 +71,20 @@ class LargeText:
 
     __slots__ = ("pieces",)
 
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        """From raw bytes; what is not UTF-8 becomes U+FFFD."""
+    def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int = 0) -> None:
+        """From raw bytes; what is not UTF-8 becomes U+FFFD. Raises TooLong, as soon as that is known, if there is a
+        limit."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pieces: list[bytes] = []
+        size = 0
         for chunk in chunks:
             is_within_character = decoder.getstate()[0]
-            if _is_plain(chunk) and not is_within_character:
-                self.pieces.append(_escaped(chunk))
-            else:
-                self.pieces.append(_inside(decoder.decode(chunk)))
+            is_plain = _is_plain(chunk) and not is_within_character
+            piece = _escaped(chunk) if is_plain else _inside(decoder.decode(chunk))
+            size += len(piece)
+            if limit_bytes and size > limit_bytes:
+                raise TooLong(f"more than {limit_bytes} bytes")
+            self.pieces.append(piece)
         self.pieces.append(_inside(decoder.decode(b"", final=True)))
 
 

@@ -1,6 +1,7 @@
 """What kind of content a file holds: its MIME type, and whether it is text.
 
-Content is text if all of it is UTF-8 without a NUL; anything else is binary, whatever its type says.
+Content is text if all of it is UTF-8 without a NUL, and not a third of it other control characters, each of which is
+six bytes of JSON; anything else is binary, whatever its type says.
 
 Rule: possibly imported before the first answer, so it is a table and a few functions, and not `mimetypes`, which also
 reads what the machine has in /etc: the same file would have other types elsewhere.
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HEAD_BYTES = 1024  # what `mime_type` and `is_text` want to see of the beginning
+CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 TEXT = "text/plain"
 BINARY = "application/octet-stream"
 
@@ -118,15 +120,18 @@ def is_utf8_text(chunks: Iterable[bytes]) -> bool:
 
 def _is_text(chunks: Iterable[bytes], *, is_whole: bool) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
+    total_bytes = control_bytes = 0
     try:
         for chunk in chunks:
             if b"\0" in chunk:
                 return False
+            total_bytes += len(chunk)
+            control_bytes += len(chunk) - len(chunk.translate(None, CONTROLS))
             decoder.decode(chunk)
         decoder.decode(b"", final=is_whole)
     except UnicodeDecodeError:
         return False
-    return True
+    return 3 * control_bytes <= total_bytes
 
 
 def _type_by_content(head: bytes) -> str | None:

@@ -45,6 +45,7 @@ DEFAULT_DIRECTORIES = {
     "registry_dir": ".registry",
 }
 
+MAX_TEXT_BYTES = 1 << 20  # of each file that says something about the server
 TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 
 
@@ -332,11 +333,14 @@ def _title_of(name: str) -> str:
 def _text_in(path: str) -> str | None:
     try:
         with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read()
+            raw = file.read(MAX_TEXT_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         journal.warning("%s: cannot be read: %s", path, error.strerror)
+        return None
+    if len(raw) > MAX_TEXT_BYTES:
+        journal.warning("%s: larger than %d bytes; it is ignored", path, MAX_TEXT_BYTES)
         return None
     return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from gevent.event import Event
 
-from mcpgreen import jsontext
+from mcpgreen import journal, jsontext
 from mcpgreen.features.sink import Line, Sink
 from mcpgreen.features.slots import Slot
 from mcpgreen.journal import LEVELS
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
 LARGE_ARGUMENTS_BYTES = 65536
+MAX_NOTICE_BYTES = 1 << 20
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -281,7 +282,11 @@ class Call:
             self.greenlet.kill(block=False)
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
-        self.sink.put(messages.notification(method, params), self, is_droppable=True)
+        line = messages.notification(method, params)
+        if len(line) > MAX_NOTICE_BYTES:
+            journal.warning("a message of %s is too long for the client (%d bytes); it is dropped", method, len(line))
+        else:
+            self.sink.put(line, self, is_droppable=True)
 
 
 class Reports:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcpgreen import jsontext
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import pagination, shapes
 from mcpgreen.protocol.revisions import Revision
@@ -45,14 +46,32 @@ def _page(call: Call, kind: str, fit: Callable[[Json, Revision], Json]) -> bytes
         timestamp=snapshot.generated_at,
         page_size=call.services.settings.page_size,
     )
-    revision = call.view.revision
-    key = (revision.name, start, stop)
+    key = (call.view.revision.name, start, stop)
     body: bytes | None = snapshot.cache.get(key)
     if body is None:
-        items = [fit(item.definition, revision) for item in snapshot.items[start:stop]]
-        page: Json = {kind: items, "ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
+        body = snapshot.cache[key] = _encoded(call, snapshot, fit, start, stop, next_cursor)
+    return body
+
+
+def _encoded(
+    call: Call,
+    snapshot: Snapshot,
+    fit: Callable[[Json, Revision], Json],
+    start: int,
+    stop: int,
+    next_cursor: str | None,
+) -> bytes:
+    """The page, or as much of it as fits into a response; one item does in any case."""
+    kind, revision = snapshot.kind, call.view.revision
+    page: Json = {"ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
+    limit_bytes = call.services.settings.max_response_bytes
+    while True:
+        page[kind] = [fit(item.definition, revision) for item in snapshot.items[start:stop]]
         if next_cursor is not None:
             page["nextCursor"] = next_cursor
         body = jsontext.dumps(shapes.finish(page, revision, call.services.identity.info))
-        snapshot.cache[key] = body
-    return body
+        if not limit_bytes or len(body) <= limit_bytes or stop - start <= 1:
+            return body
+        # About as many as fit; each round is shorter than the one before.
+        stop = start + max(1, min((stop - start) * limit_bytes // len(body), stop - start - 1))
+        next_cursor = pagination.encode(kind, stop, snapshot.hash, snapshot.generated_at)

@@ -10,22 +10,40 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    if "{" not in template:
-        return template
-    return str(_pattern().sub(lambda match: values.get(_name_in(match), match.group(0)), template))
+from mcpgreen.errors import OutputTooLarge
 
 
-def fill_all(value: Any, values: Mapping[str, str]) -> Any:
-    """The same in every text of a JSON value; names of members are left alone."""
-    if isinstance(value, str):
-        return fill(value, values)
-    if isinstance(value, list):
-        return [fill_all(each, values) for each in value]
-    if isinstance(value, dict):
-        return {key: fill_all(each, values) for key, each in value.items()}
-    return value
+class Filling:
+    """The values for a template, and how many characters of them may be put in altogether: a template that names a
+    long one a thousand times is short."""
+
+    def __init__(self, values: Mapping[str, str], *, limit_chars: int) -> None:
+        self._values = values
+        self._limit_chars = limit_chars
+        self._used_chars = 0
+
+    def fill(self, template: str) -> str:
+        """Raises OutputTooLarge."""
+        if "{" not in template:
+            return template
+        return str(_pattern().sub(self._value_for, template))
+
+    def fill_all(self, value: Any) -> Any:
+        """The same in every text of a JSON value; names of members are left alone."""
+        if isinstance(value, str):
+            return self.fill(value)
+        if isinstance(value, list):
+            return [self.fill_all(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self.fill_all(each) for key, each in value.items()}
+        return value
+
+    def _value_for(self, match: Any) -> str:
+        value = str(self._values.get(_name_in(match), match.group(0)))
+        self._used_chars += len(value)
+        if self._used_chars > self._limit_chars:
+            raise OutputTooLarge(f"With these arguments the prompt is longer than {self._limit_chars} characters")
+        return value
 
 
 def _name_in(match: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from mcpgreen import jsontext, media
@@ -13,18 +14,22 @@ from mcpgreen.confined import FileFailure, OutsideRoots, Private, TooLarge, open
 from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
-from mcpgreen.features.placeholders import fill, fill_all
+from mcpgreen.features.placeholders import Filling
 from mcpgreen.features.scripts import MAX_ROUNDS, output_of, requested_secs
 from mcpgreen.protocol import shapes
 from mcpgreen.protocol.content import ROLES, problem_of_block
 from mcpgreen.running import policy
 from mcpgreen.running.starting import Script
+from mcpgreen.running.turns import in_turns
 
 Json = dict[str, Any]
 
+LARGE_TEXT_CHARS = 1 << 18
+
 
 def runs_script(call: Call) -> bool:
-    """Find the prompt and say whether a program has to be run for it, or somebody has to be asked."""
+    """Find the prompt and say whether a program has to be run for it, somebody has to be asked, or it takes more time
+    than others should wait for."""
     name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Prompt name is required")
@@ -32,7 +37,9 @@ def runs_script(call: Call) -> bool:
     if prompt is None:
         raise InvalidParams(f"Prompt '{name}' not found")
     call.target = prompt
-    return prompt.is_program or bool(prompt.input_requests) or resources.are_needed(prompt.messages)
+    if prompt.is_program or prompt.input_requests or resources.are_needed(prompt.messages):
+        return True
+    return _is_large(prompt, call.params.get("arguments"))
 
 
 def get_prompt(call: Call) -> Json:
@@ -43,12 +50,23 @@ def get_prompt(call: Call) -> Json:
         given = {name: value for name, value in values.items() if value or name in arguments}
         result = _from_program(call, prompt, given)
     elif prompt.messages is not None:
-        filled = [{**each, "content": fill_all(each["content"], values)} for each in prompt.messages]
+        filling = _filling(call, values)
+        filled = [{**each, "content": filling.fill_all(each["content"])} for each in prompt.messages]
         result = {"messages": [_message(call, prompt, each) for each in filled]}
     else:
-        result = {"messages": [_text_message(prompt.role, fill(_template(call, prompt), values))]}
+        result = {"messages": [_text_message(prompt.role, _filling(call, values).fill(_template(call, prompt)))]}
     description = prompt.definition.get("description")
     return result if description is None else {"description": description, **result}
+
+
+def _is_large(prompt: Prompt, arguments: Any) -> bool:
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    if any(isinstance(value, str) and len(value) > LARGE_TEXT_CHARS for value in values):
+        return True
+    try:
+        return prompt.path is not None and os.stat(prompt.path).st_size > LARGE_TEXT_CHARS
+    except OSError:
+        return False  # whoever reads it says why
 
 
 def fit_result(call: Call, result: Json) -> Json:
@@ -83,6 +101,11 @@ def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
         else:
             raise InvalidParams(f"Argument '{name}' of prompt '{prompt.name}' must be a string.")
     return values
+
+
+def _filling(call: Call, values: dict[str, str]) -> Filling:
+    settings = call.services.settings
+    return Filling(values, limit_chars=settings.max_response_bytes or settings.max_line_bytes)
 
 
 def _number_in_json(prompt: Prompt, name: str, value: float) -> str:
@@ -124,7 +147,13 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
 
 
 def _text_message(role: str, text: str) -> Json:
-    return {"role": role, "content": {"type": "text", "text": text}}
+    written: Any = text if len(text) <= LARGE_TEXT_CHARS else jsontext.LargeText(in_turns(_pieces_of(text)))
+    return {"role": role, "content": {"type": "text", "text": written}}
+
+
+def _pieces_of(text: str) -> Iterator[bytes]:
+    for start in range(0, len(text), LARGE_TEXT_CHARS // 4):
+        yield text[start : start + LARGE_TEXT_CHARS // 4].encode("utf-8", "surrogatepass")
 
 
 def _message(call: Call, prompt: Prompt, message: Any) -> Json:
@@ -158,7 +187,7 @@ def _shown_file(call: Call, prompt: Prompt, content: Json) -> Json:
     mime_type = media.mime_type(place, chunks[0] if chunks else b"", content.get("mimeType"))
     block = {**{key: value for key, value in content.items() if key != "path"}, "mimeType": mime_type}
     _require_sound(prompt, {**block, "data": ""})
-    return {**block, "data": jsontext.LargeBlob(chunks)}
+    return {**block, "data": jsontext.LargeBlob(in_turns(chunks))}
 
 
 def _read(call: Call, prompt: Prompt, uri: str) -> Json:

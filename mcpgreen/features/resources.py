@@ -18,6 +18,7 @@ from mcpgreen.providers.reading import Content, Request
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.environment import described, token_variable
 from mcpgreen.running.scratch import CANCEL_FILE
+from mcpgreen.running.turns import in_turns
 from mcpgreen.uris import problem_with, scheme_of
 
 Json = dict[str, Any]
@@ -34,10 +35,11 @@ class Target(NamedTuple):
 
 
 def runs_script(call: Call) -> bool:
-    """Find what is to be read, and say whether that takes a process, or roots that the client has yet to name."""
+    """Find what is to be read, and say whether that takes a process, roots that the client has yet to name, or more
+    time than others should wait for."""
     call.target = target = find(call, _uri_of(call))
     providers, request = call.services.providers(), target.request
-    if providers.runs_script(request.provider):
+    if providers.runs_script(request.provider) or providers.is_large(request):
         return True
     return (
         request.provider == "file"
@@ -138,10 +140,10 @@ def _contents(target: Target, content: Content) -> Json:
         "uri": target.request.uri,
         "mimeType": media.mime_type(content.name, head[: media.HEAD_BYTES], target.mime_type),
     }
-    if media.is_utf8_text(content.chunks()):
-        contents["text"] = jsontext.LargeText(content.chunks())
+    if media.is_utf8_text(in_turns(content.chunks())):
+        contents["text"] = jsontext.LargeText(in_turns(content.chunks()))
     else:
-        contents["blob"] = jsontext.LargeBlob(content.chunks())
+        contents["blob"] = jsontext.LargeBlob(in_turns(content.chunks()))
     if target.meta:
         contents["_meta"] = target.meta
     return contents

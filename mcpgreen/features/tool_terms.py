@@ -60,6 +60,7 @@ class ToolTerms:
             timeout_secs=tool.timeout_secs or settings.default_tool_timeout,
             timeout_hint=tool.timeout_hint,
             max_timeout_secs=self._cap_secs,
+            response_limit_bytes=settings.max_response_bytes,
             output_problems=self._output_problems if "outputSchema" in tool.definition else None,
         )
         self._ground = services.project.ground(services.project.tools_dir)

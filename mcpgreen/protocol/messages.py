@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     RequestId = Union[str, int]  # noqa: UP007  (the runtime of this alias is type checking only)
 
 
+MAX_ID_CHARS = 65_536  # each answer repeats it
+
+
 def normal_id(value: Any) -> RequestId | None:
     """The id as we keep and echo it, or None when it is no valid id.
 
-    `1.0` is the integer 1 (JSON knows no difference); null, booleans, fractions and containers are no ids.
+    `1.0` is the integer 1 (JSON knows no difference); null, booleans, fractions, containers and long texts are no ids.
     """
     kind = type(value)
-    if kind is int or kind is str:
+    if kind is int or (kind is str and len(value) <= MAX_ID_CHARS):
         return value  # type: ignore[no-any-return]  # just checked
     if kind is float and value == value and abs(value) != float("inf") and value == int(value):
         return int(value)

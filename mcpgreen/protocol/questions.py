@@ -37,6 +37,7 @@ FEATURE_OF_NEED = {
 }
 
 MAX_QUESTIONS = 32
+MAX_QUESTION_BYTES = 1 << 20  # all of one round together
 MAX_STATE_BYTES = 100_000
 MAX_PROBLEMS = 5  # named for one answer
 NAMELESS = "question"  # the key of one that its author gave none, as the SDKs have it
@@ -119,10 +120,10 @@ def fault_of(asked: Any) -> str | None:
         if problem:
             return problem if key == NAMELESS else f"{key}: {problem}"
     try:
-        jsontext.dumps(asked)
+        size = len(jsontext.dumps(asked))
     except ValueError:
         return "a number is out of range"
-    return None
+    return f"the questions have more than {MAX_QUESTION_BYTES} bytes" if size > MAX_QUESTION_BYTES else None
 
 
 def fault_of_state(state: Any) -> str | None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+# Of an error, which may be a script's own: nobody reads more, and no other limit holds for it.
+MAX_MESSAGE_CHARS = 16_384
+MAX_DATA_CHARS = 65_536
+MAX_DATA_BYTES = 262_144
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 # Fields that only some revisions have. A field that stands in no row is in every revision.
@@ -156,10 +160,25 @@ def error_object(error: RpcError, revision: Revision | None = None) -> Json:
             code = error.stateless_code
         elif _is_reserved(code, error):
             code = RpcError.code
-    body: Json = {"code": code, "message": error.message}
+    body: Json = {"code": code, "message": _cut(error.message, MAX_MESSAGE_CHARS)}
     if error.data is not None:
-        body["data"] = error.data
+        body["data"] = _bounded(error.data)
     return body
+
+
+def _bounded(data: Any) -> Any:
+    """What a script says about its error, or we about what a client said, as far as it is worth reading."""
+    if type(data) is str:
+        return _cut(data, MAX_DATA_CHARS)
+    try:
+        is_short = len(jsontext.dumps(data)) <= MAX_DATA_BYTES
+    except ValueError:
+        return "left out: it cannot be written as JSON"
+    return data if is_short else f"left out: it has more than {MAX_DATA_BYTES} bytes"
+
+
+def _cut(text: str, limit_chars: int) -> str:
+    return text if len(text) <= limit_chars else f"{text[:limit_chars]}... (cut)"
 
 
 def _is_reserved(code: int, error: RpcError) -> bool:

@@ -30,6 +30,7 @@ from mcpgreen.running.starting import Script, run_script
 from mcpgreen.settings import Settings
 from mcpgreen.uris import is_within
 
+LARGE_FILE_BYTES = 1 << 18
 REASON_BYTES = 4096  # of what a script wrote to stderr, the end
 Listen = Callable[[Deadline], Callable[[bytes], None]]  # from the deadline of a run to who hears its control pipe
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
@@ -124,6 +125,14 @@ class Providers:
             return self._path_of(request)
         except ProviderFailure:
             return None
+
+    def is_large(self, request: Request) -> bool:
+        """Whether what would be read is a file that takes its time."""
+        path = self.local_path(request)
+        try:
+            return path is not None and os.stat(path).st_size > LARGE_FILE_BYTES
+        except (OSError, ValueError):
+            return False
 
     def is_below(self, request: Request, directories: Sequence[str]) -> bool:
         """Whether what would be read is a file that lies in one of these directories now."""

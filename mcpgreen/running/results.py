@@ -15,11 +15,14 @@ from mcpgreen import json_bounds, jsontext
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
+from mcpgreen.running.turns import in_turns
 
 Json = dict[str, Any]
 
 MAX_DOCUMENTS_CHARS = 1 << 20
-LARGE_TEXT_CHUNKS = 4  # a chunk is 64 KiB or more, when output comes fast
+LARGE_TEXT_BYTES = 1 << 18
+REASON_BYTES = 65_536  # of stderr, at its beginning and at its end, are looked at for a reason
+REASON_CHARS = 4096  # and so much of a line is told
 
 
 class Expectation(NamedTuple):
@@ -32,6 +35,7 @@ class Expectation(NamedTuple):
     timeout_hint: str | None = None
     timeout_reason: str = "fixed"
     max_timeout_secs: float | None = None
+    response_limit_bytes: int = 0  # 0: none
     output_problems: Callable[[Any], Sequence[str]] | None = None
 
 
@@ -46,30 +50,57 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
     meta = _diagnostics(outcome, expected)
     if outcome.ended_by == Ending.DEADLINE:
         raise _timeout(outcome, expected, meta)
-    if _is_large_text(outcome, expected):
-        large = {"type": "text", "text": jsontext.LargeText(outcome.stdout)}
-        return {"content": [large, *resources], "isError": False, "_meta": meta}
-    text = b"".join(outcome.stdout).decode("utf-8", "replace")
+    printed = Printed(outcome.stdout, limit_bytes=expected.response_limit_bytes)
+    text = printed.text_to_parse(may_be_scalar=expected.output_problems is not None)
     value, is_json = _json_value(text, wants_scalars=expected.output_problems is not None)
     if is_json and outcome.exit_code == 0 and isinstance(value, dict) and value.get("resultType") == "input_required":
         raise ScriptAsks(value.get("inputRequests"), value.get("requestState"))
     result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
-        return _failed(outcome, result, value, text, meta)
+        return _failed(outcome, result, value, printed, meta)
     if result is None:
-        result = _from_output(value, text, is_json=is_json, is_declared=expected.output_problems is not None)
+        result = _from_output(value, printed, is_json=is_json, is_declared=expected.output_problems is not None)
     if expected.output_problems is not None and not result.get("isError"):
-        _require_declared_output(result, text, expected, meta)
+        _require_declared_output(result, printed, expected, meta)
     result["content"].extend(resources)
     result["_meta"] = {**result.get("_meta", {}), **meta}
     return result
 
 
-def _is_large_text(outcome: Outcome, expected: Expectation) -> bool:
-    """Whether the output is plain text, certainly, and so long that it should not be touched as a whole."""
-    if outcome.exit_code != 0 or expected.output_problems is not None or len(outcome.stdout) < LARGE_TEXT_CHUNKS:
-        return False
-    return outcome.stdout[0].lstrip()[:1] not in (b"", b"{", b"[")
+class Printed:
+    """What a script printed: a text to look at, and one to send. What is large is encoded in turns, and parsed only if
+    it can be JSON."""
+
+    def __init__(self, chunks: Sequence[bytes], *, limit_bytes: int) -> None:
+        self._chunks = chunks
+        self._limit_bytes = limit_bytes
+        self._is_large = sum(map(len, chunks)) > LARGE_TEXT_BYTES
+        self._text = "" if self._is_large else b"".join(chunks).decode("utf-8", "replace")
+
+    @property
+    def is_blank(self) -> bool:
+        return not any(chunk.strip() for chunk in self._chunks)
+
+    def text_to_parse(self, *, may_be_scalar: bool) -> str:
+        """The text, or nothing if it is long and certainly no JSON."""
+        if not self._is_large:
+            return self._text
+        start = next(filter(None, (chunk.lstrip() for chunk in self._chunks)), b"")
+        if not may_be_scalar and start[:1] not in (b"{", b"["):
+            return ""
+        try:
+            return b"".join(self._chunks).decode("utf-8")
+        except UnicodeDecodeError:
+            return ""  # at the first byte that is wrong; to replace them all would take a while
+
+    def text_to_send(self) -> Any:
+        """A string or a LargeText. Raises OutputTooLarge. May wait."""
+        if not self._is_large:
+            return self._text
+        try:
+            return jsontext.LargeText(in_turns(self._chunks), limit_bytes=self._limit_bytes)
+        except jsontext.TooLong:
+            raise OutputTooLarge(f"Response exceeded response size limit ({self._limit_bytes} bytes)") from None
 
 
 def has_failed(outcome: Outcome) -> bool:
@@ -146,35 +177,43 @@ def _whole(secs: float) -> float:
     return int(secs) if float(secs).is_integer() else secs
 
 
-def _failed(outcome: Outcome, result: Json | None, value: Any, text: str, meta: Json) -> Json:
+def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed, meta: Json) -> Json:
     """A non-zero exit status: what the script printed as a result or an error, else a failure in words."""
     if result is not None:
         return {**result, "isError": True, "_meta": {**result.get("_meta", {}), **meta}}
     error = _as_chosen_error(value)
     if error is not None:
         raise error
-    raise ToolFailure(f"Tool failed: {reason_of(outcome)}", meta=meta, more_text=(text,) if text.strip() else ())
+    more_text = () if printed.is_blank else (printed.text_to_send(),)
+    raise ToolFailure(f"Tool failed: {reason_of(outcome)}", meta=meta, more_text=more_text)
 
 
 def reason_of(outcome: Outcome) -> str:
     """Why a script failed: what it said on stderr, or its exit status."""
-    said = outcome.stderr.decode("utf-8", "replace").strip()
-    return _telling_line(said) if said else _status_in_words(outcome.exit_code)
+    telling_line = _telling_line(outcome.stderr)
+    return telling_line[:REASON_CHARS] if telling_line else _status_in_words(outcome.exit_code)
 
 
 def last_words(outcome: Outcome) -> str:
     """The last line of stderr that says anything."""
-    said = outcome.stderr.decode("utf-8", "replace").strip()
-    return said.splitlines()[-1] if said else ""
+    lines = _lines_in(outcome.stderr.rstrip()[-REASON_BYTES:])
+    return lines[-1] if lines else ""
 
 
-def _telling_line(said: str) -> str:
+def _telling_line(stderr: bytes) -> str | None:
     """The first line of stderr that is the script's own. With a Python traceback, or when all is said by the SDK, it
     is the last, which names the error."""
-    lines = [line for line in said.splitlines() if line.strip()]
-    if any(line.startswith("Traceback (most recent call last)") for line in lines):
-        return lines[-1]
-    return next((line for line in lines if not _is_note_of_the_sdk(line)), lines[-1])
+    lines = _lines_in(stderr.lstrip()[:REASON_BYTES])
+    if not lines:
+        return None
+    own = next((line for line in lines if not _is_note_of_the_sdk(line)), None)
+    if own is None or any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return _lines_in(stderr.rstrip()[-REASON_BYTES:])[-1]
+    return own
+
+
+def _lines_in(said: bytes) -> list[str]:
+    return [line for line in said.decode("utf-8", "replace").strip().splitlines() if line.strip()]
 
 
 def _is_note_of_the_sdk(line: str) -> bool:
@@ -250,16 +289,16 @@ def _first_document(text: str) -> Any:
     return value if jsontext.is_writable(value) else None
 
 
-def _from_output(value: Any, text: str, *, is_json: bool, is_declared: bool) -> Json:
-    result: Json = {"content": [{"type": "text", "text": text}], "isError": False}
+def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bool) -> Json:
+    result: Json = {"content": [{"type": "text", "text": printed.text_to_send()}], "isError": False}
     if is_json and (is_declared or isinstance(value, dict)):
         result["structuredContent"] = value
     return result
 
 
-def _require_declared_output(result: Json, text: str, expected: Expectation, meta: Json) -> None:
+def _require_declared_output(result: Json, printed: Printed, expected: Expectation, meta: Json) -> None:
     assert expected.output_problems is not None
-    if not text.strip():
+    if printed.is_blank:
         problem = "Tool output is empty for declared outputSchema"
     elif "structuredContent" not in result:
         problem = "Tool output is not valid JSON for declared outputSchema"
@@ -271,4 +310,5 @@ def _require_declared_output(result: Json, text: str, expected: Expectation, met
                 result["content"] = [{"type": "text", "text": twin}]
             return
         problem = "Tool output does not satisfy outputSchema: " + "; ".join(problems)
-    raise UnexpectedOutput(problem, meta=meta, more_text=(text,) if text.strip() else ())
+    more_text = () if printed.is_blank else (printed.text_to_send(),)
+    raise UnexpectedOutput(problem, meta=meta, more_text=more_text)

@@ -23,7 +23,9 @@ def project(tmp_path: Path) -> Path:
 
 def wire(project: Path, src: str, *, directory: str = "tools") -> tuple[int, list[str]]:
     private = Private(str(project), str(project / "server.d"))
-    icons, complaints = wire_icons([{"src": src}], directories=(os.path.normpath(project / directory),), private=private)
+    icons, complaints = wire_icons(
+        [{"src": src}], directories=(os.path.normpath(project / directory),), private=private
+    )
     return len(icons), complaints
 
 

@@ -290,7 +290,8 @@ def test_a_completion_script_that_others_may_write_to_is_not_run(
     error = speak().error("completion/complete", question("c"))
 
     assert error["code"] == -32602
-    assert error["message"] == "Completion 'c' path rejected by policy: it may be written to by others (chmod go-w)"
+    reason = "it may be written to by others (chmod go-w prompts/c.completion.sh)"
+    assert error["message"] == f"Completion 'c' path rejected by policy: {reason}"
     assert not (project.root / "ran").exists()
 
 

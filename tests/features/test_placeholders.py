@@ -1,8 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mcpgreen.features.placeholders import fill, fill_all
+from mcpgreen.features.placeholders import Filling
+
+
+def fill(template: str, values: dict[str, str]) -> str:
+    return Filling(values, limit_chars=10_000_000).fill(template)
+
+
+def fill_all(value: Any, values: dict[str, str]) -> Any:
+    return Filling(values, limit_chars=1000).fill_all(value)
 
 
 @pytest.mark.parametrize(
