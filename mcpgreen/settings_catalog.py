@@ -547,6 +547,15 @@ PROVIDERS = (
         doc="How many KiB a git resource may have, and also what has to be fetched of its repository.",
     ),
     Setting(
+        "provider_memory_mb",
+        integer,
+        256,
+        low=64,
+        high=MIB,
+        group="providers",
+        doc="How many MiB of memory our git and https providers, and each program that they start, may use.",
+    ),
+    Setting(
         "net_allow_addresses",
         addresses,
         (),

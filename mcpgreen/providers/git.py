@@ -41,13 +41,18 @@ PATH_OF_THIS_MACHINE = re.compile(r"(?<![\w:/])/[^\s'\"]+")
 OTHER_ENTRIES = {"120000": "a symbolic link", "040000": "a directory", "160000": "a submodule"}
 
 CONFIGURATION = (
+    "core.bigFileThreshold=1m",  # what is larger is not held in memory as a whole
+    "core.deltaBaseCacheLimit=16m",
     "core.hooksPath=/dev/null",
+    "core.packedGitLimit=64m",
+    "core.packedGitWindowSize=16m",
     "credential.helper=",
     "fetch.unpackLimit=1",  # one pack is quicker to measure than a thousand objects
     "gc.auto=0",
     "http.followRedirects=false",
     "http.proxy=",
     "maintenance.auto=false",
+    "pack.threads=1",  # each would have its own share of memory
     "protocol.allow=never",
     "submodule.recurse=false",
     "transfer.bundleURI=false",
@@ -55,6 +60,8 @@ CONFIGURATION = (
 
 # What git says, and what that means. The first that fits counts.
 MEANINGS = (
+    ("ut of memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
+    ("annot allocate memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
     ("couldn't find remote ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
     ("not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
     ("unadvertised object", NOT_FOUND, "The repository does not give out commit {ref}."),

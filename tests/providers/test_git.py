@@ -21,6 +21,9 @@ from tests.providers.site import Site
 from tests.support.prerequisites import require_program
 from tests.support.waiting import eventually
 
+LARGE_BYTES = 66 << 20
+QUICKLY = ("-c", "core.compression=1", "-c", "core.bigFileThreshold=1m")
+
 Fetch = Callable[..., Ended]
 OPEN = {"enable_git_provider": "true", "git_allow_all": "true", "net_allow_addresses": "127.0.0.1"}
 
@@ -311,3 +314,29 @@ def test_a_uri_that_makes_no_sense_is_refused(uri: str) -> None:
 
     assert caught.value.status == REFUSED
     assert caught.value.text.endswith(".")
+
+
+def test_a_small_pack_that_needs_much_memory_is_too_large(fetch: Fetch, repositories: Path) -> None:
+    """Two megabytes of a repository cost 480 MB of memory."""
+    heavy = repositories / "heavy.git"
+    git(repositories, "clone", "--quiet", "--bare", "work", "heavy.git")
+    tree = git(heavy, "rev-parse", "HEAD^{tree}")
+    head = f"tree {tree}\nauthor x <x@y> 0 +0000\ncommitter x <x@y> 0 +0000\n\n"
+    (heavy / "commit").write_bytes(head.encode() + b"x" * LARGE_BYTES)
+    commit = git(heavy, *QUICKLY, "hash-object", "-t", "commit", "-w", "commit")
+    git(heavy, "update-ref", "refs/heads/main", commit)
+    ended = fetch("main:README.md", repository="git/heavy.git", provider_memory_mb=64)
+
+    assert (ended.status, ended.content) == (6, b"")
+    assert ended.reason == "To fetch this takes more memory than provider_memory_mb allows.\n"
+
+
+def test_a_large_file_needs_little_memory(fetch: Fetch, repositories: Path) -> None:
+    (repositories / "work" / "zeros").write_bytes(bytes(LARGE_BYTES))
+    git(repositories / "work", "checkout", "--quiet", "-b", "zeros")
+    git(repositories / "work", *QUICKLY, "add", "zeros")
+    git(repositories / "work", "commit", "--quiet", "-m", "zeros")
+    git(repositories, "clone", "--quiet", "--bare", "work", "zeros.git")
+    ended = fetch("zeros:zeros", repository="git/zeros.git", provider_memory_mb=64, git_max_kb=200_000)
+
+    assert (ended.status, len(ended.content)) == (0, LARGE_BYTES)
