@@ -9,6 +9,7 @@ SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/
 	project/tools/*/*.sh project/providers/*.sh tests/conformance/project/tools/*.sh \
 	tests/conformance/project/providers/*.sh)
 ROUNDS ?= 100
+ABUSE_SECS ?= 200
 SUITE := tests/conformance
 
 help: ## List the targets
@@ -29,8 +30,8 @@ lint: $(VENV)/.tests ## Check style, types and layers
 	@if command -v shellcheck >/dev/null; then echo shellcheck $(SHELL_FILES); shellcheck $(SHELL_FILES); \
 	else echo "shellcheck is not installed: shell files were not checked"; fi
 
-stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n)
-	@MCPGREEN_STRESS_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest tests/stress
+stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n), and attack at random (ABUSE_SECS=n, three times)
+	@MCPGREEN_STRESS_ROUNDS=$(ROUNDS) MCPGREEN_ABUSE_SECS=$(ABUSE_SECS) $(BIN)/python -m pytest tests/stress tests/abuse
 
 bench: $(VENV)/.bench ## Measure beside the peers and the floor
 	@$(BIN)/python scripts/bench $(BENCH)

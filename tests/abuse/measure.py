@@ -1,0 +1,224 @@
+"""What an attack costs the server, seen from outside: answers in time, memory, descriptors, processes, files.
+
+Nothing of the server's own means is used, so a server that is held, or lies, cannot embellish its figures. /proc tells
+what it has; two clocks tell how long its hub was held:
+
+* a *ping* runs from the moment at which the pipe has taken its last byte (all hostile bytes before it are accepted by
+  then, at most one pipe of them still unread) to its answer. It also counts while the server chooses not to read.
+* a *pulse* is a report of progress that a script writes every few milliseconds, with the time at which it was written.
+  It does not queue behind what the client sends, so it tells how long the hub itself was away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+SAMPLE_PAUSE_SECS = 0.05
+KIB = 1024
+MIB = KIB * KIB
+
+
+class Relative(NamedTuple):
+    """A process below the server."""
+
+    pid: int
+    parent: int
+    command: str
+
+
+@dataclass
+class Figures:
+    """The worst of one attack, over all times that it was run."""
+
+    runs: int = 0
+    pings: int = 0
+    longest_ping_secs: float = 0.0
+    longest_pulse_secs: float = 0.0
+    longest_exit_secs: float = 0.0
+    peak_bytes: int = 0
+    helpers_peak_bytes: int = 0
+    most_descriptors: int = 0
+    most_processes: int = 0
+    most_files: int = 0
+    largest_reply_bytes: int = 0
+    stderr_bytes: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def pinged(self, secs: float) -> None:
+        self.pings += 1
+        self.longest_ping_secs = max(self.longest_ping_secs, secs)
+
+    def pulsed(self, secs: float) -> None:
+        self.longest_pulse_secs = max(self.longest_pulse_secs, secs)
+
+    def replied(self, size: int) -> None:
+        self.largest_reply_bytes = max(self.largest_reply_bytes, size)
+
+    def absorb(self, other: Figures) -> None:
+        """The worse of both."""
+        self.runs += other.runs
+        self.pings += other.pings
+        self.findings += other.findings
+        for name, value in vars(other).items():
+            if name not in ("runs", "pings", "findings"):
+                setattr(self, name, max(getattr(self, name), value))
+
+
+class Probe:
+    """Looks at one server in /proc, as often as it is asked but not more often than it is worth."""
+
+    def __init__(self, pid: int, *, project: Path, tmp: Path) -> None:
+        self.pid = pid
+        self._project = str(project)
+        self._tmp = tmp
+        self._sampled_at = 0.0
+        self.figures = Figures()
+
+    def sample_if_due(self) -> None:
+        if time.monotonic() - self._sampled_at >= SAMPLE_PAUSE_SECS:
+            self.sample()
+
+    def sample(self) -> None:
+        figures = self.figures
+        figures.peak_bytes = max(figures.peak_bytes, peak_bytes(self.pid))
+        family = family_of(self.pid)
+        figures.most_processes = max(figures.most_processes, len(family))
+        helpers = [peak_bytes(relative.pid) for relative in family if self.is_helper(relative)]
+        figures.helpers_peak_bytes = max([figures.helpers_peak_bytes, *helpers])
+        figures.most_descriptors = max(figures.most_descriptors, count_descriptors(self.pid) or 0)
+        figures.most_files = max(figures.most_files, len(files_below(self._tmp)))
+        self._sampled_at = time.monotonic()
+
+    def is_helper(self, relative: Relative) -> bool:
+        """Whether a process is part of the server: started by it, and no script of the project."""
+        command = relative.command
+        return relative.parent == self.pid and "mcpgreen" in command and self._project not in command
+
+
+def peak_bytes(pid: int) -> int:
+    """The most that a process has had in memory since it began, or since `forget_peak`."""
+    return _status_bytes(pid, "VmHWM:")
+
+
+def memory_bytes(pid: int) -> int:
+    """What a process has in memory now."""
+    return _status_bytes(pid, "VmRSS:")
+
+
+def forget_peak(pid: int) -> None:
+    """Let `peak_bytes` begin anew; where we may not, it goes on from what it was."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+
+
+def count_descriptors(pid: int) -> int | None:
+    """How many are open; None if we may not know, as with a process that lets nobody look."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return None
+
+
+def cpu_secs(pid: int) -> float:
+    """What a process has used of the processors."""
+    fields = proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0.0
+
+
+def family_of(pid: int) -> list[Relative]:
+    """Everything below a process, zombies not counted."""
+    found: list[Relative] = []
+    pending = [pid]
+    while pending:
+        parent = pending.pop()
+        for child in _children_of(parent):
+            pending.append(child)
+            command = proc_text(f"/proc/{child}/cmdline").replace("\0", " ").strip()
+            if command:
+                found.append(Relative(child, parent, command))
+    return found
+
+
+def files_below(directory: Path) -> list[str]:
+    """Names in a directory and in its folders. No deeper: a script may nest them further than anybody can walk."""
+    found: list[str] = []
+    for name in _names_in(directory):
+        found.append(name)
+        if not (directory / name).is_symlink():
+            found.extend(f"{name}/{each}" for each in _names_in(directory / name))
+    return found
+
+
+def proc_text(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def table_of(rows: dict[str, Figures]) -> str:
+    """The figures of all attacks for people, the slowest first."""
+    head = (
+        "attack",
+        "runs",
+        "ping ms",
+        "pulse ms",
+        "exit ms",
+        "MiB",
+        "helper",
+        "fds",
+        "procs",
+        "files",
+        "reply",
+        "log",
+    )
+    lines = [f"{head[0]:<28}" + "".join(f"{name:>9}" for name in head[1:])]
+    slowest_first = sorted(rows.items(), key=lambda row: -row[1].longest_ping_secs)
+    for name, figures in slowest_first:
+        values = (
+            f"{figures.runs}",
+            f"{figures.longest_ping_secs * 1000:.0f}",
+            f"{figures.longest_pulse_secs * 1000:.0f}",
+            f"{figures.longest_exit_secs * 1000:.0f}",
+            f"{figures.peak_bytes / MIB:.0f}",
+            f"{figures.helpers_peak_bytes / MIB:.0f}",
+            f"{figures.most_descriptors}",
+            f"{figures.most_processes}",
+            f"{figures.most_files}",
+            f"{figures.largest_reply_bytes / MIB:.1f}",
+            f"{figures.stderr_bytes / MIB:.1f}",
+        )
+        lines.append(f"{name:<28}" + "".join(f"{value:>9}" for value in values))
+    return "\n".join([*lines, *_findings_of(rows.items())])
+
+
+def _findings_of(rows: Iterable[tuple[str, Figures]]) -> list[str]:
+    return [f"! {name}: {finding}" for name, figures in rows for finding in figures.findings]
+
+
+def _status_bytes(pid: int, name: str) -> int:
+    for line in proc_text(f"/proc/{pid}/status").splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * KIB
+    return 0
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(child) for thread in threads for child in proc_text(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _names_in(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
