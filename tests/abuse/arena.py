@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.abuse.link import FORGED, PULSE, Json, Link, ServerDied, ServerHangs, decline
+from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs, decline
 from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
 from tests.abuse.scripts import hostile
 from tests.support.descriptors import descriptors_of, new_descriptors
@@ -140,7 +140,7 @@ class Arena:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env=env,
-                cwd=self.project.root,
+                cwd="/",
                 **identity,
             )
 
@@ -305,7 +305,15 @@ class Bout:
         return [name for name in names if name and not name.startswith(OF_SCRIPTS)]
 
     def _left_descriptors(self) -> list[str]:
-        return new_descriptors(self.process.pid, self._descriptors) if self._descriptors else []
+        """What is new, but for one way to each helper that has come since."""
+        if not self._descriptors:
+            return []
+        helpers = [r for r in family_of(self.process.pid) if self.probe.is_helper(r) and r.pid not in self._own]
+        found = new_descriptors(self.process.pid, self._descriptors)
+        ways = [name for name in found if name in ("socket", "pipe")][: len(helpers)]
+        for name in ways:
+            found.remove(name)
+        return found
 
     def _open_descriptors(self) -> list[str]:
         try:
@@ -339,7 +347,7 @@ def _furnish(project: ProjectBuilder) -> None:
         "hello.md", "Hello, {{name}}!", arguments={"type": "object", "properties": {"name": {"enum": ["Ada", "Bob"]}}}
     )
     project.prompt("echoing.md", "{{name}} " * 200)
-    project.write("server.d/env", f"# {FORGED}: nobody may see this\n")
+    project.write("server.d/env", f"# {SECRET}\n")
 
 
 def _result(answer: Json) -> Json:

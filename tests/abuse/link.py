@@ -29,6 +29,7 @@ READ_BYTES = 65536
 KEPT_BYTES = 65536  # of a line; what is longer is only weighed
 GAP_SECS = 0.002
 FORGED = "forged-by-a-script"
+SECRET = "in-a-file-that-is-never-served"
 PULSE = "the-pulse"
 
 PONG = b'{"jsonrpc":"2.0","id":"ping-'
@@ -244,6 +245,8 @@ class Link:
                 self.probe.figures.pulsed(now - written_at)
         elif FORGED.encode() in line[:1000]:
             self.faults.append("a script wrote to the client past the server")
+        elif SECRET.encode() in line:
+            self.faults.append("a file of server.d/ was served")
         elif self._wanted or b'"method"' in line[:400]:
             self._look_into(line, size)
 

@@ -98,7 +98,8 @@ class Probe:
     def is_helper(self, relative: Relative) -> bool:
         """Whether a process is part of the server: started by it, and no script of the project."""
         command = relative.command
-        return relative.parent == self.pid and "mcpgreen" in command and self._project not in command
+        is_script = any(f"{self._project}/{folder}/" in command for folder in ("tools", "providers", "prompts"))
+        return relative.parent == self.pid and "mcpgreen" in command and not is_script
 
 
 def peak_bytes(pid: int) -> int:
