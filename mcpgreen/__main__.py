@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _import_nothing_from_here()
     try:
         root = _root_to_serve(arguments)
         if root is not None:
@@ -26,6 +27,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(arguments, serve=serve)
     except KeyboardInterrupt:
         return 130
+
+
+def _import_nothing_from_here() -> None:
+    """Python looks for modules in the working directory when it is started as `python -m` or `python -c`, and that is
+    often the project, where a script or a client may leave a file called json.py."""
+    package_home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    sys.path[:] = [place for place in sys.path if os.path.isabs(place) and (place != here or place == package_home)]
 
 
 def _root_to_serve(arguments: list[str]) -> str | None:

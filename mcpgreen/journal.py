@@ -63,13 +63,23 @@ def exception(text: str, *values: Any) -> None:
     """As `error`, with the traceback of the exception being handled."""
     import traceback
 
-    _write("error", text + "\n%s", (*values, traceback.format_exc().rstrip()))
+    _write("error", text, values)
+    for line in traceback.format_exc().rstrip().splitlines():
+        _write("error", "| %s", (line,))
+
+
+def _in_one_line(value: Any) -> Any:
+    """What a client or a script chose must not look like a line of ours, nor tell a terminal what to do."""
+    if not isinstance(value, (str, BaseException)):
+        return value
+    text = str(value)
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _write(level: str, text: str, values: tuple[Any, ...]) -> None:
     if LEVELS.index(level) < _threshold:
         return
-    line = f"mcpgreen: {level}: {text % values if values else text}\n"
+    line = f"mcpgreen: {level}: {text % tuple(map(_in_one_line, values)) if values else text}\n"
     try:
         os.write(_fd, line.encode("utf-8", "backslashreplace"))
     except OSError:

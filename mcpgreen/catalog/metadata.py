@@ -39,6 +39,7 @@ _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mc
 # How PyYAML calls what it is given, before it says where in it something is wrong.
 _LOADER_S_NAME = re.compile(r'in "<[a-z ]+>",')
 # Two patterns, because one with an alternative takes three times as long.
+MAX_YAML_VALUES = 50_000
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
 _MANY_DIGITS = re.compile(rb"\d{300}")
 # As narrow as the strictest client, which rejects a whole list for one leap second.
@@ -276,12 +277,28 @@ def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
 
     try:
         value = yaml.load(raw, Loader=_yaml_loader())
+        _require_modest(value)
         # There and back: what JSON cannot say (sets, infinity, a node inside itself) must not get as far as the wire.
         value = jsontext.loads(jsontext.dumps(value))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = _LOADER_S_NAME.sub("at", " ".join(str(error).split()))
         raise ProjectError(path, f"not valid YAML: {reason}") from error
     return _object(path, value)
+
+
+def _require_modest(value: Any) -> None:
+    """An alias takes a few bytes, and stands for all that it names: nine lines can say a billion values."""
+    seen = 0
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        seen += 1
+        if seen > MAX_YAML_VALUES:
+            raise ValueError(f"it has more than {MAX_YAML_VALUES} values, with each alias counted as what it names")
+        if isinstance(current, dict):
+            pending.extend(current.values())
+        elif isinstance(current, (list, tuple, set)):
+            pending.extend(current)
 
 
 @functools.cache

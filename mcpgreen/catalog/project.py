@@ -13,11 +13,9 @@ import os
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.kernel_files import is_kernel_path
 from mcpgreen.regular_files import without_waiting
 from mcpgreen.settings import ALIAS_PREFIX, OUR_PREFIX
 from mcpgreen.settings_catalog import load
-from mcpgreen.uris import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -285,26 +283,6 @@ def operator_roots(project: Project, settings: Settings) -> Roots | None:
     from mcpgreen.catalog.roots import configured_roots
 
     return configured_roots(project.root, settings.roots)
-
-
-def resource_directories(project: Project, settings: Settings) -> list[str]:
-    """Below which files may be read as resources, whatever the roots: resources/, and what the operator names."""
-    named = _named_for_resources(project, settings)
-    return [project.resources_dir, *(path for path in named if not _is_refused(path, project))]
-
-
-def refused_directories(project: Project, settings: Settings) -> list[str]:
-    """Those that the operator names for resources in vain."""
-    return [path for path in _named_for_resources(project, settings) if _is_refused(path, project)]
-
-
-def _named_for_resources(project: Project, settings: Settings) -> list[str]:
-    named = [path for path in settings.resources_roots.split(":") if path]
-    return [os.path.realpath(os.path.join(project.root, os.path.expanduser(path))) for path in named]
-
-
-def _is_refused(path: str, project: Project) -> bool:
-    return is_kernel_path(path) and not is_within(path, project.root)
 
 
 def _current_directory() -> str:

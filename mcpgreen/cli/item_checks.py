@@ -13,9 +13,10 @@ from typing import Any
 from mcpgreen import media
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.project import Project, resource_directories
+from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.registration import Registration
+from mcpgreen.catalog.resource_directories import resource_directories
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
 from mcpgreen.catalog.roots import configured_roots
 from mcpgreen.catalog.schemes import PROVIDERS

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
-from mcpgreen.catalog.project import Project, refused_directories, resource_directories
+from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.resource_directories import refused_directories, resource_directories
 from mcpgreen.catalog.roots import Roots, configured_roots
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.connection import Connection

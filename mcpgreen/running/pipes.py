@@ -13,6 +13,8 @@ from typing import Any
 
 import gevent
 
+from mcpgreen.pieces import Pieces
+
 READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
 LARGE_PIPE_BYTES = 1 << 20
@@ -80,10 +82,10 @@ class PipeReader:
 class Capture:
     """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once."""
 
-    __slots__ = ("_limit_bytes", "_on_overflow", "chunks", "size", "was_exceeded")
+    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "size", "was_exceeded")
 
     def __init__(self, *, limit_bytes: int, on_overflow: Callable[[], None]) -> None:
-        self.chunks: list[bytes] = []
+        self._pieces = Pieces()
         self.size = 0
         self.was_exceeded = False
         self._limit_bytes = limit_bytes
@@ -92,7 +94,11 @@ class Capture:
     def take(self, chunk: bytes) -> None:
         self.size += len(chunk)
         if self.size <= self._limit_bytes:
-            self.chunks.append(chunk)
+            self._pieces.add(chunk)
         elif not self.was_exceeded:
             self.was_exceeded = True
             self._on_overflow()
+
+    def chunks(self) -> list[bytes]:
+        """What was said, once: nothing is left here."""
+        return self._pieces.take()

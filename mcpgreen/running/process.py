@@ -194,8 +194,8 @@ class ScriptRun:
     def outcome(self, ended_by: str) -> Outcome:
         status = self.child.returncode
         exit_code = 128 - status if status is not None and status < 0 else (status or 0)
-        stderr = b"".join(self._stderr.chunks)
-        return Outcome(exit_code, self._stdout.chunks, stderr, self._overflow or ended_by)
+        stderr = b"".join(self._stderr.chunks())
+        return Outcome(exit_code, self._stdout.chunks(), stderr, self._overflow or ended_by)
 
     @property
     def _overflow(self) -> str | None:

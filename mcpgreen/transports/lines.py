@@ -14,6 +14,7 @@ import gevent
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import FAULT, Connection
 from mcpgreen.json_bounds import Bounds, weight_of
+from mcpgreen.pieces import Pieces
 from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
@@ -31,7 +32,7 @@ class LineReader:
         self._link = link
         self._outbox = outbox
         self._max_line_bytes = max_line_bytes
-        self._parts: list[bytes] = []  # of the line that is still incomplete
+        self._parts = Pieces()  # of the line that is still incomplete
         self._parts_bytes = 0
         self._bounds = Bounds()  # of the same
         self._refusal = ""  # why it will not be served, once that is clear
@@ -72,7 +73,7 @@ class LineReader:
             except BlockingIOError:
                 continue  # somebody else who holds this pipe was quicker
             except MemoryError:
-                if not self._parts:
+                if not self._parts_bytes or self._refusal:
                     raise
                 self._give_up_line("there is no memory left for it")
             except OSError as error:
@@ -115,13 +116,13 @@ class LineReader:
             if self._parts_bytes > self._max_line_bytes:
                 raise ValueError(f"a line of more than {self._max_line_bytes} bytes")
             self._bounds.feed(part)
-            self._parts.append(part)
+            self._parts.add(part)
         except ValueError as error:
             self._give_up_line(str(error))
 
     def _give_up_line(self, reason: str) -> None:
         self._refusal = reason
-        self._parts.clear()
+        self._parts = Pieces()
 
     def _end_line(self, line: bytes) -> None:
         try:
@@ -145,10 +146,10 @@ class LineReader:
         """The line that came in parts. Raises ValueError if it is refused."""
         self._keep(last)
         parts, refusal = self._parts, self._refusal
-        self._parts, self._parts_bytes, self._bounds, self._refusal = [], 0, Bounds(), ""
+        self._parts, self._parts_bytes, self._bounds, self._refusal = Pieces(), 0, Bounds(), ""
         if refusal:
             raise ValueError(refusal)
-        return _bare(b"".join(parts))
+        return _bare(b"".join(parts.take()))
 
 
 def _bare(line: bytes) -> bytes:

@@ -72,7 +72,8 @@ def checkout_with(tmp_path: Path, *, python: str, is_complete: bool) -> Path:
     launcher = tmp_path / "scripts" / "mcpgreen"
     launcher.parent.mkdir()
     shutil.copy(LAUNCHER, launcher)
-    (tmp_path / "mcpgreen").symlink_to(CHECKOUT / "mcpgreen")
+    for part in ("mcpgreen", "project"):
+        (tmp_path / part).symlink_to(CHECKOUT / part)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     program = tmp_path / ".venv" / "bin" / "python"
     program.write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")

@@ -184,3 +184,13 @@ def test_a_message_without_memory_is_refused_and_the_next_one_is_served(
     refusal = wire.receive(is_refusal)
     assert "memory" in refusal["error"]["data"]
     assert wire.request("ping")["result"] == {}
+
+
+def test_output_in_tiny_parts_takes_no_longer_to_read_than_in_one(project: ProjectBuilder, client: Wire) -> None:
+    """Three megabytes by two bytes held everything for 22 s."""
+    apart = "for fd in (1, 2):\n    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT | os.O_WRONLY)\n"
+    says = "for _ in range(30_000):\n    os.write(1, b'xy')\n    os.write(2, b'ab')\n"
+    project.python_tool("tiny", f"import fcntl, os\n{apart}{says}")
+
+    assert len(text_of(client.call_tool("tiny"))) == 60_000
+    assert peak_bytes(client.process.pid) < 40 * MIB

@@ -1,0 +1,48 @@
+"""Files of a project that are called like modules of Python: nobody imports them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.wire import CHECKOUT, Wire, text_of
+
+NAMES = ("json", "jsonschema", "yaml", "base64", "signal", "shutil", "traceback", "socket", "rpds", "re", "difflib")
+
+
+@pytest.fixture
+def traps(project: ProjectBuilder) -> Path:
+    """Modules in the project's root that leave a trace when they are imported."""
+    trace = project.root / "trace"
+    for name in NAMES:
+        project.write(f"{name}.py", f"open({str(trace)!r}, 'a').write('{name}\\n')\nraise ImportError('not yours')\n")
+    return trace
+
+
+@pytest.mark.parametrize("way", ["-m", "-c", "launcher"])
+def test_a_server_started_in_the_project_imports_nothing_from_it(
+    project: ProjectBuilder, start: Callable[..., Wire], traps: Path, way: str
+) -> None:
+    """A tool that saves a file in its working directory was enough to run code in the server."""
+    project.tool("picky", "echo ran", inputSchema={"type": "object", "properties": {"x": {"pattern": "^a"}}})
+    project.write("tools/yaml.meta.yaml", "description: x\n")
+    project.tool("yaml", "echo ran")
+    program = "import sys; from mcpgreen.__main__ import main; sys.exit(main())"
+    command = {
+        "-m": [sys.executable, "-m", "mcpgreen", "serve"],
+        "-c": [sys.executable, "-c", program, "serve"],
+        "launcher": [str(CHECKOUT / "scripts" / "mcpgreen"), "serve"],
+    }[way]
+    wire = start(wire={"command": command, "cwd": project.root}, env={"MCPGREEN_PYTHON": sys.executable})
+    wire.handshake()
+
+    assert text_of(wire.call_tool("picky", {"x": "a"})) == "ran\n"
+    assert wire.call_tool("picky", {"x": "b"})["isError"] is True
+    wire.send_bytes(b"{not json\n")
+    wire.request("ping")
+    assert wire.stop() == 0
+    assert not traps.exists(), traps.read_text(encoding="utf-8")

@@ -1,0 +1,40 @@
+"""Lines for the operator."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.wire import clean_environment
+
+HOSTILE = "a\nmcpgreen: error: forged\x1b[2J\r\u2028é"
+
+
+def said(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", f"from mcpgreen import journal\n{program}"],
+        env=clean_environment(),
+        capture_output=True,
+        check=True,
+    )
+    return done.stderr.decode()
+
+
+@pytest.mark.parametrize("value", [repr(HOSTILE), f"ValueError({HOSTILE!r})"], ids=["text", "exception"])
+def test_what_others_chose_stays_in_its_line_and_commands_no_terminal(value: str) -> None:
+    line = said(f"journal.warning('no file %s (%d)', {value}, 5)")
+
+    assert line == f"mcpgreen: warning: no file a\\nmcpgreen: error: forged\\x1b[2J\\r\\u2028é (5){os.linesep}"
+
+
+def test_each_line_of_a_traceback_is_marked_as_ours() -> None:
+    lines = said(
+        "try:\n    raise ValueError('x\\ny')\nexcept ValueError:\n    journal.exception('failed')"
+    ).splitlines()
+
+    assert lines[0] == "mcpgreen: error: failed"
+    assert lines[1].startswith("mcpgreen: error: | Traceback")
+    assert all(line.startswith("mcpgreen: error: ") for line in lines)
