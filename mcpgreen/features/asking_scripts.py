@@ -1,7 +1,8 @@
 """A script asks while it runs: from a line on the control pipe to the reply that it waits for.
 
 Rule: while a question is open nothing else of the call is: its slot is free, its deadline stands still, and nothing of
-it is written. So a script has one round of questions open at a time; another one waits until that is over.
+it is written. So a script has one round of questions open at a time; another one waits until that is over. How many
+wait is bounded: then the control pipe is not read any more, and the script itself has to wait.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+MAX_OPEN = 8  # rounds of one script that wait for their turn, or for their reply to be taken
+MAX_OPEN_BYTES = 1 << 20  # another one is read until there are so many
+MAX_ROUNDS = 10_000  # of one run
+MENTIONED_KEYS = 1000  # in the refusal of a round that has too many
+MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
+
 
 class AskingScript:
     """The questions of one run of a script."""
@@ -32,26 +39,46 @@ class AskingScript:
         self._deadline = deadline
         self._turn = Semaphore(1)
         self._uses: dict[str, int] = {}  # how often each key has been used
+        self._open = self._open_bytes = 0
+        self._rounds = 0
+        self._faults = 0
 
-    def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None:
+    @property
+    def has_room(self) -> bool:
+        return self._open < MAX_OPEN and self._open_bytes < MAX_OPEN_BYTES
+
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
         """Begin to ask; the answers are written to `reply`. Called where nobody may wait."""
         if self._call.files is None or not _is_place(reply, self._call.files.reply_prefix):
-            journal.warning("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
-            return
-        self._call.help_with(self._serve, asked, reply, timeout_secs)
+            self._mention("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
+        elif self._call.help_with(self._serve, asked, reply, timeout_secs, size_bytes):
+            self._open += 1
+            self._open_bytes += size_bytes
 
-    def _serve(self, asked: Any, reply: str, timeout_secs: float | None) -> None:
-        with self._turn:
-            statuses = self._statuses(asked, timeout_secs)
-        deliver(reply, jsontext.dumps(statuses))
+    def _serve(self, asked: Any, reply: str, timeout_secs: float | None, size_bytes: int) -> None:
+        try:
+            with self._turn:
+                statuses = self._statuses(asked, timeout_secs)
+            deliver(reply, jsontext.dumps(statuses))
+        finally:
+            self._open -= 1
+            self._open_bytes -= size_bytes
+
+    def _mention(self, fault: str) -> None:
+        self._faults += 1
+        if self._faults <= MENTIONED_FAULTS:
+            journal.warning("%s", fault)
 
     def _statuses(self, asked: Any, timeout_secs: float | None) -> Json:
         self._call.unmet_needs = []  # whoever asks again has gone on without those answers
+        self._rounds += 1
         fault = questions.fault_of(asked)
+        if not fault and self._rounds > MAX_ROUNDS:
+            fault = f"one call may ask {MAX_ROUNDS} times at the most"
         if fault:
-            journal.warning("a script asks what cannot be asked: %s", fault)
+            self._mention(f"a script asks what cannot be asked: {fault}")
             reply = unanswered("invalid", f"The question makes no sense: {fault}.")
-            return dict.fromkeys(asked if isinstance(asked, dict) else (), reply)
+            return dict.fromkeys(list(asked)[:MENTIONED_KEYS] if isinstance(asked, dict) else (), reply)
         wire_keys = {key: self._wire_key(key, question) for key, question in asked.items()}
         open_questions = {wire_keys[key]: tidy(question) for key, question in asked.items()}
         statuses = self._settled(open_questions)

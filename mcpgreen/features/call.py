@@ -127,7 +127,7 @@ class Call:
         self.elicitation_ids: list[str] = []  # of addresses that the person agreed to visit
         self.unmet_needs: list[str] = []  # what a script asked for in vain
         self._arguments_json: bytes | None = None
-        self._helpers: list[Any] = []
+        self._helpers: set[Any] = set()
         self._attached: Event | None = None
         self._last_progress: float | None = None
         self._progress_throttle: Throttle | None = None
@@ -230,13 +230,17 @@ class Call:
             self.link.sink.put(messages.notification("notifications/elicitation/complete", params), self)
         self.sink.put(line, self)
 
-    def help_with(self, function: Callable[..., None], *values: Any) -> None:
-        """Do this on the side, at most until the script is over."""
-        if not self.is_cancelled:  # a script that is being stopped may still ask
-            self._helpers.append(gevent.spawn(function, *values))
+    def help_with(self, function: Callable[..., None], *values: Any) -> bool:
+        """Do this on the side, at most until the script is over. Whether it was begun."""
+        if self.is_cancelled:
+            return False  # a script that is being stopped may still ask
+        helper = gevent.spawn(function, *values)
+        self._helpers.add(helper)
+        helper.rawlink(self._helpers.discard)
+        return True
 
     def stop_helpers(self) -> None:
-        for helper in self._helpers:
+        for helper in list(self._helpers):
             helper.kill(block=False)
         self._helpers.clear()
 
@@ -302,10 +306,14 @@ class Reports:
         self._deadline.progressed()
         self._call.progress(progress, total, message)
 
-    def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None:
+    @property
+    def has_room(self) -> bool:
+        return self._asking is None or self._asking.has_room
+
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
         if self._asking is None:
             self._asking = self._call.services.asking().script_of(self._call, self._deadline)
-        self._asking.ask(asked, reply, timeout_secs)
+        self._asking.ask(asked, reply, timeout_secs, size_bytes=size_bytes)
 
 
 def wants_level(view: ClientView, level: str) -> bool:

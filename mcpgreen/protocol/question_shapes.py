@@ -18,6 +18,9 @@ SAMPLE = "sampling/createMessage"
 LIST_ROOTS = "roots/list"
 METHODS = (ELICIT, SAMPLE, LIST_ROOTS)
 
+MAX_FIELDS = 500
+MAX_NAME_CHARS = 200
+
 ABOUT_A_FIELD = ("type", "title", "description", "default")
 LIMITS_OF_A_FIELD = {
     "string": ("minLength", "maxLength", "format", "enum", "enumNames", "oneOf"),
@@ -105,10 +108,12 @@ def _problem_with_form(params: Json) -> str | None:
     required = schema.get("required", [])
     if type(required) is not list or not all(type(name) is str and name in schema["properties"] for name in required):
         return "required must be an array of names of fields"
+    if len(schema["properties"]) > MAX_FIELDS:
+        return f"a form has {MAX_FIELDS} fields at the most"
     for name, about in schema["properties"].items():
-        problem = _problem_with_field(about)
+        problem = "has a name that is too long" if len(name) > MAX_NAME_CHARS else _problem_with_field(about)
         if problem:
-            return f"field {name} {problem}"
+            return f"field {name[:MAX_NAME_CHARS]} {problem}"
     return None
 
 

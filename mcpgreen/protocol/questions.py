@@ -37,7 +37,8 @@ FEATURE_OF_NEED = {
 }
 
 MAX_QUESTIONS = 32
-MAX_QUESTION_BYTES = 1 << 20  # all of one round together
+MAX_KEY_CHARS = 200
+MAX_ROUND_BYTES = 1 << 20  # as much as a line on the control pipe
 MAX_STATE_BYTES = 100_000
 MAX_PROBLEMS = 5  # named for one answer
 NAMELESS = "question"  # the key of one that its author gave none, as the SDKs have it
@@ -116,14 +117,16 @@ def fault_of(asked: Any) -> str | None:
     if not isinstance(asked, dict) or not asked or len(asked) > MAX_QUESTIONS:
         return f"it must be an object with 1 to {MAX_QUESTIONS} questions"
     for key, question in asked.items():
+        if len(key) > MAX_KEY_CHARS:
+            return f"the key {key[:20]}... is longer than {MAX_KEY_CHARS} characters"
         problem = problem_with(question)
         if problem:
             return problem if key == NAMELESS else f"{key}: {problem}"
     try:
-        size = len(jsontext.dumps(asked))
+        size_bytes = len(jsontext.dumps(asked))
     except ValueError:
         return "a number is out of range"
-    return f"the questions have more than {MAX_QUESTION_BYTES} bytes" if size > MAX_QUESTION_BYTES else None
+    return f"it has more than {MAX_ROUND_BYTES} bytes" if size_bytes > MAX_ROUND_BYTES else None
 
 
 def fault_of_state(state: Any) -> str | None:

@@ -22,6 +22,7 @@ from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
 from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for, why_missing
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import packed
+from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.provider_environment import ProviderEnvironment
 from mcpgreen.running.runner import Runner
@@ -32,7 +33,7 @@ from mcpgreen.uris import is_within
 
 LARGE_FILE_BYTES = 1 << 18
 REASON_BYTES = 4096  # of what a script wrote to stderr, the end
-Listen = Callable[[Deadline], Callable[[bytes], None]]  # from the deadline of a run to who hears its control pipe
+Listen = Callable[[Deadline], OnChunk]  # from the deadline of a run to who hears its control pipe
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
 
 

@@ -2,26 +2,39 @@
 
 Old scripts append complete JSON-RPC notifications to MCP_PROGRESS_STREAM and MCP_LOG_STREAM; both lead here. A line is
 parsed and only its meaning is handed on, never its text: a script cannot put a message of its own onto the wire.
+
+Rule: a script may write as much and as fast as it can, and holds up nobody but itself. Its lines are heard in turns,
+for a share of the time, and none while it has as many questions open as it may. So `feed` says how long to leave the
+pipe alone; meanwhile it fills, and the script waits.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any, Protocol
 
 from mcpgreen import journal, jsontext
 from mcpgreen.running.deadline import MAX_SECS
 
 MAX_LINE_BYTES = 1 << 20
+TURN_SECS = 0.004
+BURST_SECS = 0.02  # of our time, before a script is slowed down
+SHARE = 0.1  # of our time, for one script that writes all the time
+NEXT_TURN_SECS = 0.0005
+FULL_PAUSE_SECS = 0.02
 
 
 class Listener(Protocol):
-    """Who hears what a script reports."""
+    """Who hears what a script reports. `has_room`: it may ask another question."""
+
+    @property
+    def has_room(self) -> bool: ...
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
     def log(self, level: str, logger: str | None, data: Any) -> None: ...
 
-    def ask(self, asked: Any, reply: Any, timeout_secs: float | None) -> None: ...
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None: ...
 
 
 class Channel:
@@ -29,17 +42,53 @@ class Channel:
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._rest = b""
+        self._begun: list[bytes] = []  # pieces of a line without its end
+        self._begun_bytes = 0
+        self._is_skipping = False  # to the end of a line that is too long
+        self._lines: list[bytes] = []  # that have yet to be heard, the last one first
+        self._credit_secs = BURST_SECS
+        self._counted_at = 0.0
         self._has_warned = False
 
-    def feed(self, chunk: bytes) -> None:
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
+    def feed(self, chunk: bytes) -> float:
+        """Take what was read, or nothing, and hear as much as is due. Gives the seconds for which nothing more may be
+        read, after which it is to be called again; 0 if all has been heard."""
+        if chunk:
+            self._cut(chunk)
+        return self._hear_some() if self._lines else 0.0
+
+    def _cut(self, chunk: bytes) -> None:
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"" if self._is_skipping else b"".join([*self._begun, lines[0]])
+            lines.reverse()
+            self._lines[:0] = lines
+            self._is_skipping = False
+            self._begun.clear()
+            self._begun_bytes = 0
+        if rest and not self._is_skipping:
+            self._begun.append(rest)
+            self._begun_bytes += len(rest)
+            if self._begun_bytes > MAX_LINE_BYTES:
+                self._warn(f"of more than {MAX_LINE_BYTES} bytes")
+                self._is_skipping = True
+                self._begun.clear()
+
+    def _hear_some(self) -> float:
+        began_at = now = time.monotonic()
+        while self._lines and now - began_at < TURN_SECS:
+            if not self._listener.has_room:
+                return FULL_PAUSE_SECS
+            line = self._lines.pop()
             if line.strip():
                 self._hear(line)
-        if len(self._rest) > MAX_LINE_BYTES:
-            self._warn(f"of more than {MAX_LINE_BYTES} bytes")
-            self._rest = b""
+            now = time.monotonic()
+        earned_secs = (began_at - self._counted_at) * SHARE
+        self._credit_secs = min(BURST_SECS, self._credit_secs + earned_secs) - (now - began_at)
+        self._counted_at = now
+        if self._credit_secs < 0:
+            return -self._credit_secs / SHARE
+        return NEXT_TURN_SECS if self._lines else 0.0
 
     def _hear(self, line: bytes) -> None:
         try:
@@ -50,7 +99,7 @@ class Channel:
         if isinstance(message, dict) and "ask" in message:
             secs = _number(message.get("timeoutSecs"))
             patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
-            self._listener.ask(message["ask"], message.get("reply"), patience_secs)
+            self._listener.ask(message["ask"], message.get("reply"), patience_secs, size_bytes=len(line))
             return
         params = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):

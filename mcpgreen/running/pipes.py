@@ -1,7 +1,8 @@
 """Read the pipes of a child without a greenlet each.
 
 A reader is a watcher on the hub that hands over chunks as they come. The descriptors are ours alone, so they are
-non-blocking, and `drain` can take what is left once the child is gone.
+non-blocking, and `drain` can take what is left once the child is gone. Whoever gets the chunks may want a rest: then
+nothing is read, the pipe fills, and the child has to wait.
 """
 
 from __future__ import annotations
@@ -15,37 +16,43 @@ import gevent
 
 from mcpgreen.pieces import Pieces
 
+OnChunk = Callable[[bytes], "float | None"]
+
 READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
 LARGE_PIPE_BYTES = 1 << 20
 MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
+SHORTEST_REST_SECS = 0.001  # a shorter one is only a turn for others
 
 
 class PipeReader:
-    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch.
+    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch. If that gives seconds,
+    nothing is read for so long, and then it is called without a chunk, until it is content.
 
     Reads by itself from `watch` on; before that, and after it too, whenever it is told to `drain`.
     """
 
-    __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_watcher", "fd", "is_open")
+    __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
 
-    def __init__(self, fd: int, on_chunk: Callable[[bytes], None], *, may_grow: bool = False) -> None:
+    def __init__(self, fd: int, on_chunk: OnChunk, *, may_grow: bool = False, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
-        self._chunk_bytes = CHUNK_BYTES
+        self._chunk_bytes = chunk_bytes
         self._may_grow = may_grow
         self._watcher: Any = None
+        self._timer: Any = None  # while it rests
 
     def watch(self) -> None:
         if self.is_open and self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self.fd, READ_EVENT)
-            self._watcher.start(self._read, 1)
+            if self._timer is None:
+                self._watcher.start(self._read, 1)
 
     def drain(self) -> None:
-        """Take what is in the pipe now. Bounded: somebody may be writing faster than we read."""
-        if self.is_open:
+        """Take what is in the pipe now. Bounded: somebody may be writing faster than we read, or want a rest."""
+        if self.is_open and self._timer is None:
             self._read(MAX_DRAIN_READS)
 
     def close(self) -> None:
@@ -55,6 +62,7 @@ class PipeReader:
                 self._watcher.stop()
                 self._watcher.close()
                 self._watcher = None  # it knows us, and would be garbage for the collector
+            self._stop_timer()
             os.close(self.fd)
 
     def _read(self, times: int) -> None:
@@ -68,7 +76,36 @@ class PipeReader:
                 return
             if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
-            self._on_chunk(chunk)
+            rest_secs = self._on_chunk(chunk)
+            while times > 1 and rest_secs and rest_secs < SHORTEST_REST_SECS:
+                rest_secs = self._on_chunk(b"")
+            if rest_secs:
+                self._rest(rest_secs)
+                return
+
+    def _rest(self, secs: float) -> None:
+        self._stop_timer()
+        if self._watcher is not None:
+            self._watcher.stop()
+        self._timer = gevent.get_hub().loop.timer(secs)
+        self._timer.start(self._wake)
+
+    def _wake(self) -> None:
+        rest_secs = self._on_chunk(b"")
+        if not self.is_open:
+            return
+        if rest_secs:
+            self._rest(rest_secs)
+            return
+        self._stop_timer()
+        if self._watcher is not None:
+            self._watcher.start(self._read, 1)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
 
     def _grow(self) -> None:
         """A script that fills the pipe is about to write a lot: fewer, larger reads."""

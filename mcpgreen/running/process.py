@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gevent
@@ -21,8 +21,9 @@ from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.pipes import Capture, PipeReader
+from mcpgreen.running.pipes import Capture, OnChunk, PipeReader
 
+CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
 CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take by themselves (10 and up, 63 and down)
 # Most scripts are over by then, and what they left in these two pipes is read at once; watching costs them more.
 UNWATCHED_SECS = 0.05
@@ -132,7 +133,7 @@ class ScriptRun:
         env: Mapping[bytes, bytes],
         directory: Directory,
         limits: Limits,
-        on_control: Callable[[bytes], None],
+        on_control: OnChunk,
     ) -> None:
         read_ends, write_ends = _pipes(3)
         try:
@@ -148,7 +149,7 @@ class ScriptRun:
         self._stderr = Capture(limit_bytes=limits.stderr_bytes, on_overflow=self.child.ring)
         self._stdout_reader = PipeReader(stdout, self._stdout.take, may_grow=True)
         self._stderr_reader = PipeReader(stderr, self._stderr.take, may_grow=True)
-        self._control_reader = PipeReader(control, on_control)
+        self._control_reader = PipeReader(control, on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
         self._stdout_reader.watch()
 
     def wait(self, deadline: Deadline) -> str:

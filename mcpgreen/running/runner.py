@@ -20,6 +20,7 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.descendants import OwnChildren
 from mcpgreen.running.guardian import Guardian
 from mcpgreen.running.marks import VARIABLE, Marks, mark_of
+from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
 from mcpgreen.running.processors import Processors
 
@@ -55,7 +56,7 @@ class Runner:
         *,
         env: dict[bytes, bytes],
         deadline: Deadline,
-        on_control: Callable[[bytes], None],
+        on_control: OnChunk,
         stdout_bytes: int | None = None,
     ) -> Outcome:
         """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started. `stdout_bytes`

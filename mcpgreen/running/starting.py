@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import gevent
 
@@ -11,6 +11,7 @@ from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.running import shebang
 from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Outcome
 from mcpgreen.running.runner import Runner
 
@@ -35,7 +36,7 @@ def run_script(
     *,
     env: dict[bytes, bytes],
     deadline: Deadline,
-    on_control: Callable[[bytes], None],
+    on_control: OnChunk,
     stdout_bytes: int | None = None,
 ) -> Outcome:
     """Run to the end. Raises InternalError when it cannot be started."""
@@ -56,7 +57,7 @@ def _run(
     command: Sequence[str],
     env: dict[bytes, bytes],
     deadline: Deadline,
-    on_control: Callable[[bytes], None],
+    on_control: OnChunk,
     stdout_bytes: int | None,
 ) -> Outcome:
     for _ in range(BUSY_FILE_TRIES):
