@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
+MAX_CHARS = 16_384  # of one line: parts of it may come from clients and scripts
+
 _threshold = LEVELS.index("info")
 _fd = 2
 
@@ -79,7 +81,8 @@ def _in_one_line(value: Any) -> Any:
 def _write(level: str, text: str, values: tuple[Any, ...]) -> None:
     if LEVELS.index(level) < _threshold:
         return
-    line = f"mcpgreen: {level}: {text % tuple(map(_in_one_line, values)) if values else text}\n"
+    line = f"mcpgreen: {level}: {text % tuple(map(_in_one_line, values)) if values else text}"
+    line = f"{line[:MAX_CHARS]}... (cut)\n" if len(line) > MAX_CHARS else f"{line}\n"
     try:
         os.write(_fd, line.encode("utf-8", "backslashreplace"))
     except OSError:

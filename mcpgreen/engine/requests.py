@@ -26,6 +26,7 @@ Json = dict[str, Any]
 
 
 ID_BYTES = 16
+MAX_REASON_CHARS = 1000  # of what a client says in an error; a script hears it, and the client again
 
 
 class OutgoingRequests:
@@ -102,7 +103,7 @@ def _refusal(error: Any) -> RefusedByClient:
         error = {}
     code, message = error.get("code"), error.get("message")
     return RefusedByClient(
-        message if type(message) is str and message else "The client gave no reason.",
+        message[:MAX_REASON_CHARS] if type(message) is str and message else "The client gave no reason.",
         code=code if type(code) is int else None,
         data=error.get("data"),
     )

@@ -16,10 +16,12 @@ from mcpgreen.errors import InvalidParams
 from mcpgreen.features.call import Call
 from mcpgreen.features.completion_scripts import Question, ask, page_of, script_for
 from mcpgreen.protocol import pagination
+from mcpgreen.uris import MAX_URI_CHARS
 
 Json = dict[str, Any]
 
 MAX_VALUES = 100
+MAX_TYPED_CHARS = 65_536
 COLLECTION = "completion"
 
 
@@ -54,6 +56,8 @@ def _question(call: Call) -> Question:
     typed = argument.get("value", "")
     if not isinstance(typed, str):
         raise InvalidParams("argument.value must be a string.")
+    if len(typed) > MAX_TYPED_CHARS:
+        raise InvalidParams(f"argument.value is too long: it may have {MAX_TYPED_CHARS} characters.")
     _require_known_argument(item, argument["name"])
     question = Question(
         name=name,
@@ -97,6 +101,8 @@ def _referenced(call: Call, ref: Json) -> tuple[str, Any]:
     value = ref.get(key) if key else None
     if not isinstance(value, str) or not value:
         raise InvalidParams("Completion ref is invalid")
+    if len(value) > MAX_URI_CHARS:
+        raise InvalidParams(f"Completion ref is invalid: it is longer than {MAX_URI_CHARS} characters")
     if key == "name":
         item: Any = services.snapshot("prompts").by_name.get(value)
         name = value

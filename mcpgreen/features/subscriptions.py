@@ -35,6 +35,7 @@ Json = dict[str, Any]
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 FIRST_LOOK_SECS = 2.0  # how long an acknowledgement waits at most
 MAX_ADDRESSES = 10_000  # of one listen, unless more may be watched
+MAX_ID_CHARS = 1024
 FEW = 50  # watches, which can be ended at once
 
 
@@ -122,6 +123,8 @@ class Subscriptions:
         """Keep a listen, and acknowledge it as soon as may be. Never waits. Raises InvalidParams for a filter that
         makes no sense, and for one listen too many."""
         listens = self._links[call.link].listens
+        if type(call.id) is str and len(call.id) > MAX_ID_CHARS:
+            raise InvalidParams(f"The id of a listen, which is repeated often, may have {MAX_ID_CHARS} characters.")
         if len(listens) >= self._max_listens:
             raise InvalidParams(f"There are {self._max_listens} listens already; cancel some.")
         max_addresses = max(MAX_ADDRESSES, self._limit)

@@ -26,6 +26,10 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 CAPABILITY_OBJECTS = ("roots", "sampling", "elicitation", "experimental", "extensions")
 
+MAX_TOKEN_CHARS = 1024  # each report of progress repeats it
+MAX_TOKEN_DIGITS = 1000
+TOO_LARGE = 10**MAX_TOKEN_DIGITS
+
 NO_META: dict[str, Any] = {}
 
 # Served before `notifications/initialized`, and still served after `shutdown`.
@@ -62,6 +66,8 @@ def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Se
         if meta is not None:
             raise InvalidParams("_meta must be an object.")
         meta = NO_META
+    if "progressToken" in meta:
+        _require_short(meta["progressToken"])
     if method == "initialize":
         return _admit_initialize(params, meta, handshake)
     if PROTOCOL_VERSION in meta:
@@ -81,6 +87,14 @@ def progress_token(params: dict[str, Any]) -> str | int | None:
     meta = params.get("_meta")
     token = meta.get("progressToken") if type(meta) is dict else None
     return token if type(token) in (str, int) else None
+
+
+def _require_short(token: Any) -> None:
+    is_short = len(token) <= MAX_TOKEN_CHARS if type(token) is str else type(token) is not int or abs(token) < TOO_LARGE
+    if not is_short:
+        raise InvalidParams(
+            f"_meta progressToken may have {MAX_TOKEN_CHARS} characters or {MAX_TOKEN_DIGITS} digits at the most."
+        )
 
 
 def _admit_initialize(params: dict[str, Any], meta: dict[str, Any], handshake: Handshake) -> ClientView:

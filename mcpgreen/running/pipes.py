@@ -22,7 +22,6 @@ READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
 LARGE_PIPE_BYTES = 1 << 20
 MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
-SHORTEST_REST_SECS = 0.001  # a shorter one is only a turn for others
 
 
 class PipeReader:
@@ -44,15 +43,19 @@ class PipeReader:
         self._watcher: Any = None
         self._timer: Any = None  # while it rests
 
+    @property
+    def is_resting(self) -> bool:
+        return self._timer is not None
+
     def watch(self) -> None:
         if self.is_open and self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self.fd, READ_EVENT)
-            if self._timer is None:
+            if not self.is_resting:
                 self._watcher.start(self._read, 1)
 
     def drain(self) -> None:
         """Take what is in the pipe now. Bounded: somebody may be writing faster than we read, or want a rest."""
-        if self.is_open and self._timer is None:
+        if self.is_open and not self.is_resting:
             self._read(MAX_DRAIN_READS)
 
     def close(self) -> None:
@@ -77,8 +80,6 @@ class PipeReader:
             if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
             rest_secs = self._on_chunk(chunk)
-            while times > 1 and rest_secs and rest_secs < SHORTEST_REST_SECS:
-                rest_secs = self._on_chunk(b"")
             if rest_secs:
                 self._rest(rest_secs)
                 return

@@ -171,15 +171,17 @@ class ScriptRun:
         return self._overflow or Ending.EXIT
 
     def drain(self, secs: float) -> None:
-        """Read on until both streams end, but not for longer than `secs`: a background job may hold them for hours."""
+        """Read on until both streams end and all reports are heard, but not for longer than `secs`: a background job
+        may hold them for hours."""
         give_up_at = time.monotonic() + secs
         pause_secs = 0.0005
         self.take_the_rest()
-        while self._stdout_reader.is_open or self._stderr_reader.is_open:
+        while self._stdout_reader.is_open or self._stderr_reader.is_open or self._control_reader.is_resting:
             if self._overflow or time.monotonic() >= give_up_at:
                 return
             gevent.sleep(pause_secs)
             pause_secs = min(pause_secs * 2, 0.02)
+            self._control_reader.drain()
 
     def take_the_rest(self) -> None:
         if not self._overflow:

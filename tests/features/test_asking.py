@@ -271,6 +271,17 @@ def test_the_script_learns_how_its_question_ended(
         assert replies["who"] == reply
 
 
+@pytest.mark.requirement("G-repeated-bounds")
+def test_a_long_refusal_is_cut(project: ProjectBuilder, speak: Speak) -> None:
+    """What a client says in an error went to the script, and back to the client."""
+    asker(project, {"who": NAME})
+    refusal = {"code": -1, "message": "no " * 100_000, "data": "x" * 100_000}
+    _, replies = ask_once(speak(capabilities=FORM), "elicitation/create", error=refusal)
+
+    assert replies["who"]["message"].startswith("no no no ")
+    assert len(replies["who"]["message"]) < 2000
+
+
 @pytest.mark.requirement("P-211", "G-ask-live")
 def test_without_an_answer_in_time_the_script_goes_on_and_the_client_is_told(
     project: ProjectBuilder, speak: Speak

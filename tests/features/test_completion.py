@@ -174,12 +174,15 @@ def test_the_cursor_of_another_argument_is_refused(shared_speak: Callable[..., C
         (about("paint", value=5), "argument.value must be a string."),  # type: ignore[arg-type]
         (about("paint", context=[]), "context must be an object."),
         (about("paint", context={"arguments": []}), "context.arguments must be an object."),
+        (about("paint", value="x" * 70_000), "argument.value is too long: it may have 65536 characters."),
+        (about("x" * 10_000), "Completion ref is invalid: it is longer than 8192 characters"),
+        (about("x:" + "y" * 10_000), "Completion ref is invalid: it is longer than 8192 characters"),
         (about("nobody"), "Prompt 'nobody' not found"),
         (about("memo:nowhere"), "Resource or template 'memo:nowhere' not found"),
         (about("paint", "flavour"), "'paint' has no argument 'flavour'; it has colour, size, both, "),
         (about("memo://{colour}/{free}", "flavour"), "'memo' has no argument 'flavour'; it has colour, free."),
     ],
-    ids=ascii,
+    ids=lambda value: ascii(value)[:60],
 )
 @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
 def test_a_request_that_makes_no_sense_is_refused(

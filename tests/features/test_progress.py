@@ -35,11 +35,15 @@ def _tools(shared_project: ProjectBuilder) -> None:
     )
 
 
+def len_or_sign(token: Any) -> str:
+    return str(len(token)) if isinstance(token, str) else ("negative" if token < 0 else "positive")
+
+
 @pytest.mark.requirement("P-255")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("token", "length"),
-    [("a", 1), (12345, 5), ("", 0), ("a\0b", 3), ("x\ud800", 2), ("x" * 200_000, 1000), (10**3000, 1000)],
+    [("a", 1), (12345, 5), ("", 0), ("a\0b", 3), ("x\ud800", 2), ("x" * 1024, 1000), (-(10**998), 1000)],
     ids=["text", "number", "empty", "nul", "half", "long", "large"],
 )
 def test_any_token_is_echoed_and_seen_by_the_script(
@@ -72,6 +76,24 @@ def test_progress_is_told_while_the_tool_runs(
     project.write("go", "")
     assert client.wire.response(id)["result"]["isError"] is False
     assert progress_of(client)[1:] == [{"progressToken": "token", "progress": 2}]
+
+
+@pytest.mark.requirement("G-repeated-bounds")
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize("token", ["x" * 1025, "x" * 1_000_000, 10**1000, -(10**3000)], ids=len_or_sign)
+def test_a_token_that_is_too_long_to_be_repeated_is_refused(
+    shared_speak: Callable[..., Client], revision: str, token: Any
+) -> None:
+    """Each report of progress repeats it: 12 MiB of it held the server for 16 s."""
+    client = shared_speak(revision)
+    client.wire.seen.clear()
+    error = client.error("tools/call", {"name": "once", "arguments": {}}, meta={"progressToken": token})
+
+    assert error == {
+        "code": -32602,
+        "message": "_meta progressToken may have 1024 characters or 1000 digits at the most.",
+    }
+    assert progress_of(client) == []
 
 
 @pytest.mark.requirement("P-255", "P-026")

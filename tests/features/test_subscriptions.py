@@ -663,3 +663,15 @@ def test_an_open_listen_holds_nothing_of_its_request_that_is_not_needed(project:
     server.stop()
 
     assert holders == []
+
+
+@pytest.mark.requirement("G-repeated-bounds")
+def test_a_listen_whose_id_is_too_long_to_be_repeated_is_refused(start: Callable[..., Wire]) -> None:
+    """Each notification of a listen repeats its id."""
+    wire = start()
+    begin_listen(wire, [], "x" * 1025, toolsListChanged=True)
+    error = wire.response("x" * 1025)["error"]
+
+    assert error["code"] == -32602
+    assert "1024" in error["message"]
+    assert listen(wire, [], "x" * 1024, toolsListChanged=True)["notifications"] == {"toolsListChanged": True}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.channel import MAX_LINE_BYTES, Channel
+from mcpgreen.running.channel import MAX_LINE_BYTES, NEXT_TURN_SECS, Channel
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM, accept
@@ -47,6 +47,11 @@ class Ears:
     def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
         self.heard.append(asked)
         self.has_room = False
+
+
+def hear_all(channel: Channel) -> None:
+    """As a reader does, without the rests."""
+    eventually(lambda: not channel.feed(b""))
 
 
 @pytest.fixture
@@ -108,8 +113,23 @@ def test_many_lines_are_heard_in_turns_and_each_once(ears: Ears) -> None:
 
 @pytest.mark.requirement("G-control-bounds")
 def test_few_lines_need_no_rest(ears: Ears) -> None:
-    assert not Channel(ears).feed(b"".join(PROGRESS % number for number in range(10)))
+    channel = Channel(ears)
+    assert channel.feed(b"".join(PROGRESS % number for number in range(10))) <= NEXT_TURN_SECS
+    hear_all(channel)
+
     assert ears.heard == list(range(10))
+
+
+@pytest.mark.requirement("G-control-bounds", "P-255")
+def test_many_last_words_are_heard_all_the_same(project: ProjectBuilder, speak: Speak) -> None:
+    """The script is over before we have heard the half of it."""
+    lines = "".join((PROGRESS % number).decode() for number in range(1000))
+    project.write("lines", lines)
+    project.tool("work", 'cat lines > "$MCP_PROGRESS_STREAM"')
+    client = speak(max_progress_per_min=0)
+    client.call_tool("work", meta={"progressToken": 1})
+
+    assert len(client.wire.notices("notifications/progress")) == 1000
 
 
 @pytest.mark.requirement("G-control-bounds")
@@ -122,7 +142,7 @@ def test_nothing_is_heard_while_there_is_no_room_for_questions(ears: Ears) -> No
     ears.has_room = True
     assert channel.feed(b"") > 0
     ears.has_room = True
-    assert not channel.feed(b"")
+    hear_all(channel)
     assert ears.heard == [{"a": 1}, {"b": 1}, 5]
 
 
@@ -132,6 +152,7 @@ def test_lines_may_come_in_pieces(ears: Ears, size: int) -> None:
     channel = Channel(ears)
     for start in range(0, len(text), size):
         channel.feed(text[start : start + size])
+    hear_all(channel)
 
     assert ears.heard == list(range(21))
 
