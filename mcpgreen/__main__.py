@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         root = _root_to_serve(arguments)
         if root is not None:
             return serve(root)
+        _unblock_signals()
         from mcpgreen.cli.main import run
 
         return run(arguments, serve=serve)
@@ -58,9 +59,11 @@ def serve(root: str) -> int:
     """Serve over stdin and stdout. The exit status."""
     parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
+    _forget_inherited_signals()
     _leave_on_signals()
+    _unblock_signals()
     from mcpgreen import journal
-    from mcpgreen.catalog.project import open_project, operator_roots, remote_token
+    from mcpgreen.catalog.project import open_project, operator_roots, remote_token, require_tmp_root
     from mcpgreen.errors import ProjectError
     from mcpgreen.greeting import greet
     from mcpgreen.protocol.revisions import offered_capabilities
@@ -71,6 +74,7 @@ def serve(root: str) -> int:
         project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
         # What is wrong with them is a reason not to start, and after the greeting it would be too late to say so.
         token, roots = remote_token(settings), operator_roots(project, settings)
+        require_tmp_root(project, settings)
     except ProjectError as error:
         journal.error("%s", error)
         return 1
@@ -97,6 +101,23 @@ def serve(root: str) -> int:
         token=token,
         parent_pid=parent_pid,
     )
+
+
+def _forget_inherited_signals() -> None:
+    """What whoever started us ignores is not ignored by us, nor by a hook that we start: with SIGCHLD ignored no end of
+    a child would be noticed. Python's own choice is left alone: a write that fails is an error, not the end."""
+    import _signal
+
+    for number in range(1, _signal.NSIG):
+        if number not in (_signal.SIGPIPE, _signal.SIGXFSZ) and _signal.getsignal(number) == _signal.SIG_IGN:
+            _signal.signal(number, _signal.SIG_DFL)
+
+
+def _unblock_signals() -> None:
+    """A blocked signal would stay so in all that we start: SIGCHLD tells us the end of a script, SIGTERM our own."""
+    import _signal
+
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
 
 
 def _leave_on_signals() -> None:

@@ -96,7 +96,8 @@ PROJECT = (
         text,
         "",
         group="project",
-        doc="Where the server makes its directory for temporary files. Empty: the system's place for them.",
+        doc="Where the server makes its directory for temporary files. One that does not exist, or that may not be "
+        "written to, keeps the server from starting. Empty: TMPDIR, or the system's place for them.",
     ),
 )
 
@@ -720,6 +721,14 @@ DIAGNOSTICS = (
         "warning",
         group="diagnostics",
         doc="From which level on the server writes to stderr.",
+    ),
+    Setting(
+        "core_dumps",
+        flag,
+        False,
+        group="diagnostics",
+        doc="Whether the server may leave a core file, and debuggers of the same user may look into it. Scripts can "
+        "then do that too: read its environment, and write to its client.",
     ),
     Setting(
         "preserve_state",

@@ -253,6 +253,13 @@ def open_project(
     own_variables = project.variables()
     if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
         own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
+    if (
+        os.path.lexists(os.path.join(project.server_dir, "env.sh"))
+        and not load(flags, environ, own_variables).core_dumps
+    ):
+        from mcpgreen.running import prctl
+
+        prctl.shut_out_others()  # a hook may leave a process behind, as a script may
     sourced = project.sourced(environ, own_variables)
     decided: Set[str] = set()
     if sourced is not None:
@@ -273,6 +280,14 @@ def remote_token(settings: Settings) -> RemoteToken | None:
     from mcpgreen.protocol.token import configured_token
 
     return configured_token(settings)
+
+
+def require_tmp_root(project: Project, settings: Settings) -> None:
+    """Raises ProjectError for a directory for temporary files that is named and will not do."""
+    if settings.tmp_root:
+        from mcpgreen.running.temporary import require_usable
+
+        require_usable(settings.tmp_root, root=project.root)
 
 
 def operator_roots(project: Project, settings: Settings) -> Roots | None:

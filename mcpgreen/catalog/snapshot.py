@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import jsontext
 from mcpgreen.catalog.items import Item
+from mcpgreen.regular_files import new_file, unguessable
 
 
 class Snapshot(NamedTuple):
@@ -70,8 +71,8 @@ def file_text(snapshot: Snapshot) -> bytes:
 def replace_file(path: str, text: bytes) -> None:
     """Readers see the old file or the new one, never a part."""
     directory, name = os.path.split(path)
-    draft = os.path.join(directory, f".{name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    draft = os.path.join(directory, f".{name}.{unguessable()}")
+    descriptor = new_file(draft)
     try:
         with open(descriptor, "wb") as file:
             file.write(text)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcpgreen import journal, jsontext
-from mcpgreen.catalog.project import Project, open_project, operator_roots, remote_token
+from mcpgreen.catalog.project import Project, open_project, operator_roots, remote_token, require_tmp_root
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.sources import SOURCES
@@ -61,6 +61,8 @@ def _reason_not_to_start(project: Project, settings: Settings) -> str | None:
         remote_token(settings)
         reason = "bad_roots"
         operator_roots(project, settings)
+        reason = "bad_tmp_root"
+        require_tmp_root(project, settings)
     except ProjectError as error:
         journal.error("%s", error)
         return reason

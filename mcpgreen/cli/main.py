@@ -212,12 +212,13 @@ def _tell_notes(settings: Settings) -> None:
 
 
 def _run_tool(options: dict[str, Any]) -> int:
-    from mcpgreen.catalog.project import open_project
+    from mcpgreen.catalog.project import open_project, require_tmp_root
     from mcpgreen.cli.run_tool import run_tool
 
     timeout_secs = _seconds(options["--timeout"])
     project, settings, environ = open_project(_flags(options), _sourced(options["--source"]), needs_own=True)
     _tell_notes(settings)
+    require_tmp_root(project, settings)
     return run_tool(options, project, settings, environ, timeout_secs=timeout_secs)
 
 

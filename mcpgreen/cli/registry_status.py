@@ -10,6 +10,7 @@ from typing import Any
 from mcpgreen import jsontext
 from mcpgreen.catalog.project import open_project
 from mcpgreen.catalog.sources import FILE_OF
+from mcpgreen.regular_files import without_waiting
 from mcpgreen.running import jq
 
 # Of pages, older servers wrote them under a name of their own.
@@ -30,7 +31,7 @@ def registry_status(flags: Mapping[str, str], environ: Mapping[str, str], *, kin
 def _file(path: str) -> dict[str, Any]:
     found: dict[str, Any] = {"status": "missing", "path": path, "count": 0, "hash": None, "mtime": None}
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             found["mtime"] = int(os.fstat(file.fileno()).st_mtime)
             content = jsontext.loads(file.read())
     except FileNotFoundError:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, remote_token
+from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, remote_token, require_tmp_root
 from mcpgreen.catalog.registration import is_script
 from mcpgreen.catalog.resource_directories import refused_directories
 from mcpgreen.cli.findings import Finding
@@ -42,6 +42,7 @@ def _settings(project: Project, settings: Settings) -> Iterator[tuple[str, str]]
     try:
         remote_token(settings)
         operator_roots(project, settings)
+        require_tmp_root(project, settings)
     except ProjectError as error:
         yield "error", f"the server will not start: {error}"
     for path in refused_directories(project, settings):

@@ -26,13 +26,15 @@ from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.welcome import Identity
-from mcpgreen.running import scratch
+from mcpgreen.running import temporary
+from mcpgreen.running.descriptor_limit import descriptor_limit, scripts_that_fit
 from mcpgreen.running.environment import ToolEnvironment
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.process import Limits
 from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.schema_checks import SchemaChecks
+from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.storage import Storage
 from mcpgreen.settings import Settings
 
@@ -59,12 +61,9 @@ class Server:
         roots: Roots | None = None,
     ) -> None:
         identity = identity or Identity(project.server_info(), project.instructions())
-        token = scratch.new_token()
-        parent = settings.tmp_root or environ.get("TMPDIR") or "/tmp"
+        settings = _within_descriptors(settings)
+        environ = temporary.with_usable_tmpdir(environ)
         storage = Storage(on_news=self._on_storage_news)
-        state_dir = scratch.StateDir(
-            os.path.abspath(parent), token=token, is_kept=settings.preserve_state, storage=storage
-        )
         self._links: list[Connection] = []
         self._environ = environ
         # What start-up does not need is made when it is first asked for.
@@ -74,13 +73,19 @@ class Server:
         self._made_asking: Asking | None = None
         runner = Runner(
             directory=project.root,
-            state_dir=None if state_dir.is_kept else state_dir.path,
+            is_open_to_others=settings.core_dumps,
             limits=Limits(
                 stdout_bytes=settings.max_tool_output_size,
                 stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
                 kill_grace_secs=settings.kill_grace_secs,
                 drain_secs=settings.drain_secs,
             ),
+        )
+        state_dir = StateDir(
+            temporary.place_of(settings.tmp_root, environ, root=project.root),
+            is_kept=settings.preserve_state,
+            storage=storage,
+            on_named=_ignore if settings.preserve_state else runner.protect,
         )
         shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
         registrar = Registrar(project, settings=settings, shell=shell)
@@ -115,7 +120,6 @@ class Server:
                 settings=settings,
                 project_root=project.root,
                 server_info=identity.info,
-                state_dir=state_dir.path,
             ),
             runner=runner,
             schema_checks=SchemaChecks(runner, timeout_secs=settings.schema_timeout_secs),
@@ -158,8 +162,7 @@ class Server:
         self._changes.stop()
         self.services.schema_checks.close()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
-        self.services.state_dir.remove()
-        self.services.runner.close()
+        self.services.runner.close(is_clean=self.services.state_dir.remove())
 
     def _provider_environment(self) -> ProviderEnvironment:
         if self._made_environment is None:
@@ -213,3 +216,22 @@ class Server:
     def _on_warning(self, text: str) -> None:
         for link in self._links:
             link.log("warning", "mcp.registry", text)
+
+
+def _ignore(path: str) -> None:
+    """A directory that is to be kept, whatever happens."""
+
+
+def _within_descriptors(settings: Settings) -> Settings:
+    """With no more scripts at a time than there are descriptors for: the others wait instead of failing."""
+    limit = descriptor_limit()
+    fitting = scripts_that_fit(settings.max_concurrent_requests, limit)
+    if fitting == settings.max_concurrent_requests:
+        return settings
+    journal.warning(
+        "only %d descriptors are allowed, so %d scripts run at a time instead of %d; raise it by ulimit -n",
+        limit,
+        fitting,
+        settings.max_concurrent_requests,
+    )
+    return settings.with_values(max_concurrent_requests=fitting)

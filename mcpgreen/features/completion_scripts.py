@@ -89,10 +89,12 @@ def ask(call: Call, question: Question) -> Answer:
     secs: float = requested_secs(call) or own_secs or services.settings.resource_timeout_secs
     command = [path] if os.access(path, os.X_OK) else ["bash", path]
     script = Script(f"Completion '{question.name}'", path, command)
+    services.runner.prepare()  # who would have to remove the directory after a crash is there before it
+    variables = {**_variables(call, question), "MCPBASH_STATE_DIR": services.state_dir.require().path}
     outcome = run_script(
         services.runner,
         script,
-        env=packed(services.provider_environment().for_run("", _variables(call, question))),
+        env=packed(services.provider_environment().for_run("", variables)),
         deadline=Deadline(secs),
         on_control=lambda chunk: None,
     )

@@ -204,8 +204,8 @@ class Providers:
         }
         env = self._environment.for_run(request.provider, variables)
         self._runner.prepare()  # who would have to remove the directory after a crash is there before it
-        self._state_dir.require()
-        env["TMPDIR"] = self._state_dir.path  # what a killed provider leaves there goes with the server
+        # What a killed provider leaves there goes with the server.
+        env["TMPDIR"] = env["MCPBASH_STATE_DIR"] = self._state_dir.require().path
         script = Script(f"Resource provider '{request.provider}'", command[0], command)
         deadline = Deadline(secs)
         outcome = run_script(

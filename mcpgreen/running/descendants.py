@@ -7,12 +7,11 @@ found here, and stopping the process group has to do.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection
 
+from mcpgreen.running import prctl
 from mcpgreen.running.marks import content_of
 
-PR_SET_CHILD_SUBREAPER = 36
 READ_BYTES = 4096
 
 
@@ -24,14 +23,12 @@ class OwnChildren:
     """
 
     def __init__(self) -> None:
-        if not sys.platform.startswith("linux"):
-            raise OSError("orphans are adopted on Linux only")
-        import ctypes
-
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-        if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "prctl")
-        self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+        prctl.adopt_orphans()
+        path = f"/proc/self/task/{os.getpid()}/children"
+        try:
+            self._fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise OSError(error.errno, f"{path} is missing; mount /proc") from error
 
     def others_than(self, known: set[bytes]) -> list[int]:
         """Those whose number, as text, is not known. Complete: a child leaves the list only when we take note of its

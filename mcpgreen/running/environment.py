@@ -76,14 +76,13 @@ class ToolEnvironment:
         settings: Settings,
         project_root: str,
         server_info: Mapping[str, Any],
-        state_dir: str,
     ) -> None:
         self._spill_over_chars: int = settings.env_payload_threshold
         self._refusal = ""
         if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
         about_json = jq.variables(settings.json_tool_bin, jq.path_in(environ))
-        self.about_the_server = {**_about_the_server(project_root, server_info, state_dir), **about_json}
+        self.about_the_server = {**_about_the_server(project_root, server_info), **about_json}
         self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
@@ -112,6 +111,7 @@ class ToolEnvironment:
         """The variables of one call, added to a copy of those that `with_more` gave."""
         env = common.copy()
         place = files.place
+        env[b"MCPBASH_STATE_DIR"] = files.directory.encoded_path
         env[b"MCP_TOOL_ERROR_FILE"] = place + scratch.ERROR_FILE
         env[b"MCP_TOOL_RESOURCES_FILE"] = place + scratch.RESOURCES_FILE
         env[b"MCP_CANCEL_FILE"] = place + scratch.CANCEL_FILE
@@ -158,13 +158,12 @@ def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str
     return {name: value for name, value in kept.items() if name not in SECRETS}
 
 
-def _about_the_server(project_root: str, server_info: Mapping[str, Any], state_dir: str) -> dict[str, str]:
+def _about_the_server(project_root: str, server_info: Mapping[str, Any]) -> dict[str, str]:
     about = {
         "MCP_SDK": SDK_DIR,
         "MCP_PROGRESS_STREAM": CONTROL_PATH,
         "MCP_LOG_STREAM": CONTROL_PATH,
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
-        "MCPBASH_STATE_DIR": state_dir,
         "MCPBASH_PROJECT_ROOT": project_root,
         "MCPBASH_FRAMEWORK_VERSION": __version__,
         "MCPBASH_TRANSPORT": "stdio",

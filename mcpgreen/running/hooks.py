@@ -94,6 +94,10 @@ class HookShell:
     def run_blocking(
         self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, shows_stderr: bool = False
     ) -> HookEnd:
+        if not self._settings.core_dumps:
+            from mcpgreen.running import prctl
+
+            prctl.shut_out_others()
         return run_blocking(
             verb,
             path,

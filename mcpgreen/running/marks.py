@@ -14,6 +14,7 @@ import resource
 VARIABLE = b"MCPGREEN_CALL"
 CALL_DIGITS = 8
 CALLS = 100_000_000  # what so many digits can tell apart
+THREADS = 17  # the field of /proc/PID/stat, counted from the state
 LIMIT_LINE = b"Max realtime timeout"
 
 
@@ -29,9 +30,6 @@ class Marks:
     def next(self) -> int:
         self._count = (self._count + 1) % CALLS
         return self._first + self._count
-
-    def is_ours(self, mark: int | None) -> bool:
-        return mark is not None and mark // CALLS == int(self.prefix)
 
     def put_on(self, mark: int) -> None:
         """Who is started from now on carries the mark. Nothing may switch greenlets until it is taken off."""
@@ -51,11 +49,18 @@ def _own_limits() -> tuple[int, int] | None:
     return limits if limits[1] == resource.RLIM_INFINITY else None
 
 
-def mark_of(pid: int) -> int | None:
-    """The mark that a running process carries; None without one, for a zombie and for one that is gone."""
+def is_alive(pid: int) -> bool:
+    """Whether a process is neither gone nor a zombie."""
     try:
-        if content_of(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] == b"Z":
-            return None
+        fields = content_of(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return fields[0] != b"Z" or int(fields[THREADS]) > 1  # else only its first thread has ended
+
+
+def mark_of(pid: int) -> int | None:
+    """The mark that a process carries, a zombie too; None without one, and for one that is gone."""
+    try:
         return _mark_in_limits(pid) or _mark_in_environment(pid)
     except OSError:
         return None

@@ -21,10 +21,11 @@ from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.descriptor_limit import descriptor_limit, fitting_descriptor
 from mcpgreen.running.pipes import Capture, OnChunk, PipeReader
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
-CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take by themselves (10 and up, 63 and down)
+CONTROL_FD = fitting_descriptor(descriptor_limit())
 # Most scripts are over by then, and what they left in these two pipes is read at once; watching costs them more.
 UNWATCHED_SECS = 0.05
 NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)

@@ -9,22 +9,27 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.running import descendants
+from mcpgreen.errors import InternalError
+from mcpgreen.running import descendants, prctl
 from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.descendants import OwnChildren
-from mcpgreen.running.guardian import Guardian
-from mcpgreen.running.marks import VARIABLE, Marks, mark_of
+from mcpgreen.running.descriptor_limit import descriptor_limit
+from mcpgreen.running.guardian import Guardians
+from mcpgreen.running.marks import VARIABLE, Marks
 from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
 from mcpgreen.running.processors import Processors
+from mcpgreen.running.strays import Strays, adopted_strays, signal_group
 
 KILL_PATIENCE_SECS = 5.0
+MANY_DESCRIPTORS = 65536
+QUIET_LOOKS = 2
+SWEEP_PAUSE_SECS = 0.001
 
 
 class Leader(NamedTuple):
@@ -37,17 +42,18 @@ class Leader(NamedTuple):
 class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
-    def __init__(self, *, directory: str, state_dir: str | None, limits: Limits) -> None:
-        """`state_dir` is removed if the server is killed."""
+    def __init__(self, *, directory: str, limits: Limits, is_open_to_others: bool = False) -> None:
+        """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one."""
         self._directory = Directory(directory)
-        self._state_dir = state_dir
         self._limits = limits
+        self._is_open_to_others = is_open_to_others
         self._marks = Marks()
         self._processors: Processors | None = None
-        self._guardian: Guardian | None = None
-        self._children: OwnChildren | None = None  # None where orphans are not adopted
+        self._is_prepared = False
+        self._strays: Strays | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Leader] = {}
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
+        self._guardians = Guardians(self._marks.prefix, self._known)
         self._stoppers: set[Any] = set()
 
     def run(
@@ -62,7 +68,8 @@ class Runner:
         """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started. `stdout_bytes`
         is how much it may print if that is not what tools may."""
         limits = self._limits if stdout_bytes is None else self._limits._replace(stdout_bytes=stdout_bytes)
-        self.prepare()
+        if not self._is_prepared:
+            self._prepare()
         mark = self._marks.next()
         env[VARIABLE] = b"%d" % mark
         self._marks.put_on(mark)
@@ -100,8 +107,7 @@ class Runner:
         while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
             self._signal_all(signal.SIGKILL)
             gevent.sleep(0.005)
-        for pid in self._adopted(self._marks.is_ours):
-            _signal_process(pid, signal.SIGKILL)
+        self._sweep(heeds_calls=False)
 
     def after_stopping(self, action: Callable[[], None]) -> None:
         """Do this when the children that are being stopped now are gone."""
@@ -113,13 +119,15 @@ class Runner:
 
         self._in_background(wait_and_act)
 
-    def close(self) -> None:
-        """After `stop_all`: let go of the guardian and the directory."""
-        if self._guardian is not None:
-            self._guardian.dismiss()
-            self._guardian = None
-        if self._children is not None:
-            self._children.close()
+    def protect(self, directory: str) -> None:
+        """This directory is removed if the server is killed, instead of an earlier one."""
+        self._guardians.protect(os.fsencode(directory))
+
+    def close(self, *, is_clean: bool) -> None:
+        """After `stop_all`: let go of the guardian and the directory. If files are left, the guardian removes them."""
+        self._guardians.dismiss(is_clean=is_clean)
+        if self._strays is not None:
+            self._strays.close()
         self._directory.close()
 
     def know(self, pid: int) -> None:
@@ -145,14 +153,37 @@ class Runner:
         return not self._leaders and not self._stoppers
 
     def prepare(self) -> None:
-        """Before the first script, and before the first file of a call: see to it that both are cleaned up."""
-        if self._guardian is None:
-            gevent.get_hub().loop.install_sigchld()
-            _keep_descriptors_from_scripts()
-            self._children = _adopted_children()
-            self._processors = Processors.found()
-            self._guardian = Guardian(self._marks.prefix, self._state_dir)
-            self._known.add(b"%d" % self._guardian.pid)
+        """Before the first script, and before the first file of a call: see to it that both are cleaned up. Raises
+        InternalError when that cannot be now."""
+        if not self._is_prepared:
+            try:
+                self._prepare()
+            except OSError as error:
+                journal.error("no script can be run now: %s", error.strerror)
+                raise InternalError(f"No script can be run now: {error.strerror}.") from error
+
+    def _prepare(self) -> None:
+        if not self._is_open_to_others:
+            prctl.shut_out_others()
+        gevent.get_hub().loop.install_sigchld()
+        _keep_descriptors_from_scripts()
+        if self._strays is None:
+            self._strays = adopted_strays(self._known)
+        self._processors = Processors.found()
+        self._guardians.start()
+        self._is_prepared = True
+
+    def _sweep(self, *, heeds_calls: bool = True) -> None:
+        """Kill whoever is below us and not known, until two looks in a row find nobody, or a call begins whose
+        processes they might be."""
+        give_up_at = time.monotonic() + KILL_PATIENCE_SECS
+        quiet_looks = 0
+        while quiet_looks < QUIET_LOOKS and not (heeds_calls and self._leaders):
+            if time.monotonic() >= give_up_at:
+                journal.error("processes that scripts have left do not die")
+                return
+            quiet_looks = 0 if self._strays is not None and self._strays.kill_all() else quiet_looks + 1
+            gevent.sleep(SWEEP_PAUSE_SECS)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
         stopper = gevent.spawn(function, *values)
@@ -168,6 +199,9 @@ class Runner:
         run.close()
         self._leaders.pop(leader.pid, None)
         self._known.discard(b"%d" % leader.pid)
+        # Whoever is left when no call is running has shed its mark: only now can it be told from the others' processes.
+        if not self._leaders and self._strays is not None and self._strays.kill_all():
+            self._in_background(self._sweep)
 
     def _wait_or_kill(self, child: Child, leader: Leader) -> None:
         if not self._wait_until_gone(child, leader, self._limits.kill_grace_secs):
@@ -177,6 +211,8 @@ class Runner:
         give_up_at = time.monotonic() + KILL_PATIENCE_SECS
         while time.monotonic() < give_up_at:
             self._signal(leader, signal.SIGKILL)
+            if self._strays is not None:
+                self._strays.kill_those_of(leader.mark)
             if self._wait_until_gone(child, leader, 0.1):
                 return
         journal.error("process group %d does not die", leader.pid)
@@ -194,9 +230,11 @@ class Runner:
     def _is_anything_left(self, child: Child, leader: Leader) -> bool:
         if child.returncode is None:
             return True
-        if self._children is not None and not self._children.others_than(self._known):
+        if self._strays is None:
+            return signal_group(leader.pid, 0)
+        if not self._strays.are_there():
             return False  # whoever it started would be below one of our children
-        return _signal_group(leader.pid, 0) or bool(self._strays(leader))
+        return signal_group(leader.pid, 0) or bool(self._strays.of_call(leader.mark))
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
@@ -205,47 +243,13 @@ class Runner:
     def _signal(self, leader: Leader, number: int) -> None:
         """To the group at once, then to those who left it; each gets it once."""
         outsiders: list[int] = []
-        if self._children is not None:
+        if self._strays is not None:
             # Looked up first: once the group is dead, the tree that leads to them is gone.
-            family = descendants.with_descendants([leader.pid, *self._strays(leader)])[1:]
+            family = descendants.with_descendants([leader.pid, *self._strays.of_call(leader.mark)])[1:]
             outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
-        _signal_group(leader.pid, number)
+        signal_group(leader.pid, number)
         for pid in outsiders:
             _signal_process(pid, number)
-
-    def _strays(self, leader: Leader) -> list[int]:
-        return self._adopted(lambda mark: mark == leader.mark)
-
-    def _adopted(self, is_wanted: Callable[[int | None], bool]) -> list[int]:
-        """Our children that we did not start ourselves and whose mark is wanted."""
-        found: list[int] = []
-        if self._children is None:
-            return found
-        looked_at = set(self._known)
-        # Again until nobody new has come: a process that ends while we look hands its children over to us.
-        while fresh := self._children.others_than(looked_at):
-            looked_at.update(b"%d" % pid for pid in fresh)
-            found.extend(pid for pid in fresh if is_wanted(mark_of(pid)))
-        return found
-
-
-def _adopted_children() -> OwnChildren | None:
-    try:
-        return OwnChildren()
-    except OSError as error:
-        journal.info("processes that leave their group are not found here: %s", error)
-        return None
-
-
-def _signal_group(leader: int, number: int) -> bool:
-    """Whether there was anybody to signal."""
-    try:
-        os.killpg(leader, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # somebody there has changed its user; it is out of our reach but alive
-    return True
 
 
 def _group_of(pid: int) -> int | None:
@@ -264,9 +268,18 @@ def _signal_process(pid: int, number: int) -> None:
 
 def _keep_descriptors_from_scripts() -> None:
     """What we inherited from whoever started us is for nobody else."""
-    for fd in map(int, os.listdir("/dev/fd")):
+    for fd in _open_descriptors():
         try:
             if fd > 2:
                 os.set_inheritable(fd, False)
         except OSError:
-            continue  # the descriptor of the listing itself, closed by now
+            continue  # the descriptor of the listing itself, closed by now, or one that never was
+
+
+def _open_descriptors() -> Iterable[int]:
+    """Also numbers that are none, where the system does not list them."""
+    try:
+        return map(int, os.listdir("/dev/fd"))
+    except FileNotFoundError:
+        limit = descriptor_limit()
+        return range(min(limit, MANY_DESCRIPTORS) if limit >= 0 else MANY_DESCRIPTORS)

@@ -2,17 +2,25 @@
 
 A script finds spilled arguments there and leaves error, resource and cancel files. Most calls leave nothing, so a call
 gets no directory of its own: making and removing one would cost a third of a quick call.
+
+Rule: the directory has a name that nobody can guess, is ours alone, and is used through its descriptor. Until it exists
+its name is told to nobody but the guardian; if it is gone, a fresh one is made, because whatever has the old name by
+then is not ours.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.regular_files import without_waiting
+from mcpgreen.regular_files import existing_file, new_file, unguessable
 from mcpgreen.running.storage import Storage
 
 ERROR_FILE = b"error.json"
@@ -27,81 +35,163 @@ COARSE_NS = 50_000_000
 class StateDir:
     """The server's own directory, created when the first call needs it and removed with the server."""
 
-    def __init__(self, parent: str, *, token: str, is_kept: bool, storage: Storage) -> None:
-        self.path = os.path.join(parent, f"mcpgreen.state.{os.getpid()}.{token}")
-        self.encoded_path = os.fsencode(self.path) + b"/"
+    def __init__(
+        self, parent: str, *, is_kept: bool, storage: Storage, on_named: Callable[[str], None] = lambda path: None
+    ) -> None:
+        """`on_named` hears the path of each directory just before it is made, to remove it if we die right after."""
         self._parent = parent
         self._storage = storage
+        self._on_named = on_named
         self.is_kept = is_kept
-        self._exists = False
+        self._directory: PrivateDirectory | None = None
         self._count = 0
 
-    def require(self) -> int | None:
-        """Make sure that the directory is there. Raises InternalError when the disk is full. When it was changed last;
-        None while that says nothing: timestamps are coarse, right after a change another one need not show."""
+    def require(self) -> PrivateDirectory:
+        """The directory, made anew if it is not there. Raises InternalError when that cannot be or the disk is full."""
         self._storage.require_room()
-        changed_at_ns = self.changed_at_ns()
-        if changed_at_ns is None:
-            self.restore()
-        elif time.time_ns() - changed_at_ns <= COARSE_NS:
-            return None
-        return changed_at_ns
+        directory = self._directory
+        if directory is None or directory.changed_at_ns() is None:
+            directory = self._fresh()
+        return directory
 
     def new_call(self) -> CallFiles:
         """Raises InternalError when the disk is full."""
-        changed_at_ns = self.require()
+        self._storage.require_room()
+        directory = self._directory
+        changed_at_ns = None if directory is None else directory.changed_at_ns()
+        if directory is None or changed_at_ns is None:
+            directory = self._fresh()
+        elif time.time_ns() - changed_at_ns <= COARSE_NS:
+            changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
         self._count += 1
-        return CallFiles(self, b"call.%d." % self._count, known_change_ns=changed_at_ns)
-
-    def changed_at_ns(self) -> int | None:
-        """When anybody made or removed a file here last; None if the directory is not there."""
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_mtime_ns if stat.S_ISDIR(status.st_mode) else None
-
-    def restore(self) -> None:
-        """Make the directory, also when somebody has cleaned the temporary directory while we were running."""
-        try:
-            if self._exists and not os.path.isdir(self.path):
-                _remove(self.path)
-            os.makedirs(self.path, mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise self.failure(error) from error
-        self._exists = True
+        return CallFiles(self, directory, b"call.%d." % self._count, known_change_ns=changed_at_ns)
 
     def failure(self, error: OSError) -> InternalError:
         """What a call is told when one of its files cannot be written."""
         full = self.fullness(error)
         if full is not None:
             return full
-        journal.error("%s cannot be written to: %s", self.path, error.strerror)
+        journal.error(
+            "no temporary file can be made in %s: %s; see to it, or set tmp_root", self._parent, error.strerror
+        )
         return InternalError(f"A temporary file cannot be written: {error.strerror}.")
 
     def fullness(self, error: OSError) -> InternalError | None:
         """The same if it is the disk that is full, else None."""
         return self._storage.failed(error, directory=self._parent, what="a temporary file")
 
-    def remove(self) -> None:
-        if not self._exists:
-            return
+    def remove(self) -> bool:
+        """Whether nothing is left that should not be."""
+        directory, self._directory = self._directory, None
+        if directory is None:
+            return True
         if self.is_kept:
-            journal.warning("state is kept in %s", self.path)
+            journal.warning("state is kept in %s", directory.path)
+        else:
+            directory.remove()
+        is_gone = self.is_kept or directory.changed_at_ns() is None
+        directory.close()
+        return is_gone
+
+    def _fresh(self) -> PrivateDirectory:
+        """Under another name: somebody may have waited for the old one to be free."""
+        if self._directory is not None:
+            if not self.is_kept:
+                self._directory.clear()  # it may have been moved elsewhere
+            self._directory.close()  # calls that still know it find that their files are gone
+            self._directory = None
+        path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
+        self._on_named(path)
+        try:
+            self._directory = PrivateDirectory(path)
+        except OSError as error:
+            raise self.failure(error) from error
+        return self._directory
+
+
+class PrivateDirectory:
+    """A directory that nobody but us can use, made at birth. Raises OSError when it cannot be made, or is not ours."""
+
+    __slots__ = ("_identity", "encoded_path", "fd", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.encoded_path = os.fsencode(path)
+        os.mkdir(self.path, 0o700)
+        try:
+            self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            with suppress(OSError):
+                os.rmdir(self.path)
+            raise
+        status = os.fstat(self.fd)
+        self._identity = status.st_dev, status.st_ino
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+            self.close()
+            raise OSError(errno.EPERM, "somebody else has put a directory in the place of ours")
+        with suppress(OSError):
+            fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
+
+    def changed_at_ns(self) -> int | None:
+        """When anybody made or removed a file here last; None if it is not where it was."""
+        try:
+            status = os.lstat(self.encoded_path)
+        except OSError:
+            return None
+        # Its number is not used again while we have it open.
+        return status.st_mtime_ns if (status.st_dev, status.st_ino) == self._identity else None
+
+    def names(self) -> list[bytes]:
+        """Empty when it has been closed."""
+        try:
+            return [os.fsencode(name) for name in os.listdir(self.fd)]
+        except OSError:
+            return []
+
+    def clear(self) -> None:
+        for name in self.names():
+            self.remove_entry(name)
+
+    def remove(self) -> None:
+        self.clear()
+        if self.changed_at_ns() is None:
+            return  # whatever has its name now is not ours
+        try:
+            os.rmdir(self.path)
+        except OSError as error:
+            journal.warning("could not remove %s: %s", self.path, error.strerror)
+
+    def remove_entry(self, name: bytes) -> None:
+        """A file, or whatever a script left there."""
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except FileNotFoundError:
             return
-        _remove(self.path)
+        except OSError:
+            try:
+                _remove_tree(name, self.fd)
+            except (OSError, RecursionError) as error:
+                journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error)
+
+    def close(self) -> None:
+        """From now on everything here fails, and touches no descriptor that has our number next."""
+        os.close(self.fd)
+        self.fd = -1
 
 
 class CallFiles:
     """The files of one call. `place` is how their paths begin."""
 
-    __slots__ = ("_known_change_ns", "_prefix", "_state", "place")
+    __slots__ = ("_known_change_ns", "_prefix", "_state", "directory", "place")
 
-    def __init__(self, state: StateDir, prefix: bytes, *, known_change_ns: int | None) -> None:
+    def __init__(
+        self, state: StateDir, directory: PrivateDirectory, prefix: bytes, *, known_change_ns: int | None
+    ) -> None:
         self._state = state
         self._prefix = prefix
         self._known_change_ns = known_change_ns
-        self.place = state.encoded_path + prefix
+        self.directory = directory
+        self.place = directory.encoded_path + b"/" + prefix
 
     @property
     def reply_prefix(self) -> str:
@@ -109,25 +199,25 @@ class CallFiles:
         return os.fsdecode(self.place + REPLIES)
 
     def spill(self, name: bytes, content: bytes) -> bytes:
-        path = self.place + name
-        self._state.restore()
         try:
-            with open(path, "wb", opener=without_waiting) as file:
+            with open(self._new_file(self._prefix + name), "wb") as file:
                 file.write(content)
         except OSError as error:
             raise self._state.failure(error) from error
-        return path
+        return self.place + name
 
     def mark_cancelled(self) -> None:
         try:
-            open(self.place + CANCEL_FILE, "ab", opener=without_waiting).close()
+            os.close(new_file(self._prefix + CANCEL_FILE, dir_fd=self.directory.fd))
+        except FileExistsError:
+            return
         except OSError as error:
             if self._state.fullness(error) is None:
                 journal.debug("no cancel file: %s", error)  # the signal that follows says the same
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""
-        if self._known_change_ns is not None and self._state.changed_at_ns() == self._known_change_ns:
+        if self._known_change_ns is not None and self.directory.changed_at_ns() == self._known_change_ns:
             return b"", b""
         names = self._names()
         if not names:
@@ -140,37 +230,37 @@ class CallFiles:
         if self._state.is_kept:
             return
         for name in self._names():
-            _remove(self._state.encoded_path + name)
+            self.directory.remove_entry(name)
+
+    def _new_file(self, name: bytes) -> int:
+        try:
+            return new_file(name, dir_fd=self.directory.fd)
+        except FileExistsError:
+            self.directory.remove_entry(name)  # another script has counted how many calls there have been
+            return new_file(name, dir_fd=self.directory.fd)
 
     def _names(self) -> list[bytes]:
-        try:
-            return [name for name in os.listdir(self._state.encoded_path) if name.startswith(self._prefix)]
-        except OSError:
-            return []  # whoever removed the directory, or put something else there, removed the files
+        return [name for name in self.directory.names() if name.startswith(self._prefix)]
 
     def _content(self, name: bytes, names: list[bytes]) -> bytes:
         if self._prefix + name not in names:
             return b""
         try:
-            with open(self.place + name, "rb", opener=without_waiting) as file:
+            with open(existing_file(self._prefix + name, dir_fd=self.directory.fd), "rb") as file:
                 return file.read(MAX_REPORT_BYTES)
         except OSError as error:
             journal.warning("a script's %s cannot be read: %s", name.decode(), error)
             return b""
 
 
-def new_token() -> str:
-    return os.urandom(8).hex()  # `secrets` would cost 3 ms at start
-
-
-def _remove(path: str | bytes) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-    except OSError:
-        import shutil
-
-        shutil.rmtree(path, ignore_errors=True)
-        if os.path.lexists(path):
-            journal.warning("could not remove %s", os.fsdecode(path))
+def _remove_tree(name: bytes, dir_fd: int) -> None:
+    """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed."""
+    for _, directories, files, fd in os.fwalk(os.fsdecode(name), topdown=False, dir_fd=dir_fd):
+        for each in files:
+            os.unlink(each, dir_fd=fd)
+        for each in directories:
+            if stat.S_ISLNK(os.lstat(each, dir_fd=fd).st_mode):
+                os.unlink(each, dir_fd=fd)
+            else:
+                os.rmdir(each, dir_fd=fd)
+    os.rmdir(name, dir_fd=dir_fd)

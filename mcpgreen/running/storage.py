@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
+from mcpgreen.regular_files import new_file, unguessable
 
 # A file that may not grow any more (a limit of the process) is as good as a full disk; a disk that fails is worse.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -65,9 +66,9 @@ class Storage:
 
 
 def _has_room(directory: str) -> bool:
-    path = os.path.join(directory, f".mcpgreen.probe.{os.getpid()}")
+    path = os.path.join(directory, f".mcpgreen.probe.{unguessable()}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = new_file(path)
     except OSError as error:
         return error.errno not in FULL  # gone or forbidden by now: the next who writes there will say so
     try:

@@ -91,10 +91,10 @@ def download_safe(
         return _failure("provider_unavailable", "The https provider is not installed beside this SDK.")
     env = {**os.environ, **_settings(allow, deny, max_bytes, timeout, user_agent)}
     target = os.fspath(out)
-    beside = f"{target}.{os.getpid()}.part"
+    beside = f"{target}.{os.urandom(8).hex()}.part"
     try:
         for attempt in range(1, retry + 1):
-            with open(beside, "wb") as file:
+            with open(beside, "xb" if attempt == 1 else "wb") as file:
                 ended = run(["sh", provider, url], env=env, stdin=DEVNULL, stdout=file, stderr=PIPE)
             if ended.returncode == 0:
                 size = os.path.getsize(beside)

@@ -39,10 +39,10 @@ mcp_run_with_progress() {
   local __MCP_RUN_ERREXIT=${-//[!e]/}
   set +e
   if [[ -n $__MCP_RUN_STDOUT ]]; then
-    __mcp_run "$@" 96>"$__MCP_RUN_STDOUT" | __mcp_report
+    __mcp_run "$@" 36>"$__MCP_RUN_STDOUT" | __mcp_report
     __MCP_RUN_STATUS=${PIPESTATUS[0]}
   else
-    { __mcp_run "$@" | __mcp_report; } 96>&1
+    { __mcp_run "$@" | __mcp_report; } 36>&1
     __MCP_RUN_STATUS=${PIPESTATUS[0]}
   fi
   [[ -z $__MCP_RUN_ERREXIT ]] || set -e
@@ -87,7 +87,7 @@ __mcp_empty() {
 }
 
 # Three processes besides the command: one waits for it, one watches the clock, one reads its stderr. Pipes are the
-# only tie between them, so that no file remains. 94: matching lines, 95: the stderr of the command, 96: its stdout.
+# only tie between them, so that no file remains. 34: matching lines, 35: the stderr of the command, 36: its stdout.
 __mcp_run() {
   # A script that handles the signal of a cancellation wants to know how the command ended.
   trap '' TERM
@@ -95,9 +95,9 @@ __mcp_run() {
   local __MCP_RUN_END=$'\001'"end $$ $RANDOM$RANDOM "
   {
     {
-      __mcp_start "$@" 2>/dev/null | __mcp_watch 96>&-
-    } 95>&1 | __mcp_sift 96>&-
-  } 94>&1
+      __mcp_start "$@" 2>/dev/null | __mcp_watch 36>&-
+    } 35>&1 | __mcp_sift 36>&-
+  } 34>&1
   return "${PIPESTATUS[1]}"
 }
 
@@ -110,7 +110,7 @@ __mcp_start() {
     trap - TERM # also where the script ignores it: a command that did the same could only be killed
     [[ -z $__MCP_RUN_ERREXIT ]] || set -e
     "$@"
-  ) <&0 >&96 2>&95 94>&- 95>&- 96>&- &
+  ) <&0 >&36 2>&35 34>&- 35>&- 36>&- &
   set +m
   printf '%s\n' "$!"
   wait "$!"
@@ -121,7 +121,7 @@ __mcp_start() {
 __mcp_watch() {
   trap '' PIPE
   local group="" status="" part="" timed_out has_ended="" rest=""
-  [[ -z $__MCP_RUN_FOLLOWED ]] || exec 93<"$__MCP_RUN_FOLLOWED"
+  [[ -z $__MCP_RUN_FOLLOWED ]] || exec 33<"$__MCP_RUN_FOLLOWED"
   IFS= read -r group
   until IFS= read -r -t "$__MCP_RUN_INTERVAL" part; do
     timed_out=$?
@@ -141,7 +141,7 @@ __mcp_watch() {
   __mcp_follow
   [[ -z $rest ]] || __mcp_hear "$rest"
   ! mcp_is_cancelled || status=130
-  printf '%s%s\n' "$__MCP_RUN_END" "${status:-1}" >&95
+  printf '%s%s\n' "$__MCP_RUN_END" "${status:-1}" >&35
 }
 
 __mcp_stop() {
@@ -158,7 +158,7 @@ __mcp_stop() {
 __mcp_follow() {
   local line=""
   [[ -n $__MCP_RUN_FOLLOWED ]] || return 0
-  while IFS= read -r line <&93; do
+  while IFS= read -r line <&33; do
     __mcp_cut __mcp_hear "$rest$line"
     __mcp_hear "$__MCP_OUT"
     rest=""
@@ -186,7 +186,7 @@ __mcp_sift() {
   local line="" part="" status="" code
   local patience=(-t "$__MCP_RUN_INTERVAL")
   ((BASH_VERSINFO[0] > 3)) || patience=(-d $'\n') # it drops what came before the time was up
-  exec 93>>"${__MCP_RUN_STDERR:-/dev/null}"
+  exec 33>>"${__MCP_RUN_STDERR:-/dev/null}"
   while [[ -z $status ]]; do
     code=0
     IFS= read -r "${patience[@]}" part || code=$?
@@ -212,7 +212,7 @@ __mcp_sift() {
 __mcp_sort() {
   local line=${1%$'\r'}
   [[ -n $__MCP_RUN_FOLLOWED ]] || ! __mcp_hear "$line" || return 0
-  printf '%s\n' "$line" >&93
+  printf '%s\n' "$line" >&33
   [[ -z $__MCP_RUN_FOLLOWED || -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
 }
 
@@ -228,7 +228,7 @@ __mcp_hear() {
     match1) __mcp_percent "${BASH_REMATCH[1]:-}" "${__MCP_RUN_TOTAL:-100}" ;;
     ratio) __mcp_percent "${BASH_REMATCH[1]:-}" "${BASH_REMATCH[2]:-}" ;;
   esac
-  { printf '%s\n' "$__MCP_OUT" >&94; } 2>/dev/null || :
+  { printf '%s\n' "$__MCP_OUT" >&34; } 2>/dev/null || :
 }
 
 __mcp_percent() {

@@ -60,7 +60,11 @@ def test_a_registration_that_cannot_be_used_is_unhealthy(project: ProjectBuilder
 
 @pytest.mark.parametrize(
     ("variable", "value", "reason"),
-    [("MCPBASH_REMOTE_TOKEN", "short", "bad_remote_token"), ("MCPBASH_ROOTS", "/nope", "bad_roots")],
+    [
+        ("MCPBASH_REMOTE_TOKEN", "short", "bad_remote_token"),
+        ("MCPBASH_ROOTS", "/nope", "bad_roots"),
+        ("MCPBASH_TMP_ROOT", "/nope", "bad_tmp_root"),
+    ],
 )
 def test_what_keeps_a_server_from_starting_is_told(
     project: ProjectBuilder, variable: str, value: str, reason: str

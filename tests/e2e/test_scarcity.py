@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import resource
 
 import pytest
 
@@ -11,17 +12,28 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
+OBSERVABLE = {"MCPGREEN_CORE_DUMPS": "true"}  # else only root sees what it has open
+
+
+def allow_descriptors(wire: Wire, count: int, *, spare: int | None = None) -> None:
+    """Change the limit of a server that runs: to a number, or to as many as it has and some to spare."""
+    if spare is not None:
+        numbers = {int(entry) for entry in os.listdir(f"/proc/{wire.process.pid}/fd")}
+        count = [number for number in range(1024) if number not in numbers][spare]
+    hard = resource.prlimit(wire.process.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(wire.process.pid, resource.RLIMIT_NOFILE, (count, hard))
+
 
 @pytest.mark.requirement("G-scarcity")
 @needs_proc
 def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectBuilder) -> None:
     project.tool("quick", "true")
     project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
-    limited = ["/bin/sh", "-c", f'ulimit -n 110; exec "{sys.executable}" -m mcpgreen serve "$@"', "server"]
-    with Wire(project.root, command=limited, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64"}) as wire:
+    with Wire(project.root, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64", **OBSERVABLE}) as wire:
         wire.handshake()
         wire.call_tool("quick")
         open_before = descriptors_of(wire.process.pid)
+        allow_descriptors(wire, 110)
         ids = [wire.start_request("tools/call", {"name": "hold"}) for _ in range(60)]
         refused = wire.receive(lambda message: "error" in message)
         assert refused["error"]["code"] == -32603
@@ -35,6 +47,46 @@ def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectB
         # One more if the file watch began meanwhile; a leak would be of several for each call that was refused.
         eventually(lambda: len(new_descriptors(wire.process.pid, open_before)) <= 1)
         assert text_of(wire.call_tool("hold")) == "held\n"
+        assert wire.stop() == 0
+
+
+@pytest.mark.requirement("G-scarcity")
+@needs_proc
+@pytest.mark.parametrize("spare", [0, 2, 7])
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_whatever_is_asked_without_descriptors_costs_that_request_alone(
+    project: ProjectBuilder, spare: int, is_warm: bool
+) -> None:
+    project.tool("hello", "echo hello")
+    project.tool("fails", 'echo x >"$MCP_TOOL_ERROR_FILE"; exit 1')
+    uri = project.resource("note.txt", "read me").as_uri()
+    project.prompt("ask.sh", "#!/bin/sh\necho '[]'\n", name="ask")
+    requests = [
+        ("tools/call", {"name": "hello"}),
+        ("tools/call", {"name": "hello", "arguments": {"x": "y" * 100_000}}),
+        ("tools/call", {"name": "fails"}),
+        ("resources/read", {"uri": uri}),
+        ("resources/subscribe", {"uri": uri}),
+        ("resources/unsubscribe", {"uri": uri}),
+        ("prompts/get", {"name": "ask"}),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "ask"}, "argument": {"name": "a", "value": ""}}),
+        ("tools/list", {}),
+    ]
+    with Wire(project.root, env=OBSERVABLE) as wire:
+        wire.handshake()
+        wire.result("tools/list")
+        if is_warm:
+            wire.call_tool("hello")
+        allow_descriptors(wire, 0, spare=spare)
+        project.tool("late", "echo late")  # a change that has to be looked at
+        for method, params in requests:
+            assert wire.request(method, params).keys() & {"error", "result"}
+            assert wire.result("ping") == {}
+        allow_descriptors(wire, 1024)
+
+        assert text_of(wire.call_tool("hello")) == "hello\n"
+        assert wire.result("resources/read", {"uri": uri})["contents"][0]["text"] == "read me"
+        eventually(lambda: "late" in {tool["name"] for tool in wire.result("tools/list")["tools"]})
         assert wire.stop() == 0
 
 
@@ -55,13 +107,19 @@ def test_a_temporary_directory_that_is_cleaned_away_is_made_again(project: Proje
 
 
 @pytest.mark.requirement("G-scarcity")
-def test_a_place_for_temporary_files_that_is_none_is_named_as_the_reason(project: ProjectBuilder) -> None:
+def test_a_place_for_temporary_files_that_goes_away_is_named_as_the_reason(project: ProjectBuilder) -> None:
     project.tool("hello", "echo hello")
-    with Wire(project.root, env={"MCPGREEN_TMP_ROOT": str(project.write("file", "")) + "/below"}) as wire:
+    place = project.root / "scratch"
+    place.mkdir()
+    with Wire(project.root, env={"MCPGREEN_TMP_ROOT": str(place)}) as wire:
         wire.handshake()
+        place.rmdir()
         error = wire.error("tools/call", {"name": "hello"})
 
         assert error["code"] == -32603
-        assert error["message"] == "A temporary file cannot be written: Not a directory."
+        assert error["message"] == "A temporary file cannot be written: No such file or directory."
+        place.mkdir()
+        assert text_of(wire.call_tool("hello")) == "hello\n"
         assert wire.stop() == 0
+    assert str(place) in wire.stderr
     assert "Traceback" not in wire.stderr

@@ -27,6 +27,7 @@ from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment
 ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "3"))
 IS_FULL = ROUNDS >= 100
 GONE_WITHIN_SECS = 10.0
+GUARDIAN = "mcpgreen-guardian"
 SETTINGS = {"kill_grace_secs": 0.2, "drain_secs": 0.1, "eof_grace_secs": 0.2, "default_tool_timeout": 120}
 
 _numbers = itertools.count(1)
@@ -97,6 +98,7 @@ class Stand:
         self.up.mkdir()
         self.env = {f"MCPGREEN_{name.upper()}": str(value) for name, value in {**SETTINGS, **settings}.items()}
         self.env["TMPDIR"] = str(self.tmp)
+        self.env["MCPGREEN_CORE_DUMPS"] = "true"  # else only root sees what a server has open
         self._started: list[Wire | Peer] = []
 
     def script(self, name: str, body: str, **fields: Any) -> None:
@@ -284,6 +286,8 @@ def processes_with(*marks: str) -> list[tuple[int, str]]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             command = _proc_text(f"/proc/{entry}/cmdline").replace("\0", " ").strip()
+            if command.startswith(GUARDIAN):
+                command += f" in {_directory_of(entry)}"  # it does not say in its arguments whose it is
             if any(mark in command for mark in marks):
                 found.append((int(entry), command))
     return found
@@ -296,7 +300,7 @@ def sleepers(stand: Stand) -> list[int]:
 
 def guardian_of(stand: Stand) -> int:
     """The process that watches over the server of this stand."""
-    return next(pid for pid, command in processes_with(str(stand.tmp)) if command.startswith("mcpgreen-guardian"))
+    return next(pid for pid, command in processes_with(stand.mark) if command.startswith(GUARDIAN))
 
 
 def zombies_below(pid: int) -> list[int]:
@@ -315,6 +319,13 @@ def peak_memory_mib(pid: int) -> float:
 def _state_of(pid: str) -> str:
     fields = _proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return fields[0] if fields else ""
+
+
+def _directory_of(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
 
 
 def _proc_text(path: str) -> str:

@@ -18,6 +18,7 @@ import pytest
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
 CONFORMANCE_DIR = Path(__file__).resolve().parents[1] / "conformance"
 OLDEST_NODE = 18
+NOBODY = 65534
 
 
 def require_program(name: str) -> str:
@@ -34,6 +35,22 @@ def without_privileges() -> list[str]:
         return []
     rights = "-dac_override,-dac_read_search"
     return [require_program("setpriv"), f"--bounding-set={rights}", f"--inh-caps={rights}"]
+
+
+def as_somebody_else() -> list[str]:
+    """How a command begins that is run by an ordinary user other than us. Only root can start one."""
+    if os.geteuid() != 0:
+        _skip_without_root()
+    return [require_program("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def as_ordinary_user() -> list[str]:
+    """How a command begins that is run by an ordinary user: by us, if we are one."""
+    return as_somebody_else() if os.geteuid() == 0 else []
+
+
+def _skip_without_root() -> NoReturn:
+    pytest.skip("only root can be another user", allow_module_level=True)
 
 
 def require_perl_modules(*names: str) -> str:

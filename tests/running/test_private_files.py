@@ -1,0 +1,314 @@
+"""Nobody but us can use, guess or replace the files that the server makes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.catalog.snapshot import replace_file
+from mcpgreen.running import replies, storage
+from mcpgreen.running.scratch import PrivateDirectory, StateDir
+from mcpgreen.running.storage import Storage
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import Wire, text_of
+
+WHERE = 'printf %s "$MCPBASH_STATE_DIR"'
+
+
+def state_dir_of(wire: Wire) -> Path:
+    return Path(text_of(wire.call_tool("where")))
+
+
+def commands_on_the_machine() -> str:
+    texts = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            texts.append(entry.read_bytes().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return "\n".join(texts)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    directory = tmp_path / "scratch"
+    directory.mkdir()
+    return directory
+
+
+def new_state(parent: Path, names: list[str] | None = None) -> StateDir:
+    on_named: Callable[[str], None] = (names if names is not None else []).append
+    return StateDir(str(parent), is_kept=False, storage=Storage(on_news=lambda level, text: None), on_named=on_named)
+
+
+def test_the_state_directory_is_ours_alone_and_on_no_command_line(
+    project: ProjectBuilder, start: Callable[..., Wire], scratch: Path
+) -> None:
+    project.tool("where", WHERE)
+    wire = start(tmp_root=scratch)
+    wire.handshake()
+    directory = state_dir_of(wire)
+
+    status = directory.lstat()
+    assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o700, os.geteuid())
+    assert len(directory.name.rpartition(".")[2]) >= 32
+    assert directory.name not in commands_on_the_machine()
+
+
+def test_no_two_directories_have_the_same_name(scratch: Path) -> None:
+    names: list[str] = []
+    state = new_state(scratch, names)
+    for _ in range(3):
+        shutil.rmtree(state.require().path)
+
+    assert len(set(names)) == 3
+    assert state.remove()
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "file", "nothing"])
+def test_what_has_taken_the_place_of_the_state_directory_is_left_alone(
+    project: ProjectBuilder, start: Callable[..., Wire], scratch: Path, kind: str
+) -> None:
+    """Somebody waits for a cleaner to remove the directory, and then makes one with links of his choice in it."""
+    project.tool("where", WHERE)
+    project.tool("size", 'wc -c <"$MCP_TOOL_ARGS_FILE"')
+    victim = scratch.parent / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("as it was")
+    wire = start(tmp_root=scratch, env_payload_threshold=0)
+    wire.handshake()
+    old = state_dir_of(wire)
+    shutil.rmtree(old)
+    if kind == "directory":
+        old.mkdir(0o700)
+        for number in range(1, 9):
+            (old / f"call.{number}.mcp_tool_args.json").symlink_to(victim / "precious")
+    elif kind == "link":
+        old.symlink_to(victim)
+    elif kind == "file":
+        old.write_text("mine")
+    for _ in range(3):
+        assert int(text_of(wire.call_tool("size", {"x": "y"}))) > 0
+    new = state_dir_of(wire)
+
+    assert new.name != old.name
+    assert wire.stop() == 0
+    assert (victim / "precious").read_text() == "as it was"
+    assert os.listdir(victim) == ["precious"]
+    assert os.path.lexists(old) == (kind != "nothing")
+    assert not new.exists()
+
+
+def test_the_guardian_removes_the_directory_that_was_made_last(
+    project: ProjectBuilder, start: Callable[..., Wire], scratch: Path
+) -> None:
+    project.tool("where", WHERE)
+    wire = start(tmp_root=scratch)
+    wire.handshake()
+    old = state_dir_of(wire)
+    shutil.rmtree(old)
+    old.mkdir()
+    assert state_dir_of(wire) != old
+    wire.kill()
+
+    eventually(lambda: os.listdir(scratch) == [old.name])
+
+
+def test_a_directory_that_is_cleaned_away_during_a_call_costs_that_call_its_files_only(
+    project: ProjectBuilder, start: Callable[..., Wire], scratch: Path
+) -> None:
+    project.tool("where", WHERE)
+    project.tool("hold", 'touch up; until [ -e go ]; do sleep 0.01; done; echo x >"$MCP_TOOL_ERROR_FILE"; echo held')
+    wire = start(tmp_root=scratch)
+    wire.handshake()
+    old = state_dir_of(wire)
+    held = wire.start_request("tools/call", {"name": "hold"})
+    eventually((project.root / "up").exists)
+    shutil.rmtree(old)
+    new = state_dir_of(wire)
+    wire.notify("notifications/cancelled", {"requestId": "none"})
+    project.write("go", "")
+
+    assert text_of(wire.response(held)["result"]) == "held\n"
+    assert os.listdir(scratch) == [new.name]
+    assert wire.stop() == 0
+    assert os.listdir(scratch) == []
+
+
+def test_a_state_directory_that_was_moved_is_emptied(scratch: Path) -> None:
+    state = new_state(scratch)
+    files = state.new_call()
+    files.spill(b"arguments", b"secret")
+    moved = Path(state.require().path).rename(scratch / "moved")
+    state.new_call()
+
+    assert list(moved.iterdir()) == []
+    files.remove()
+    assert state.remove()
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "directory"])
+def test_long_arguments_go_into_a_file_of_our_own(scratch: Path, kind: str) -> None:
+    victim = scratch.parent / "victim"
+    victim.write_text("as it was")
+    state = new_state(scratch)
+    place = Path(state.require().path) / "call.1.arguments"
+    if kind == "link":
+        place.symlink_to(victim)
+    elif kind == "hard link":
+        place.hardlink_to(victim)
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        (place / "below").mkdir(parents=True)
+    path = state.new_call().spill(b"arguments", b"said")
+
+    assert Path(os.fsdecode(path)).read_bytes() == b"said"
+    assert victim.read_text() == "as it was"
+    assert state.remove()
+
+
+@pytest.mark.parametrize("name", ["error.json", "resources"])
+def test_a_report_that_is_a_link_is_not_read(scratch: Path, name: str) -> None:
+    (scratch / "secret").write_text("secret")
+    state = new_state(scratch)
+    files = state.new_call()
+    Path(os.fsdecode(files.place) + name).symlink_to(scratch / "secret")
+
+    assert files.take_reports() == (b"", b"")
+    assert state.remove()
+    assert os.listdir(scratch) == ["secret"]
+
+
+def test_a_cancel_file_is_no_way_to_another_file(scratch: Path) -> None:
+    state = new_state(scratch)
+    files = state.new_call()
+    Path(os.fsdecode(files.place) + "cancelled").symlink_to(scratch / "made")
+    files.mark_cancelled()
+
+    assert not (scratch / "made").exists()
+    assert state.remove()
+
+
+def test_what_scripts_leave_below_the_directory_goes_with_it(scratch: Path) -> None:
+    outside = scratch / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("")
+    state = new_state(scratch)
+    files = state.new_call()
+    tree = Path(os.fsdecode(files.place) + "tree")
+    (tree / "a" / "b").mkdir(parents=True)
+    (tree / "a" / "file").write_text("")
+    (tree / "out").symlink_to(outside)
+    files.remove()
+
+    assert os.listdir(state.require().path) == []
+    assert state.remove()
+    assert os.listdir(scratch) == ["outside"]
+    assert os.listdir(outside) == ["kept"]
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770])
+def test_a_directory_that_others_may_use_is_not_taken(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """As if somebody had put it there between the making and the opening."""
+    made = os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, _: (made(path, mode), os.chmod(path, mode)))
+
+    with pytest.raises(OSError, match="in the place of ours") as caught:
+        PrivateDirectory(str(scratch / "new"))
+    assert caught.value.errno == errno.EPERM
+
+
+@pytest.mark.parametrize("name", ["probe", "draft"])
+def test_a_fifo_at_a_name_that_could_be_known_holds_nobody(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The disk is probed, and the registry written, under names that nobody knows: the old ones are of no use."""
+    for known in (f".mcpgreen.probe.{os.getpid()}", f".tools.json.{os.getpid()}"):
+        os.mkfifo(scratch / known)
+    if name == "probe":
+        assert storage._has_room(str(scratch))
+    else:
+        replace_file(str(scratch / "tools.json"), b"{}")
+        assert (scratch / "tools.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+def test_even_the_right_name_leads_to_nothing_of_others(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("mcpgreen.running.storage.unguessable", lambda: "guessed")
+    monkeypatch.setattr("mcpgreen.catalog.snapshot.unguessable", lambda: "guessed")
+    for known in (".mcpgreen.probe.guessed", ".tools.json.guessed"):
+        if kind == "fifo":
+            os.mkfifo(scratch / known)
+        else:
+            (scratch / known).symlink_to(scratch / "victim")
+
+    assert storage._has_room(str(scratch))  # it is no sign of a full disk
+    with pytest.raises(FileExistsError):
+        replace_file(str(scratch / "tools.json"), b"{}")
+    assert not (scratch / "victim").exists()
+
+
+def test_an_answer_is_not_put_into_a_directory_of_others(scratch: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    foreign = scratch / "foreign"
+    foreign.mkdir()
+    foreign.chmod(0o777)
+    replies.deliver(str(foreign / "reply.1"), b"secret")
+
+    assert os.listdir(foreign) == []
+    assert "does not take its answer" in capfd.readouterr().err
+
+
+def test_an_answer_follows_no_link(scratch: Path) -> None:
+    private = scratch / "private"
+    private.mkdir(0o700)
+    (private / "reply.1").symlink_to(scratch / "elsewhere")
+    replies.deliver(str(private / "reply.1"), b"answer")
+
+    assert not (scratch / "elsewhere").exists()
+    assert (private / "reply.1").read_bytes() == b"answer\n"
+
+
+def test_a_provider_and_a_completion_are_told_the_directory_that_exists(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.provider("here.sh", '[ -d "$MCPBASH_STATE_DIR" ] && printf %s "$MCPBASH_STATE_DIR"')
+    project.prompt("ask.txt", "text", name="ask", arguments=[{"name": "a"}])
+    project.program("prompts/ask.completion.sh", 'printf \'["%s"]\' "$MCPBASH_STATE_DIR"')
+    project.tool("where", WHERE)
+    client = speak()
+    read = client.result("resources/read", {"uri": "here://x"})["contents"][0]["text"]
+    ref = {"type": "ref/prompt", "name": "ask"}
+    completed = client.result("completion/complete", {"ref": ref, "argument": {"name": "a", "value": ""}})
+
+    assert read == text_of(client.call_tool("where"))
+    assert completed["completion"]["values"] in ([read], [])
+    shutil.rmtree(read)
+    again = client.result("resources/read", {"uri": "here://x"})["contents"][0]["text"]
+    assert again != read
+
+
+def test_nothing_is_left_when_server_and_directory_go_at_once(
+    project: ProjectBuilder, start: Callable[..., Wire], scratch: Path
+) -> None:
+    project.tool(
+        "deep", 'p=$MCP_TOOL_ERROR_FILE.d; for n in $(seq 300); do mkdir "$p" && cd "$p"; p=d; done; echo $PPID'
+    )
+    wire = start(tmp_root=scratch)
+    wire.handshake()
+    assert is_alive(text_of(wire.call_tool("deep")))
+    assert wire.stop() == 0
+
+    eventually(lambda: os.listdir(scratch) == [])

@@ -1,0 +1,232 @@
+"""Processes that scripts leave behind and that hide whose they are: they end with the last call, or with the server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import Wire, text_of
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")
+
+# Sheds what the server knows its processes by: the limit, the environment, session, group and descriptors.
+SHED = """import ctypes, os, resource, signal, sys, time
+def shed():
+    resource.setrlimit(resource.RLIMIT_RTTIME, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.setsid()
+def note():
+    with open("pids", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+"""
+# Each ends as soon as it has another: whoever looks for it finds its number gone.
+CHAIN = """
+def chain(pause):
+    while True:
+        if os.fork():
+            os._exit(0)
+        if os.getpid() % 7 == 0:
+            os.setsid()
+        time.sleep(pause)
+"""
+HIDING = f"""#!{sys.executable} -SE
+{SHED}
+if os.fork() == 0:
+    shed()
+    os.closerange(0, 256)
+    note()
+    os.execve("/bin/sleep", ["sleep", "600"], {{}})
+while not os.path.exists("pids"): time.sleep(0.005)
+"""
+CHAINING = f"""#!{sys.executable} -SE
+{SHED}{CHAIN}
+for _ in range(3):
+    if os.fork() == 0:
+        PREPARE
+        os.closerange(0, 256)
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            note()
+            open("/proc/self/comm", "w").write("COMM")
+            chain(0.0005)
+        os._exit(0)
+while not os.path.exists("pids"): time.sleep(0.005)
+"""
+
+
+def named(comm: str) -> list[int]:
+    """The living processes of this name."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text().strip() == comm and is_alive(path.parent.name):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def is_none_left(comm: str) -> bool:
+    """Three looks: a chain may be between two of its links."""
+    return not any(named(comm) for _ in range(3))
+
+
+def noted_pids(project: ProjectBuilder) -> list[int]:
+    eventually(lambda: (project.root / "pids").exists() and project.read("pids").endswith("\n"))
+    return [int(line) for line in project.read("pids").split()]
+
+
+@pytest.fixture
+def hold(project: ProjectBuilder) -> None:
+    project.tool("hold", "touch up; until [ -e go ]; do sleep 0.01; done; echo held")
+
+
+@pytest.fixture
+def comm() -> Iterator[str]:
+    name = f"chain{os.getpid()}"
+    yield name
+    for pid in named(name):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_process_that_hides_whose_it_is_ends_with_a_lone_call(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("hiding", HIDING)
+    client.call_tool("hiding")
+
+    eventually(lambda: not any(map(is_alive, noted_pids(project))))
+    assert client.result("ping") == {}
+
+
+@pytest.mark.usefixtures("hold")
+def test_a_process_that_hides_whose_it_is_ends_when_no_call_is_running(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("hiding", HIDING)
+    held = client.start_request("tools/call", {"name": "hold"})
+    eventually((project.root / "up").exists)
+    client.call_tool("hiding")
+    (pid,) = noted_pids(project)
+    project.write("go", "")
+    assert text_of(client.response(held)["result"]) == "held\n"
+
+    eventually(lambda: not is_alive(pid))
+
+
+@pytest.mark.usefixtures("hold")
+@pytest.mark.parametrize("how", ["eof", "SIGTERM"])
+def test_a_process_that_hides_whose_it_is_does_not_outlive_the_server(
+    project: ProjectBuilder, start: Callable[..., Wire], how: str
+) -> None:
+    project.tool("hiding", HIDING)
+    wire = start(eof_grace_secs=0.1, kill_grace_secs=0.1)
+    wire.handshake()
+    wire.start_request("tools/call", {"name": "hold"})
+    eventually((project.root / "up").exists)
+    wire.call_tool("hiding")
+    (pid,) = noted_pids(project)
+    if how == "eof":
+        wire.close_stdin()
+    else:
+        wire.process.send_signal(signal.Signals[how])
+    assert wire.wait() == 0
+
+    assert not is_alive(pid)
+
+
+@pytest.mark.parametrize("prepare", ["pass", "shed()", "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)"])
+def test_a_chain_of_forks_ends_with_its_call(
+    project: ProjectBuilder, start: Callable[..., Wire], comm: str, prepare: str
+) -> None:
+    project.tool("chaining", CHAINING.replace("PREPARE", prepare).replace("COMM", comm))
+    wire = start(kill_grace_secs=0.05)
+    wire.handshake()
+    wire.call_tool("chaining")
+
+    eventually(lambda: is_none_left(comm))
+    assert wire.result("ping") == {}
+    assert wire.stop() == 0
+
+
+@pytest.mark.usefixtures("hold")
+@pytest.mark.parametrize("prepare", ["pass", "shed()"])
+def test_a_chain_of_forks_does_not_outlive_the_server(
+    project: ProjectBuilder, start: Callable[..., Wire], comm: str, prepare: str
+) -> None:
+    project.tool("chaining", CHAINING.replace("PREPARE", prepare).replace("COMM", comm) + "time.sleep(600)\n")
+    wire = start(eof_grace_secs=0.05, kill_grace_secs=0.05)
+    wire.handshake()
+    wire.start_request("tools/call", {"name": "hold"})
+    wire.start_request("tools/call", {"name": "chaining"})
+    eventually(lambda: named(comm))
+    assert wire.stop() == 0
+
+    assert is_none_left(comm)
+
+
+def test_a_stray_whose_first_thread_has_ended_is_not_taken_for_dead(project: ProjectBuilder, client: Wire) -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("the number of the system call is that of x86-64")
+    body = (
+        f"#!{sys.executable} -SE\nimport ctypes, os, threading, time\n"
+        "if os.fork():\n"
+        "    while not os.path.exists('pids'): time.sleep(0.005)\n"
+        "    os._exit(0)\n"
+        "os.setsid()\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "os.closerange(0, 256)\n"
+        "with open('pids', 'w') as file: file.write(f'{os.getpid()}\\n')\n"
+        "ctypes.CDLL(None).syscall(60, 0)\n"
+    )
+    project.tool("threads", body)
+    client.call_tool("threads")
+    (pid,) = noted_pids(project)
+
+    eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_children_that_the_server_had_before_are_left_alone(project: ProjectBuilder) -> None:
+    """A launcher may have started something and become the server by exec."""
+    project.tool("hiding", HIDING)
+    launch = (
+        f'sleep 600 </dev/null >/dev/null 2>&1 & echo $! > launched; exec "{sys.executable}" -m mcpgreen serve "$@"'
+    )
+    with Wire(project.root, command=["/bin/sh", "-c", launch, "server"], cwd=project.root) as wire:
+        wire.handshake()
+        launched = int(project.read("launched"))
+        wire.call_tool("hiding")
+        eventually(lambda: not any(map(is_alive, noted_pids(project))))
+        assert wire.stop() == 0
+    assert is_alive(launched)
+    os.kill(launched, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("hold")
+def test_a_stray_of_another_user_holds_nobody_up(project: ProjectBuilder, client: Wire) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can leave a process of another user")
+    project.tool("changing", "setsid setpriv --reuid=65534 --clear-groups sleep 600 >/dev/null 2>&1 & echo $!")
+    pid = int(text_of(client.call_tool("changing")))
+    assert client.stop() == 0
+
+    assert not is_alive(pid)  # root may stop anybody
+
+
+def test_the_reader_goes_on_while_a_chain_is_hunted(
+    project: ProjectBuilder, start: Callable[..., Wire], comm: str
+) -> None:
+    """Whoever looks until nobody new has come looks for ever if somebody always has."""
+    project.tool("chaining", CHAINING.replace("PREPARE", "pass").replace("COMM", comm))
+    wire = start(kill_grace_secs=0.3)
+    wire.handshake()
+    id = wire.start_request("tools/call", {"name": "chaining"})
+    noted_pids(project)
+    for _ in range(20):
+        assert wire.result("ping") == {}
+    wire.response(id)
+    eventually(lambda: is_none_left(comm))
+    assert subprocess.run(["kill", "-0", str(wire.process.pid)]).returncode == 0
