@@ -63,7 +63,8 @@ def serve(root: str) -> int:
     _leave_on_signals()
     _unblock_signals()
     from mcpgreen import journal
-    from mcpgreen.catalog.project import open_project, operator_roots, remote_token, require_tmp_root
+    from mcpgreen.catalog.project import open_project
+    from mcpgreen.catalog.start_checks import operator_roots, remote_token, require_tmp_root
     from mcpgreen.errors import ProjectError
     from mcpgreen.greeting import greet
     from mcpgreen.protocol.revisions import offered_capabilities

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Set
     from typing import Any
 
-    from mcpgreen.catalog.roots import Roots
     from mcpgreen.confined import Private
-    from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.running.hooks import Sourced
     from mcpgreen.running.trust import Ground
     from mcpgreen.settings import Settings
@@ -271,33 +269,6 @@ def open_project(
         kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in decided}
         environ = {**own_variables, **kept}
     return project, settings, environ
-
-
-def remote_token(settings: Settings) -> RemoteToken | None:
-    """The token that messages have to carry. Raises ProjectError for one that could be guessed."""
-    if not settings.remote_token:
-        return None  # as nearly always: the first answer does not wait for an import
-    from mcpgreen.protocol.token import configured_token
-
-    return configured_token(settings)
-
-
-def require_tmp_root(project: Project, settings: Settings) -> None:
-    """Raises ProjectError for a directory for temporary files that is named and will not do."""
-    if settings.tmp_root:
-        from mcpgreen.running.temporary import require_usable
-
-        require_usable(settings.tmp_root, root=project.root)
-
-
-def operator_roots(project: Project, settings: Settings) -> Roots | None:
-    """The roots that whoever starts the server names. Raises ProjectError for a bad one: fewer than were named is not
-    what was asked for."""
-    if not settings.roots:
-        return None
-    from mcpgreen.catalog.roots import configured_roots
-
-    return configured_roots(project.root, settings.roots)
 
 
 def _current_directory() -> str:

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcpgreen import journal, jsontext
-from mcpgreen.catalog.project import Project, open_project, operator_roots, remote_token, require_tmp_root
+from mcpgreen.catalog.project import Project, open_project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.sources import SOURCES
+from mcpgreen.catalog.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.catalog.survey import survey
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.running import jq

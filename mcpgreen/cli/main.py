@@ -212,7 +212,8 @@ def _tell_notes(settings: Settings) -> None:
 
 
 def _run_tool(options: dict[str, Any]) -> int:
-    from mcpgreen.catalog.project import open_project, require_tmp_root
+    from mcpgreen.catalog.project import open_project
+    from mcpgreen.catalog.start_checks import require_tmp_root
     from mcpgreen.cli.run_tool import run_tool
 
     timeout_secs = _seconds(options["--timeout"])

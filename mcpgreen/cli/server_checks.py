@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.catalog.project import TEXT_FIELDS, Project, operator_roots, remote_token, require_tmp_root
+from mcpgreen.catalog.project import TEXT_FIELDS, Project
 from mcpgreen.catalog.registration import is_script
 from mcpgreen.catalog.resource_directories import refused_directories
+from mcpgreen.catalog.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import ProjectError
 from mcpgreen.running import jq

@@ -19,6 +19,7 @@ from typing import Any
 
 from mcpgreen import jsontext
 from mcpgreen.protocol import schemas
+from mcpgreen.running import prctl
 
 MAX_MEMORY_BYTES = 512 << 20
 IDLE_SECS = 60.0
@@ -28,6 +29,7 @@ READ_BYTES = 1 << 18
 
 def main() -> None:
     """Serve checks on descriptor 0, which is a socket, until nobody wants any more."""
+    prctl.shut_out_others()  # scripts could read other calls' arguments here
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -126,6 +126,7 @@ class _Process:
     def __init__(self, runner: Runner) -> None:
         import socket  # takes milliseconds that start-up does not have
 
+        runner.prepare()  # what we inherited is not for this process either
         ours, theirs = socket.socketpair()
         with ours, theirs:
             self._pid = os.posix_spawn(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.prerequisites import NOBODY, as_ordinary_user
+from tests.support.prerequisites import NOBODY, as_ordinary_user, python_of_ordinary_user
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire, text_of
 
@@ -71,6 +71,10 @@ def serve(project: ProjectBuilder, **env: str) -> Wire:
     return Wire(project.root, command=[*as_ordinary_user(), *SERVE], env={"HOME": "/", **env})
 
 
+def attack_by_tool(project: ProjectBuilder, attack: str) -> None:
+    project.tool("attack", f"#!{python_of_ordinary_user()}\n{attack}print(json.dumps(done))")
+
+
 def attacked(wire: Wire, name: str = "attack") -> list[str]:
     seen: list[str] = json.loads(text_of(wire.call_tool(name)))
     return seen
@@ -82,7 +86,7 @@ def fakes(wire: Wire) -> list[Any]:
 
 def test_a_script_cannot_reach_into_the_server(ordinary: ProjectBuilder) -> None:
     """It wrote lines of its own to the client, read the server's keys, and could attach to it."""
-    ordinary.python_tool("attack", ATTACK + "print(json.dumps(done))")
+    attack_by_tool(ordinary, ATTACK)
     with serve(ordinary, SECRET_KEY="xyz") as wire:
         wire.handshake()
         assert attacked(wire) == []
@@ -92,7 +96,7 @@ def test_a_script_cannot_reach_into_the_server(ordinary: ProjectBuilder) -> None
 
 
 def test_the_operator_can_allow_debuggers_and_core_files(ordinary: ProjectBuilder) -> None:
-    ordinary.python_tool("attack", ATTACK.replace("file.write", "str") + "print(json.dumps(done))")
+    attack_by_tool(ordinary, ATTACK.replace("file.write", "str"))
     with serve(ordinary, MCPGREEN_CORE_DUMPS="true") as wire:
         wire.handshake()
         assert {"fd", "environ", "maps"} <= set(attacked(wire))
@@ -100,7 +104,7 @@ def test_the_operator_can_allow_debuggers_and_core_files(ordinary: ProjectBuilde
 
 def test_a_hook_that_runs_before_the_greeting_cannot_either(ordinary: ProjectBuilder) -> None:
     ordinary.write("attack.py", ATTACK.replace("file.write", "str") + "print(','.join(done))")
-    ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{sys.executable}" attack.py)')
+    ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{python_of_ordinary_user()}" attack.py)')
     ordinary.tool("seen", 'echo "<$MCP_SEEN>"')
     with serve(ordinary) as wire:
         wire.handshake()
@@ -110,7 +114,7 @@ def test_a_hook_that_runs_before_the_greeting_cannot_either(ordinary: ProjectBui
 def test_a_hook_may_if_the_project_says_so(ordinary: ProjectBuilder) -> None:
     ordinary.write("attack.py", ATTACK.replace("file.write", "str") + "print(','.join(done))")
     ordinary.write("server.d/env", "MCPGREEN_CORE_DUMPS=true\n")
-    ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{sys.executable}" attack.py)')
+    ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{python_of_ordinary_user()}" attack.py)')
     ordinary.tool("seen", 'echo "<$MCP_SEEN>"')
     with serve(ordinary) as wire:
         wire.handshake()
@@ -118,7 +122,7 @@ def test_a_hook_may_if_the_project_says_so(ordinary: ProjectBuilder) -> None:
 
 
 def test_a_provider_cannot_either(ordinary: ProjectBuilder) -> None:
-    ordinary.provider("attack.py", f"#!{sys.executable}\n{ATTACK}print(json.dumps(done))")
+    ordinary.provider("attack.py", f"#!{python_of_ordinary_user()}\n{ATTACK}print(json.dumps(done))")
     with serve(ordinary) as wire:
         wire.handshake()
         contents = wire.result("resources/read", {"uri": "attack://x"})["contents"]

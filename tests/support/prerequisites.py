@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,6 +48,30 @@ def as_somebody_else() -> list[str]:
 def as_ordinary_user() -> list[str]:
     """How a command begins that is run by an ordinary user: by us, if we are one."""
     return as_somebody_else() if os.geteuid() == 0 else []
+
+
+def python_of_ordinary_user() -> str:
+    """A Python that such a user can run: ours may lie in root's home."""
+    if os.geteuid() != 0:
+        return sys.executable
+    candidates = (sys.executable, "/usr/bin/python3")
+    usable = next(filter(_can_nobody_run, candidates), None)
+    return usable or _missing("program missing: a Python that an ordinary user can run")
+
+
+def _can_nobody_run(python: str) -> bool:
+    try:
+        done = subprocess.run(
+            [python, "-c", "import ctypes, json"],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
 
 
 def _skip_without_root() -> NoReturn:
