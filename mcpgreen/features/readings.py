@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from gevent.event import Event
-from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.survey import SETTLING_NS
 from mcpgreen.errors import InternalError, RpcError
-from mcpgreen.features.turns import OneAtATime
+from mcpgreen.features.turns import OneAtATime, Queue
 from mcpgreen.providers.reading import Providers, Request
 
 READS_AT_A_TIME = 4
@@ -64,7 +63,7 @@ class Readings:
 
     def __init__(self, providers: Callable[[], Providers]) -> None:
         self._providers = providers
-        self._slots = Semaphore(READS_AT_A_TIME)
+        self._slots = Queue(READS_AT_A_TIME)
         self.turn = OneAtATime()  # of whoever looks here, in the server
         # As long as a watch remembers them.
         self._latest: WeakValueDictionary[Any, Reading] = WeakValueDictionary()

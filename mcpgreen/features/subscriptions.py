@@ -42,7 +42,7 @@ FEW = 50  # watches, which can be ended at once
 class Listen:
     """One open `subscriptions/listen`. What is to be told before it is acknowledged is told right after."""
 
-    __slots__ = ("_held", "call", "greenlet", "honoured", "is_acknowledged", "kinds", "watches")
+    __slots__ = ("_held", "call", "greenlet", "honoured", "is_acknowledged", "is_over", "kinds", "watches")
 
     def __init__(self, call: Call, honoured: Json) -> None:
         self.call = call
@@ -51,6 +51,7 @@ class Listen:
         self.watches: list[Watch] = []
         self.greenlet: Any = None  # until it is acknowledged
         self.is_acknowledged = False
+        self.is_over = False
         self._held: dict[bytes, None] = {}
 
     def tell(self, method: str, params: Json) -> None:
@@ -221,27 +222,33 @@ class Subscriptions:
                 self._watched += 1
                 watch.start()
             turns.pause()
+            if listen.is_over:
+                return  # it was ended while we paused, and this is what was about to run
         for watch in listen.watches:
             if time.monotonic() >= give_up_at:
                 break
             watch.wait_until_seen(give_up_at - time.monotonic())
         listen.greenlet = None
-        listen.acknowledge()
+        if not listen.is_over:
+            listen.acknowledge()
 
     def _stop(self, listen: Listen) -> None:
-        if listen.greenlet is not None:
-            listen.greenlet.kill(block=False)
-        self._watched -= len(listen.watches)
-        if len(listen.watches) <= FEW:
-            self._end_each(listen.watches)
+        listen.is_over = True
+        greenlet, listen.greenlet = listen.greenlet, None
+        if greenlet is not None:
+            greenlet.kill(block=False)
+        watches, listen.watches = listen.watches, []  # they know each other, and would be garbage for the collector
+        self._watched -= len(watches)
+        if len(watches) <= FEW:
+            self._end_each(watches)
         else:
-            gevent.spawn(self._end_each, listen.watches)
+            gevent.spawn(self._end_each, watches)
 
     def _end_each(self, watches: list[Watch]) -> None:
-        turns = Turns()
-        for watch in watches:
-            self._watcher().end(watch)
-            if len(watches) > FEW:
+        turns, are_many = Turns(), len(watches) > FEW
+        while watches:
+            self._watcher().end(watches.pop())
+            if are_many:
                 turns.pause()
 
     def _require_room(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from typing import Any
 
 import gevent
-from gevent.lock import Semaphore
+from gevent.hub import Waiter
 
 TURN_SECS = 0.005
 # A pause of nothing would not do: the hub takes up to fifty such turns before it looks at its descriptors.
@@ -26,19 +27,54 @@ class Turns:
             self._since = time.monotonic()
 
 
+class Queue:
+    """So many at a time, `with` this, in the order in which they came. As a Semaphore; but thousands may wait here and
+    be killed together, and there each that leaves would be looked for among all the others."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: OrderedDict[Any, None] = OrderedDict()
+
+    def __enter__(self) -> Queue:
+        if self._free:
+            self._free -= 1
+            return self
+        waiter = Waiter()
+        self._waiting[waiter] = None
+        try:
+            waiter.get()
+        except BaseException:
+            if waiter in self._waiting:
+                del self._waiting[waiter]
+            else:
+                self._leave()  # it was our turn already
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._waiting:
+            waiter, _ = self._waiting.popitem(last=False)
+            gevent.get_hub().loop.run_callback(waiter.switch, None)
+        else:
+            self._free += 1
+
+
 class OneAtATime(Turns):
     """For the work of many greenlets, `with` this: each of many who take a short turn would be one too many."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._turn = Semaphore(1)
+        self._queue = Queue(1)
 
     def __enter__(self) -> OneAtATime:
-        self._turn.acquire()
+        self._queue.__enter__()
         return self
 
     def __exit__(self, *_: Any) -> None:
         try:
             self.pause()
         finally:
-            self._turn.release()
+            self._queue.__exit__()

@@ -87,8 +87,9 @@ class Watch:
 
     def stop(self) -> None:
         self._is_over = True
-        if self._greenlet is not None:
-            self._greenlet.kill(block=False)
+        greenlet, self._greenlet = self._greenlet, None  # it knows us
+        if greenlet is not None:
+            greenlet.kill(block=False)
 
     def notice(self) -> None:
         """There is a reason to look."""

@@ -675,3 +675,17 @@ def test_a_listen_whose_id_is_too_long_to_be_repeated_is_refused(start: Callable
     assert error["code"] == -32602
     assert "1024" in error["message"]
     assert listen(wire, [], "x" * 1024, toolsListChanged=True)["notifications"] == {"toolsListChanged": True}
+
+
+@pytest.mark.requirement("G-subscriptions-leave-nothing", "G-listen-limit")
+def test_listens_that_are_cancelled_while_they_begin_give_their_room_back(start: Callable[..., Wire]) -> None:
+    """Beginning goes in turns, and what was about to run went on after the end."""
+    wire = start(max_subscriptions=3000)
+    uris = [f"echo://{number}" for number in range(3000)]
+    for number in range(5):
+        begin_listen(wire, uris, f"l{number}")
+        for _ in range(number):
+            wire.modern("server/discover")
+        cancel(wire, f"l{number}")
+
+    assert listen(wire, uris, "last")["notifications"]["resourceSubscriptions"] == uris
