@@ -156,6 +156,21 @@ def digest(value: Any) -> str:
     return digest_hex
 
 
+def digest_of_list(parts: Iterable[list[Any]]) -> str:
+    """`digest` of the list that is given in parts."""
+    state = _sha256()()
+    state.update(b"[")
+    separator = b""
+    for part in parts:
+        if part:
+            canonical: str = ujson.dumps(part, sort_keys=True, escape_forward_slashes=False)
+            state.update(separator + canonical[1:-1].encode("ascii"))
+            separator = b","
+    state.update(b"]")
+    digest_hex: str = state.hexdigest()
+    return digest_hex
+
+
 def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     """SHA-256 of a content, one chunk in memory at a time."""
     state = _sha256()()

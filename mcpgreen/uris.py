@@ -10,6 +10,7 @@ import os
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 UNRESERVED = frozenset(LETTERS + "0123456789-._~")
 RESERVED = frozenset(":/?#[]@!$&'()*+,;=")
+WITHOUT_ENCODING = UNRESERVED | RESERVED | {"%"}
 SCHEME_CHARACTERS = frozenset(LETTERS + "0123456789+-.")
 HEX_DIGITS = frozenset("0123456789ABCDEFabcdef")
 SAFE_BYTES = frozenset(map(ord, UNRESERVED | {"/"}))
@@ -19,6 +20,8 @@ MAX_URI_CHARS = 8192
 def file_uri(path: str) -> str:
     """The URI of an absolute path, percent-encoded."""
     encoded = path.encode("utf-8", "surrogateescape")
+    if SAFE_BYTES.issuperset(encoded):  # as nearly always, and there may be thousands of them
+        return "file://" + path
     return "file://" + "".join(chr(byte) if byte in SAFE_BYTES else f"%{byte:02X}" for byte in encoded)
 
 
@@ -46,9 +49,9 @@ def problem_with(uri: str) -> str | None:
         return f"it is longer than {MAX_URI_CHARS} characters"
     if not scheme_of(uri):
         return "it must begin with a scheme, such as file: or https:"
-    for character in uri:
-        if character not in UNRESERVED and character not in RESERVED and character != "%":
-            return f"the character {_shown(character)} must be percent-encoded"
+    if not WITHOUT_ENCODING.issuperset(uri):
+        character = next(each for each in uri if each not in WITHOUT_ENCODING)
+        return f"the character {_shown(character)} must be percent-encoded"
     if uri.count("#") > 1:
         return "it has more than one #; percent-encode the others as %23"
     try:
@@ -61,6 +64,8 @@ def problem_with(uri: str) -> str | None:
 
 def with_encoded_text(uri: str) -> str:
     """A URI as people write it, with the spaces and letters encoded that no URI may hold. Nothing else is mended."""
+    if uri.isascii() and " " not in uri:
+        return uri
     return "".join(
         each if each != " " and (each.isascii() or not each.isprintable()) else f"%{each.encode().hex('%').upper()}"
         for each in uri

@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> ProjectBuilder:
 @pytest.fixture
 def start(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
     """Start the server on the project; keyword arguments are settings (`page_size=2`) or those of `Wire`."""
-    with _servers_on(project) as start_server:
+    with servers_on(project) as start_server:
         yield start_server
 
 
@@ -65,7 +65,7 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
 def shared_speak(shared_project: ProjectBuilder) -> Iterator[Callable[..., Client]]:
     """As `speak`, with one server per revision for all tests of a module."""
     clients: dict[Any, Client] = {}
-    with _servers_on(shared_project) as start_server:
+    with servers_on(shared_project) as start_server:
 
         def speak_revision(revision: str = LATEST_HANDSHAKE, **settings: Any) -> Client:
             key = (revision, *sorted(settings.items()))
@@ -77,7 +77,7 @@ def shared_speak(shared_project: ProjectBuilder) -> Iterator[Callable[..., Clien
 
 
 @contextmanager
-def _servers_on(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
+def servers_on(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
     started: list[Wire] = []
 
     def start_server(*, env: dict[str, str] | None = None, wire: dict[str, Any] | None = None, **settings: Any) -> Wire:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import random
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -75,3 +77,25 @@ EVERY_ASCII = bytes(range(128))
 )
 def test_a_text_is_what_all_its_chunks_say(chunks: list[bytes]) -> None:
     assert line([jsontext.LargeText(chunks)]) == [b"".join(chunks).decode("utf-8", "replace")]
+
+
+@pytest.mark.parametrize("cuts", [(0, 5), (0, 2, 2, 5), (0, 1, 3, 5)])
+def test_the_digest_of_a_list_in_parts_is_that_of_the_list(cuts: tuple[int, ...]) -> None:
+    values = [{"b": [1, None], "a": "é\n"}, 1, "x", [], {}]
+    parts = [values[start:stop] for start, stop in pairwise(cuts)]
+
+    assert jsontext.digest_of_list(parts) == jsontext.digest(values)
+    assert jsontext.digest_of_list([]) == jsontext.digest([])
+
+
+def test_a_large_text_stops_at_its_limit() -> None:
+    taken = []
+
+    def chunks() -> Iterator[bytes]:
+        for number in range(10):
+            taken.append(number)
+            yield b"\1" * 100
+
+    with pytest.raises(jsontext.TooLong):
+        jsontext.LargeText(chunks(), limit_bytes=1500)
+    assert len(taken) == 3

@@ -69,7 +69,7 @@ def discover_prompts(project: Project, tree: Tree) -> Discovery:
     ]
     found: list[Prompt] = []
     for directory in tree.directories:
-        for file_name in _sources_in(directory):
+        for file_name in tree.pace.over(_sources_in(directory)):
             try:
                 prompt, complaints = _prompt_of(project, directory, file_name)
             except ProjectError as error:

@@ -5,8 +5,9 @@
 the disk, the last good snapshot goes on serving; a registration that cannot be used is an error for whoever asks.
 `.registry/<kind>.json` is an output for people and other programs; it is never read, so a planted one has no effect.
 
-Rule: no call in here may switch greenlets. It is all plain file I/O, which is why a refresh needs no lock: nobody can
-see a half-made snapshot or start a second scan meanwhile. The callbacks run last, when the new state stands.
+Rule: nothing in here switches greenlets, apart from the `turn` that `refresh` may be given: a look at a large project
+takes a second, which nobody should have to wait for. Such a look works on what nobody else has, and a second one may
+begin meanwhile; of two, the one that began last counts. The callbacks run when the new state stands.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
 LAST_RETRY_SECS = 60.0
+LONG_SECS = 0.03  # what nobody should wait for who has not asked for it
 
 
 class Look(NamedTuple):
@@ -40,7 +43,7 @@ class Look(NamedTuple):
     tree: Tree
     snapshots: dict[str, Snapshot]
     warnings: list[str] | None
-    texts: dict[str, bytes]
+    texts: dict[str, list[bytes]]
     left_out: dict[str, int]  # how many items, by kind
 
 
@@ -53,7 +56,11 @@ class Shelf:
         self.fingerprint: tuple[Any, ...] | None = None
         self.directories: list[str] = []
         self.checked_at = 0.0
+        self.looks = 0  # how many were begun
+        self.began_at = 0.0  # the last of them that counted
+        self.busy_secs = 0.0  # how long it took
         self.is_stale = False
+        self.marks = 0  # how often it was said to be stale
         self.is_watched = False
         self.failure: str | None = None
         self.refusal: str | None = None  # why the registration cannot be used
@@ -92,6 +99,7 @@ class Catalog:
         self.on_change = on_change
         self.on_warning = on_warning
         self.on_hint = on_hint
+        self.on_look: Callable[[], None] | None = None  # hears of each look, before anybody is answered by it
         self.only_below = only_below
         self.registrar = registrar
         self.is_static = is_static
@@ -100,45 +108,73 @@ class Catalog:
         self._shelves = {name: Shelf() for name in SOURCES}
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items, looked at no longer ago than `ttl_secs`. Raises InternalError if no scan has ever succeeded, or
-        if the project's registration cannot be used."""
+        """The items, looked at no longer ago than `ttl_secs`, unless a look takes long: then those that are known, and
+        whoever wants the latest refreshes first. Raises InternalError if no scan has ever succeeded, or if the
+        project's registration cannot be used."""
         source = SOURCE_OF[kind]
         shelf = self._shelves[source]
-        if not shelf.snapshots or shelf.is_stale or self._is_expired(shelf):
+        if not shelf.snapshots or (self._is_old(shelf) and shelf.busy_secs < LONG_SECS):
             self.refresh(source)
         if shelf.refusal is not None:
             shelf.has_refused = True
             raise InternalError(f"Unable to load {TITLE_OF[kind]}", data=shelf.refusal)
         return shelf.snapshots[kind]
 
-    def refresh(self, source: str, *, force: bool = False) -> bool:
+    def is_known(self, source: str) -> bool:
+        """Whether there is anything to answer with."""
+        return bool(self._shelves[source].snapshots)
+
+    def takes_long(self, source: str) -> bool:
+        """Whether it would hold up others to look now, and a look is due."""
+        shelf = self._shelves[source]
+        if not shelf.snapshots:
+            return True
+        return not self.is_static and shelf.busy_secs >= LONG_SECS and self._is_old(shelf)
+
+    def has_looked_since(self, source: str, began_at: float) -> bool:
+        """Whether a look that counts began then or later, by the catalog's clock."""
+        return self._shelves[source].began_at >= began_at
+
+    def refresh(self, source: str, *, force: bool = False, turn: Callable[[], object] | None = None) -> bool:
         """Look at the disk now; true if a listing differs from the one before. The first scan is no change.
 
-        `force` reads everything even if no file seems changed, and does not wait for the end of a back-off.
+        `force` reads everything even if no file seems changed, and does not wait for the end of a back-off. With a
+        `turn` others have theirs meanwhile.
         """
         shelf = self._shelves[source]
         if self.is_static and shelf.snapshots and not force:
             return False
         if not force and shelf.retry_at is not None and self._clock() < shelf.retry_at:
             return _make_do(shelf)
+        pace, began_at = Pace(turn), self._clock()
+        shelf.looks += 1
+        number, marks = shelf.looks, shelf.marks
         try:
-            look = self._look(source, shelf, force=force)
+            look = self._look(source, shelf, pace, force=force)
+            is_changed = shelf.has_refused or any(
+                is_listed_otherwise(shelf.snapshots[kind], look.snapshots[kind], pace) for kind in shelf.snapshots
+            )
         except OSError as error:
             return self._fail(source, f"Unable to list {source}: {error.strerror}", detail=str(error))
         except OutputTooLarge as error:
             return self._fail(source, error.message, detail=error.message)
         except ProjectError as error:
             return self._refuse(source, error)
-        earlier = shelf.snapshots
-        is_changed = shelf.has_refused or any(
-            is_listed_otherwise(earlier[kind], look.snapshots[kind]) for kind in earlier
-        )
+        if number != shelf.looks and shelf.began_at >= began_at:
+            return False  # a look that began later is over already
         self._keep(shelf, look)
-        for snapshot in look.snapshots.values():
-            self._write_file(shelf, snapshot, look.texts.get(snapshot.kind))
+        shelf.began_at = began_at
+        # A look that finds nothing new is quick; the next one may not be.
+        shelf.busy_secs = pace.busy_secs if look.warnings is not None else max(shelf.busy_secs, pace.busy_secs)
+        shelf.is_stale = shelf.marks != marks  # what has happened since the look began is not in it
+        if self.on_look is not None:
+            self.on_look()
         self._tell(shelf, look)
         if is_changed and self.on_change is not None:
             self.on_change(source, sum(snapshot.total for snapshot in look.snapshots.values()))
+        # Last, as it may take turns, and whoever looks may be stopped meanwhile.
+        for snapshot in look.snapshots.values():
+            self._write_file(shelf, snapshot, look.texts.get(snapshot.kind), pace)
         return is_changed
 
     def completions(self) -> Mapping[str, CompletionScript]:
@@ -157,6 +193,7 @@ class Catalog:
         """Something happened on disk: look again before the next answer, whatever the time."""
         for shelf in self._shelves.values():
             shelf.is_stale = True
+            shelf.marks += 1
 
     def trust_until_stale(self, is_trusted: bool) -> None:
         """Whether a file watcher reports changes, so that the time to live need not be observed."""
@@ -198,19 +235,19 @@ class Catalog:
         status = {"status": verdict, "count": count, "error": shelf.failure}
         return {**status, "skipped": shelf.left_out[kind]} if shelf.left_out.get(kind) else status
 
-    def _is_expired(self, shelf: Shelf) -> bool:
-        return not shelf.is_watched and self._clock() - shelf.checked_at >= self.ttl_secs
+    def _is_old(self, shelf: Shelf) -> bool:
+        return shelf.is_stale or (not shelf.is_watched and self._clock() - shelf.checked_at >= self.ttl_secs)
 
-    def _look(self, name: str, shelf: Shelf, *, force: bool) -> Look:
+    def _look(self, name: str, shelf: Shelf, pace: Pace, *, force: bool) -> Look:
         source = SOURCES[name]
         registration = self.registrar.current() if self.registrar is not None else None
-        tree = survey(self.project, source.directories(self.project), only_below=self.only_below)
+        tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
         registered = registration.hash if registration is not None else None
         tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
         if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
             return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
         snapshots: dict[str, Snapshot] = {}
-        texts: dict[str, bytes] = {}
+        texts: dict[str, list[bytes]] = {}
         warnings: list[str] = []
         left_out: dict[str, int] = {}
         for kind, found in source.read(self.project, tree, registration).items():
@@ -219,14 +256,14 @@ class Catalog:
             if self.on_hint is not None:
                 for hint in found.hints:
                     self.on_hint(hint)
-            snapshots[kind] = snapshot = snapshot_of(kind, found.items, shelf.snapshots.get(kind))
+            snapshots[kind] = snapshot = snapshot_of(kind, found.items, shelf.snapshots.get(kind), pace)
             if snapshot is not shelf.snapshots.get(kind):
-                texts[kind] = self._file_text(snapshot)
+                texts[kind] = self._file_text(snapshot, pace)
         return Look(tree, snapshots, warnings, texts, left_out)
 
-    def _file_text(self, snapshot: Snapshot) -> bytes:
-        text = file_text(snapshot)
-        if len(text) > self.max_bytes:
+    def _file_text(self, snapshot: Snapshot, pace: Pace) -> list[bytes]:
+        text = file_text(snapshot, pace)
+        if sum(map(len, text)) > self.max_bytes:
             raise OutputTooLarge(f"Unable to list {snapshot.kind}: the registry is larger than {self.max_bytes} bytes")
         return text
 
@@ -237,7 +274,6 @@ class Catalog:
         shelf.fingerprint = look.tree.fingerprint if look.tree.is_settled else None
         shelf.directories = [directory.path for directory in look.tree.directories]
         shelf.checked_at = self._clock()
-        shelf.is_stale = False
         shelf.failure = shelf.refusal = shelf.retry_at = None
         shelf.has_refused = False
         shelf.failures_in_a_row = 0
@@ -266,13 +302,14 @@ class Catalog:
     def _reason_of(self, error: ProjectError) -> str:
         return f"{self.project.shown(error.path)}: {error.reason}"
 
-    def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: bytes | None) -> None:
+    def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: list[bytes] | None, pace: Pace) -> None:
         path = os.path.join(self.project.registry_dir, FILE_OF.get(snapshot.kind, snapshot.kind) + ".json")
         if text is None and not shelf.is_file_due and (shelf.is_unwritable or os.path.exists(path)):
             return
+        shelf.is_file_due = True
         try:
             os.makedirs(self.project.registry_dir, mode=0o700, exist_ok=True)
-            replace_file(path, text or file_text(snapshot))
+            replace_file(path, text or file_text(snapshot, pace), pace)
         except OSError as error:
             shelf.is_file_due = self._is_disk_full(error)  # it is tried again with each look then
             if not shelf.is_file_due and not shelf.is_unwritable:

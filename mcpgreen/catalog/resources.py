@@ -91,7 +91,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     resources: list[Resource] = []
     templates: list[ResourceTemplate] = []
     for directory in tree.below(project.resources_dir):
-        for file_name in _sources_in(directory):
+        for file_name in tree.pace.over(_sources_in(directory)):
             try:
                 item, complaints = _item_of(project, directory, file_name)
             except ProjectError as error:

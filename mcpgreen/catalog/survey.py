@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
 
@@ -43,6 +44,7 @@ class Tree(NamedTuple):
     is_settled: bool
     warnings: list[str]
     links_out: list[Link]
+    pace: Pace = UNPACED  # for those who read what the walk saw
 
     def below(self, base: str) -> Iterator[Directory]:
         """The part of the walk that lies in this directory, itself included."""
@@ -50,9 +52,9 @@ class Tree(NamedTuple):
         return (directory for directory in self.directories if (directory.path + os.sep).startswith(inside))
 
 
-def survey(project: Project, bases: Sequence[str], *, only_below: str | None = None) -> Tree:
+def survey(project: Project, bases: Sequence[str], *, only_below: str | None = None, pace: Pace = UNPACED) -> Tree:
     """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first."""
-    walk = _Walk(project)
+    walk = _Walk(project, pace)
     for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
         walk.through(base, home=bases[0] if only_below is not None else base)
     return walk.tree()
@@ -72,8 +74,9 @@ def is_below(path: str, directory: str) -> bool:
 
 
 class _Walk:
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, pace: Pace) -> None:
         self._project = project
+        self._pace = pace
         self._directories: list[Directory] = []
         self._marks: list[Any] = []
         self._warnings: list[str] = []
@@ -95,7 +98,7 @@ class _Walk:
                 self._warnings.append(f"{self._project.shown(path)}: the directory may not be read")
                 continue
             with entries:
-                for entry in entries:
+                for entry in self._pace.over(entries):
                     if entry.name[0] == "." or not self._is_utterable(entry.path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
@@ -117,7 +120,7 @@ class _Walk:
 
     def tree(self) -> Tree:
         is_settled = self._newest_ns < self._started_ns - SETTLING_NS
-        return Tree(self._directories, tuple(self._marks), is_settled, self._warnings, self._links_out)
+        return Tree(self._directories, tuple(self._marks), is_settled, self._warnings, self._links_out, self._pace)
 
     def _is_utterable(self, path: str) -> bool:
         """Registry, environment and log are lines of UTF-8; a name that breaks them cannot be served."""

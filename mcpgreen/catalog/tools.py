@@ -98,7 +98,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     hints: list[str] = []
     found: list[Tool] = []
     for directory in tree.directories:
-        for file_name, status in directory.files.items():
+        for file_name, status in tree.pace.over(directory.files.items()):
             if file_name == "smoke.sh" or metadata.is_description(file_name):
                 continue
             try:

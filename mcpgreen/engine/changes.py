@@ -11,6 +11,7 @@ from typing import Any
 
 import gevent
 from gevent.event import Event
+from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.catalog.registry import Catalog
@@ -18,11 +19,18 @@ from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.engine.registering import Registering
 from mcpgreen.errors import InternalError
 from mcpgreen.running.pipes import READ_EVENT
+from mcpgreen.running.turns import let_others
 from mcpgreen.settings import Settings
 
 START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
+
+
+def _sources_of(method: str) -> list[str]:
+    """The sources whose items a method is about; of some it is not known beforehand."""
+    kind = method.partition("/")[0]
+    return [kind] if kind in SOURCES else list(SOURCES)
 
 
 class ChangeWatch:
@@ -33,6 +41,7 @@ class ChangeWatch:
         self._settings = settings
         self._registering = registering
         self._is_renewal_wanted = False
+        self._looking = {source: Semaphore(1) for source in SOURCES}
         self._news = Event()
         self._news_at = 0.0
         self._greenlet: Any = None
@@ -66,14 +75,43 @@ class ChangeWatch:
             self._registering.make_ready()
             self._catalog.mark_stale()
 
+    def is_ready(self, method: str) -> bool:
+        """Whether a request can be answered without a hook, or a long look, first. A list is as of now; for what asks
+        for one item it is enough to know some."""
+        if not self._registering.is_ready():
+            return False
+        self.catch_up()
+        if method.endswith("/list"):
+            return not any(map(self._catalog.takes_long, _sources_of(method)))
+        return all(map(self._catalog.is_known, _sources_of(method)))
+
+    def make_ready(self, method: str) -> None:
+        """Before an answer: do what it has to wait for."""
+        self.register()
+        for source in _sources_of(method):
+            if self._catalog.takes_long(source):
+                self._refresh(source)
+
+    def _refresh(self, source: str) -> None:
+        """Look at the disk, while others have their turns. One at a time; who comes meanwhile wants a look that begins
+        later, and shares it with all who do."""
+        asked_at = time.monotonic()
+        with self._looking[source]:
+            if not self._catalog.has_looked_since(source, asked_at):
+                self._catalog.refresh(source, turn=let_others)
+
     def _run(self) -> None:
         self._has_begun = True
         if self._settings.watch_files != "poll":
             self._start_inotify()
         while True:
+            began_at = time.monotonic()
             self._look()
+            took_secs = time.monotonic() - began_at
             if self._news.wait(self._pause_secs()):
                 self._wait_for_quiet()
+            # A large project that changes all the time takes half of our time, not all of it.
+            gevent.sleep(min(took_secs, LONGEST_BURST_SECS))
 
     def _look(self) -> None:
         # First the watches, then the look: what happens in between is seen by one or the other.
@@ -84,11 +122,9 @@ class ChangeWatch:
         self.register()
         for source in SOURCES:
             try:
-                self._catalog.refresh(source)
+                self._refresh(source)
             except InternalError as error:
                 journal.error("%s", error.message)
-        if self._watch_directories():
-            self._on_news()  # a directory that was looked at before it was watched
 
     def _pause_secs(self) -> float:
         retry_at = self._catalog.retry_at()
@@ -120,6 +156,13 @@ class ChangeWatch:
         self._io_watcher = gevent.get_hub().loop.io(self._inotify.fd, READ_EVENT)
         self._io_watcher.start(self.catch_up)
         self._catalog.trust_until_stale(True)
+        self._catalog.on_look = self._on_look
+        self._catalog.mark_stale()  # by what is known already nobody is answered any more
+
+    def _on_look(self) -> None:
+        """Nobody may be answered by what is seen in a directory that is not watched: a change there would not show."""
+        if self._watch_directories():
+            self._on_news()  # it was looked at before it was watched
 
     def _watch_directories(self) -> bool:
         """Whether there is one among them that was not watched before."""

@@ -162,8 +162,8 @@ class Router:
         try:
             if call.is_retry and route.may_repeat is not None and self.services.asking().take_up(call):
                 return True
-            if route.uses_catalog and not self.services.is_registered():
-                return False  # a hook has to be run first
+            if route.uses_catalog and not self.services.is_ready(call.method):
+                return False  # a hook has to be run first, or a long look to be taken
             if self._runs_script(call, route):
                 return False
         except Exception as error:
@@ -205,8 +205,11 @@ class Router:
         try:
             if route.uses_catalog and call.target is None:
                 # A hook had to be run first. Another call may have done it by now; the target is still to be found.
-                self.services.register()
-                self._runs_script(call, route)
+                self.services.make_ready(call.method)
+                call.has_waited = True
+                if not self._runs_script(call, route):
+                    call.finish(self._answer(call, route))
+                    return
             call.wait_for_roots()
             # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
             call.turn, call.slot = route.turn(call), Slot(self._slots)

@@ -110,6 +110,8 @@ class Server:
             catch_up=self._changes.catch_up,
             is_registered=registering.is_ready,
             register=self._changes.register,
+            is_ready=self._changes.is_ready,
+            make_ready=self._changes.make_ready,
             subscriptions=Subscriptions(
                 self._watcher, limit=settings.max_subscriptions, max_listens=settings.max_listens
             ),

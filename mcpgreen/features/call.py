@@ -72,6 +72,7 @@ class Call:
         "elicitation_ids",
         "files",
         "greenlet",
+        "has_waited",
         "id",
         "is_cancelled",
         "is_finished",
@@ -116,6 +117,7 @@ class Call:
         self.target: Any = None  # what the request is about, once its feature has found it
         self.greenlet: Any = None
         self.files: CallFiles | None = None
+        self.has_waited = False  # for a look at the disk: what was not there then is not there
         self.is_cancelled = False
         self.is_finished = False
         self.is_parked = False  # answered with questions; whoever retries the request takes it up
@@ -177,6 +179,10 @@ class Call:
     def is_retry(self) -> bool:
         """Whether the client comes back with answers."""
         return ("requestState" in self.params or "inputResponses" in self.params) and self.is_stateless
+
+    def may_find_later(self, source: str) -> bool:
+        """Whether what is not known may be on disk all the same, where it takes a while to look."""
+        return not self.has_waited and self.services.catalog.takes_long(source)
 
     @property
     def are_roots_known(self) -> bool:

@@ -35,6 +35,8 @@ def runs_script(call: Call) -> bool:
         raise InvalidParams("Prompt name is required")
     prompt: Prompt | None = call.services.snapshot("prompts").by_name.get(name)
     if prompt is None:
+        if call.may_find_later("prompts"):
+            return True
         raise InvalidParams(f"Prompt '{name}' not found")
     call.target = prompt
     if prompt.is_program or prompt.input_requests or resources.are_needed(prompt.messages):

@@ -37,7 +37,12 @@ class Target(NamedTuple):
 def runs_script(call: Call) -> bool:
     """Find what is to be read, and say whether that takes a process, roots that the client has yet to name, or more
     time than others should wait for."""
-    call.target = target = find(call, _uri_of(call))
+    try:
+        call.target = target = find(call, _uri_of(call))
+    except ResourceNotFound:
+        if call.may_find_later("resources"):
+            return True
+        raise
     providers, request = call.services.providers(), target.request
     if providers.runs_script(request.provider) or providers.is_large(request):
         return True

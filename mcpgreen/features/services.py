@@ -33,6 +33,8 @@ class Services(NamedTuple):
     catch_up: Callable[[], None]  # take note of changes on disk that have been reported but not looked at
     is_registered: Callable[[], bool]  # whether the catalog can be asked without running register.sh first
     register: Callable[[], None]  # run it if need be; may wait
+    is_ready: Callable[[str], bool]  # whether a request of this method can be answered without a long look at the disk
+    make_ready: Callable[[str], None]  # register, and look; may wait
     subscriptions: Subscriptions
     roots: Roots  # as configured; those of a call are `call.roots`
     state_dir: StateDir
@@ -47,7 +49,8 @@ class Services(NamedTuple):
     turns: dict[Any, Any]  # semaphores of tools that may not run as often as they are called
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items of this kind as they are on disk now. Waits only if they are not registered yet."""
+        """The items of this kind as they are on disk now, or, if it takes long to find out, as they were. Waits only if
+        they are not registered yet."""
         self.register()
         self.catch_up()
         return self.catalog.snapshot(kind)

@@ -146,7 +146,7 @@ def may_repeat(call: Call) -> bool:
 
 
 def runs_script(call: Call) -> bool:
-    """Find the tool. It always takes a process."""
+    """Find the tool. It always takes a process, if it is not yet found that of a look for it."""
     call.target = _named_tool(call)
     return True
 
@@ -164,8 +164,8 @@ def fit_result(call: Call, result: Json) -> Json:
     return shapes.fit_call_result(result, call.view.revision)
 
 
-def _named_tool(call: Call) -> tuple[Snapshot, Tool]:
-    """The tool that a call names, with the snapshot that it is from."""
+def _named_tool(call: Call) -> tuple[Snapshot, Tool] | None:
+    """The tool that a call names, with the snapshot that it is from; None if one has to look for it first."""
     name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Tool name is required")
@@ -174,6 +174,8 @@ def _named_tool(call: Call) -> tuple[Snapshot, Tool]:
         snapshot = call.services.snapshot("tools")  # it may have come this very moment
     tool = snapshot.by_name.get(name)
     if tool is None:
+        if call.may_find_later("tools"):
+            return None
         raise InvalidParams(f"Tool '{name}' not found")
     return snapshot, tool
 

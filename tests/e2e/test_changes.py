@@ -355,8 +355,8 @@ def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_notice
         directory.mkdir(exist_ok=True)
         return found
 
-    def look_before_one_more(source: str) -> bool:
-        is_changed = refresh(source)
+    def look_before_one_more(source: str, **options: Any) -> bool:
+        is_changed = refresh(source, **options)
         if source == "resources":
             (directory / "report.txt").touch()
         return is_changed
