@@ -15,16 +15,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
+from mcpgreen.catalog.shelf import Look, Shelf
 from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
 from mcpgreen.catalog.sources import FILE_OF, SOURCE_OF, SOURCES, TITLE_OF
-from mcpgreen.catalog.survey import Tree, subdirectory, survey
+from mcpgreen.catalog.survey import subdirectory, survey
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.running.storage import Storage
 
@@ -35,42 +36,6 @@ CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
 LAST_RETRY_SECS = 60.0
 LONG_SECS = 0.03  # what nobody should wait for who has not asked for it
-
-
-class Look(NamedTuple):
-    """What one refresh found. Without `warnings` the files are as they were; `texts` are registry files to write."""
-
-    tree: Tree
-    snapshots: dict[str, Snapshot]
-    warnings: list[str] | None
-    texts: dict[str, list[bytes]]
-    left_out: dict[str, int]  # how many items, by kind
-
-
-class Shelf:
-    """What the catalog remembers of one source."""
-
-    def __init__(self) -> None:
-        self.snapshots: dict[str, Snapshot] = {}
-        self.left_out: dict[str, int] = {}
-        self.fingerprint: tuple[Any, ...] | None = None
-        self.directories: list[str] = []
-        self.checked_at = 0.0
-        self.looks = 0  # how many were begun
-        self.began_at = 0.0  # the last of them that counted
-        self.busy_secs = 0.0  # how long it took
-        self.is_stale = False
-        self.marks = 0  # how often it was said to be stale
-        self.is_watched = False
-        self.failure: str | None = None
-        self.refusal: str | None = None  # why the registration cannot be used
-        self.has_refused = False  # somebody has been told so
-        self.failures_in_a_row = 0
-        self.retry_at: float | None = None
-        self.told: set[str] = set()
-        self.crowded: set[str] = set()
-        self.is_unwritable = False
-        self.is_file_due = False
 
 
 class Catalog:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -23,6 +22,7 @@ from mcpgreen.features.sink import Sink
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import Handshake, is_stateless
 from mcpgreen.protocol.revisions import Feature
+from mcpgreen.running.turns import let_others
 
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
@@ -59,7 +59,7 @@ class Connection:
         self._parked: set[Call] = set()  # answered with questions; the client is to come back
         self._shutdown_timer: Any = None
         self._rubbish_lines = 0
-        self.give_turn: Callable[[], None] = partial(gevent.sleep, 0)
+        self.give_turn: Callable[[], None] = let_others
 
     def __repr__(self) -> str:
         view = self.handshake.view

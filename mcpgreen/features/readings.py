@@ -20,8 +20,8 @@ from gevent.event import Event
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.survey import SETTLING_NS
 from mcpgreen.errors import InternalError, RpcError
-from mcpgreen.features.turns import OneAtATime, Queue
 from mcpgreen.providers.reading import Providers, Request
+from mcpgreen.running.turns import OneAtATime, Queue
 
 READS_AT_A_TIME = 4
 SHARE = 0.1  # see `rest_secs`

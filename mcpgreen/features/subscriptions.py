@@ -20,9 +20,9 @@ import gevent
 from mcpgreen import jsontext
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
-from mcpgreen.features.turns import Turns
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import ClientView
+from mcpgreen.running.turns import Turns
 from mcpgreen.uris import problem_with
 
 if TYPE_CHECKING:

@@ -1,18 +1,28 @@
-"""Large contents in small pieces, with a turn for everybody else in between.
+"""Long work in short turns, so that whoever else is served by the hub is served meanwhile.
 
-To read, decode or encode ten megabytes takes up to a second, and meanwhile the server would hear nobody. Only for
+To read, decode or encode ten megabytes takes up to a second, and so does a look at thousands of things. Only for
 greenlets that may wait: not in the hub, and not between a check and its effect.
 """
 
 from __future__ import annotations
 
+import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import gevent
+from gevent.hub import Waiter
 
+TURN_SECS = 0.005
 # Not 0: fifty such sleeps may follow each other before the hub looks whether anybody has written to us.
 A_MOMENT_SECS = 1e-6
 STRETCH_BYTES = 131_072  # at worst, when each byte has to be replaced and escaped, it takes 10 ms
+
+
+def let_others() -> None:
+    """Go on when all who are ready have had their turn."""
+    gevent.sleep(A_MOMENT_SECS)
 
 
 def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -28,6 +38,67 @@ def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-def let_others() -> None:
-    """Go on when all who are ready have had their turn."""
-    gevent.sleep(A_MOMENT_SECS)
+class Turns:
+    """For the work of one greenlet: call `pause` wherever it may be interrupted."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def pause(self) -> None:
+        """Let others have their turn, if this one has been long."""
+        if time.monotonic() - self._since > TURN_SECS:
+            let_others()
+            self._since = time.monotonic()
+
+
+class Queue:
+    """So many at a time, `with` this, in the order in which they came. As a Semaphore; but thousands may wait here and
+    be killed together, and there each that leaves would be looked for among all the others."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: OrderedDict[Any, None] = OrderedDict()
+
+    def __enter__(self) -> Queue:
+        if self._free:
+            self._free -= 1
+            return self
+        waiter = Waiter()
+        self._waiting[waiter] = None
+        try:
+            waiter.get()
+        except BaseException:
+            if waiter in self._waiting:
+                del self._waiting[waiter]
+            else:
+                self._leave()  # it was our turn already
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._waiting:
+            waiter, _ = self._waiting.popitem(last=False)
+            gevent.get_hub().loop.run_callback(waiter.switch, None)
+        else:
+            self._free += 1
+
+
+class OneAtATime(Turns):
+    """For the work of many greenlets, `with` this: each of many who take a short turn would be one too many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queue = Queue(1)
+
+    def __enter__(self) -> OneAtATime:
+        self._queue.__enter__()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        try:
+            self.pause()
+        finally:
+            self._queue.__exit__()

@@ -16,6 +16,7 @@ from mcpgreen.engine.connection import FAULT, Connection
 from mcpgreen.json_bounds import Bounds, weight_of
 from mcpgreen.pieces import Pieces
 from mcpgreen.running.pipes import READ_EVENT
+from mcpgreen.running.turns import let_others
 from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
 
@@ -99,7 +100,7 @@ class LineReader:
         """Let others run, and what has been answered so far go out."""
         self._outbox.release()
         self._outbox.wait_for_room()
-        gevent.sleep(0)
+        let_others()
         self._outbox.hold()
         self._turn_ends_at = time.monotonic() + TURN_SECS
 

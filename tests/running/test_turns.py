@@ -5,7 +5,7 @@ from __future__ import annotations
 import gevent
 import pytest
 
-from mcpgreen.features.turns import OneAtATime, Queue
+from mcpgreen.running.turns import OneAtATime, Queue
 
 
 def enter(queue: Queue | OneAtATime, number: int, inside: list[int], done: list[int]) -> None:
