@@ -222,6 +222,7 @@ class Router:
         except Exception as error:
             line = self._refusal(call, error)
         call.finish(line)
+        call.leave_output_place()
 
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""

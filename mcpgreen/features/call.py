@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcpgreen.features.asking_scripts import AskingScript
     from mcpgreen.features.services import Services
     from mcpgreen.running.deadline import Deadline
+    from mcpgreen.running.output_places import OutputPlace
     from mcpgreen.running.scratch import CallFiles
 
 THROTTLE_WINDOW_SECS = 60.0
@@ -81,6 +82,7 @@ class Call:
         "link",
         "memo",
         "method",
+        "output_place",
         "own_state",
         "params",
         "services",
@@ -113,6 +115,7 @@ class Call:
         self.sink = sink
         self.services = services
         self.token: str | int | None = None  # of progress, if the client gave one and the call takes time
+        self.output_place: OutputPlace | None = None  # of what its script printed
         self.weight_bytes = 0  # of the request, in memory
         self.target: Any = None  # what the request is about, once its feature has found it
         self.greenlet: Any = None
@@ -236,6 +239,13 @@ class Call:
             self.link.sink.put(messages.notification("notifications/elicitation/complete", params), self)
         self.sink.put(line, self)
 
+    def leave_output_place(self) -> None:
+        """When what has been answered is on its way; a client that does not read holds up its own large outputs."""
+        if self.output_place is not None:
+            if self.output_place.is_held:
+                self.sink.wait_for_room()
+            self.output_place.release()
+
     def help_with(self, function: Callable[..., None], *values: Any) -> bool:
         """Do this on the side, at most until the script is over. Whether it was begun."""
         if self.is_cancelled:
@@ -288,6 +298,8 @@ class Call:
         self.is_cancelled = True
         if self.files is not None:
             self.files.mark_cancelled()
+        if self.output_place is not None:
+            self.output_place.release()
         if self.greenlet is not None:
             self.greenlet.kill(block=False)
 

@@ -22,6 +22,7 @@ from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
 from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for, why_missing
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import packed
+from mcpgreen.running.output_places import OutputPlace
 from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.provider_environment import ProviderEnvironment
@@ -60,17 +61,20 @@ class Content(Protocol):
 
 
 class Held:
-    """Content in memory."""
+    """Content in memory, with the place that it has there if a script printed it."""
 
-    def __init__(self, chunks: Sequence[bytes], *, name: str) -> None:
+    def __init__(self, chunks: Sequence[bytes], *, name: str, place: OutputPlace | None = None) -> None:
         self.name = name
         self._chunks = chunks
+        self._place = place
 
     def chunks(self) -> Iterator[bytes]:
         return iter(self._chunks)
 
     def close(self) -> None:
         self._chunks = ()
+        if self._place is not None:
+            self._place.release()
 
 
 class Opened:
@@ -226,7 +230,7 @@ class Providers:
         if outcome.exit_code != 0:
             reason = outcome.stderr[-REASON_BYTES:].decode("utf-8", "replace")
             raise rpc_error(outcome.exit_code, reason, request.uri)
-        return Held(outcome.stdout, name=_name_in(request))
+        return Held(outcome.stdout, name=_name_in(request), place=outcome.place)
 
     def _script_of(self, provider: str) -> ProviderScript | None:
         return script_for(provider, self._project.providers_dir)

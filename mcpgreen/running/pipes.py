@@ -15,6 +15,7 @@ from typing import Any
 import gevent
 
 from mcpgreen.pieces import Pieces
+from mcpgreen.running.output_places import RETRY_SECS, SMALL_BYTES, OutputPlace
 
 OnChunk = Callable[[bytes], "float | None"]
 
@@ -57,6 +58,11 @@ class PipeReader:
         """Take what is in the pipe now. Bounded: somebody may be writing faster than we read, or want a rest."""
         if self.is_open and not self.is_resting:
             self._read(MAX_DRAIN_READS)
+
+    def wake(self) -> None:
+        """Rest no longer."""
+        if self.is_open and self.is_resting:
+            self._wake()
 
     def close(self) -> None:
         if self.is_open:
@@ -118,24 +124,34 @@ class PipeReader:
 
 
 class Capture:
-    """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once."""
+    """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once. Who says a
+    lot needs a place, and is not read without one."""
 
-    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "size", "was_exceeded")
+    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "_place", "size", "was_exceeded")
 
-    def __init__(self, *, limit_bytes: int, on_overflow: Callable[[], None]) -> None:
+    def __init__(self, *, limit_bytes: int, place: OutputPlace, on_overflow: Callable[[], None]) -> None:
         self._pieces = Pieces()
         self.size = 0
         self.was_exceeded = False
         self._limit_bytes = limit_bytes
+        self._place: OutputPlace | None = place
         self._on_overflow = on_overflow
 
-    def take(self, chunk: bytes) -> None:
+    def take(self, chunk: bytes) -> float | None:
+        """For how long no more should be read."""
         self.size += len(chunk)
         if self.size <= self._limit_bytes:
             self._pieces.add(chunk)
         elif not self.was_exceeded:
             self.was_exceeded = True
             self._on_overflow()
+        if self.size > SMALL_BYTES and self._place is not None and not self._place.take():
+            return RETRY_SECS
+        return None
+
+    def take_all(self) -> None:
+        """The script is over: what is left of its output is not worth waiting for."""
+        self._place = None
 
     def chunks(self) -> list[bytes]:
         """What was said, once: nothing is left here."""

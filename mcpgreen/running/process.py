@@ -22,6 +22,7 @@ from gevent.hub import Waiter
 
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.descriptor_limit import descriptor_limit, fitting_descriptor
+from mcpgreen.running.output_places import OutputPlace
 from mcpgreen.running.pipes import Capture, OnChunk, PipeReader
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
@@ -54,6 +55,7 @@ class Outcome(NamedTuple):
     stdout: list[bytes]  # in chunks: see `jsontext.LargeText`
     stderr: bytes
     ended_by: str
+    place: OutputPlace  # in memory, until it is given back
 
 
 class Directory:
@@ -135,6 +137,7 @@ class ScriptRun:
         directory: Directory,
         limits: Limits,
         on_control: OnChunk,
+        place: OutputPlace,
     ) -> None:
         read_ends, write_ends = _pipes(3)
         try:
@@ -146,8 +149,9 @@ class ScriptRun:
             _close_all(write_ends)
         stdout, stderr, control = read_ends
         # Who says too much is not waited for.
-        self._stdout = Capture(limit_bytes=limits.stdout_bytes, on_overflow=self.child.ring)
-        self._stderr = Capture(limit_bytes=limits.stderr_bytes, on_overflow=self.child.ring)
+        self._place = place
+        self._stdout = Capture(limit_bytes=limits.stdout_bytes, place=place, on_overflow=self.child.ring)
+        self._stderr = Capture(limit_bytes=limits.stderr_bytes, place=place, on_overflow=self.child.ring)
         self._stdout_reader = PipeReader(stdout, self._stdout.take, may_grow=True)
         self._stderr_reader = PipeReader(stderr, self._stderr.take, may_grow=True)
         self._control_reader = PipeReader(control, on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
@@ -176,6 +180,9 @@ class ScriptRun:
         may hold them for hours."""
         give_up_at = time.monotonic() + secs
         pause_secs = 0.0005
+        for capture, reader in ((self._stdout, self._stdout_reader), (self._stderr, self._stderr_reader)):
+            capture.take_all()
+            reader.wake()
         self.take_the_rest()
         while self._stdout_reader.is_open or self._stderr_reader.is_open or self._control_reader.is_resting:
             if self._overflow or time.monotonic() >= give_up_at:
@@ -199,7 +206,7 @@ class ScriptRun:
         status = self.child.returncode
         exit_code = 128 - status if status is not None and status < 0 else (status or 0)
         stderr = b"".join(self._stderr.chunks())
-        return Outcome(exit_code, self._stdout.chunks(), stderr, self._overflow or ended_by)
+        return Outcome(exit_code, self._stdout.chunks(), stderr, self._overflow or ended_by, self._place)
 
     @property
     def _overflow(self) -> str | None:

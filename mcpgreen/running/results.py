@@ -7,15 +7,14 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
-
-import gevent
 
 from mcpgreen import json_bounds, jsontext
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.process import Ending, Outcome
-from mcpgreen.running.turns import in_turns
+from mcpgreen.running.turns import LANE, in_turns, let_others
 
 Json = dict[str, Any]
 
@@ -51,20 +50,27 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
     if outcome.ended_by == Ending.DEADLINE:
         raise _timeout(outcome, expected, meta)
     printed = Printed(outcome.stdout, limit_bytes=expected.response_limit_bytes)
-    text = printed.text_to_parse(may_be_scalar=expected.output_problems is not None)
-    value, is_json = _json_value(text, wants_scalars=expected.output_problems is not None)
-    if is_json and outcome.exit_code == 0 and isinstance(value, dict) and value.get("resultType") == "input_required":
-        raise ScriptAsks(value.get("inputRequests"), value.get("requestState"))
-    result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
+    with LANE if printed.is_large else nullcontext():
+        result = _understood(outcome, printed, meta, is_declared=expected.output_problems is not None)
     if outcome.exit_code != 0:
-        return _failed(outcome, result, value, printed, meta)
-    if result is None:
-        result = _from_output(value, printed, is_json=is_json, is_declared=expected.output_problems is not None)
+        return result
     if expected.output_problems is not None and not result.get("isError"):
         _require_declared_output(result, printed, expected, meta)
     result["content"].extend(resources)
     result["_meta"] = {**result.get("_meta", {}), **meta}
     return result
+
+
+def _understood(outcome: Outcome, printed: Printed, meta: Json, *, is_declared: bool) -> Json:
+    """What the script printed, as a result."""
+    text = printed.text_to_parse(may_be_scalar=is_declared)
+    value, is_json = _json_value(text, wants_scalars=is_declared)
+    if is_json and outcome.exit_code == 0 and isinstance(value, dict) and value.get("resultType") == "input_required":
+        raise ScriptAsks(value.get("inputRequests"), value.get("requestState"))
+    result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
+    if outcome.exit_code != 0:
+        return _failed(outcome, result, value, printed, meta)
+    return result or _from_output(value, printed, is_json=is_json, is_declared=is_declared)
 
 
 class Printed:
@@ -74,8 +80,8 @@ class Printed:
     def __init__(self, chunks: Sequence[bytes], *, limit_bytes: int) -> None:
         self._chunks = chunks
         self._limit_bytes = limit_bytes
-        self._is_large = sum(map(len, chunks)) > LARGE_TEXT_BYTES
-        self._text = "" if self._is_large else b"".join(chunks).decode("utf-8", "replace")
+        self.is_large = sum(map(len, chunks)) > LARGE_TEXT_BYTES
+        self._text = "" if self.is_large else b"".join(chunks).decode("utf-8", "replace")
 
     @property
     def is_blank(self) -> bool:
@@ -83,19 +89,21 @@ class Printed:
 
     def text_to_parse(self, *, may_be_scalar: bool) -> str:
         """The text, or nothing if it is long and certainly no JSON."""
-        if not self._is_large:
+        if not self.is_large:
             return self._text
         start = next(filter(None, (chunk.lstrip() for chunk in self._chunks)), b"")
         if not may_be_scalar and start[:1] not in (b"{", b"["):
             return ""
         try:
-            return b"".join(self._chunks).decode("utf-8")
+            text = b"".join(self._chunks).decode("utf-8")
+            let_others()
+            return text
         except UnicodeDecodeError:
             return ""  # at the first byte that is wrong; to replace them all would take a while
 
     def text_to_send(self) -> Any:
         """A string or a LargeText. Raises OutputTooLarge. May wait."""
-        if not self._is_large:
+        if not self.is_large:
             return self._text
         try:
             return jsontext.LargeText(in_turns(self._chunks), limit_bytes=self._limit_bytes)
@@ -242,11 +250,15 @@ def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
     if not wants_scalars and text.lstrip()[:1] not in ("{", "["):
         return None, False
     try:
-        value = jsontext.loads(text, turn=gevent.sleep)
+        value = jsontext.loads(text, turn=let_others)
     except ValueError:
         return None, False
+    if len(text) > LARGE_TEXT_BYTES:
+        let_others()
     if not jsontext.is_writable(value):
         return None, False  # a number such as 1e999 could not be sent on
+    if len(text) > LARGE_TEXT_BYTES:
+        let_others()
     return value, True
 
 

@@ -21,6 +21,7 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.descriptor_limit import descriptor_limit
 from mcpgreen.running.guardian import Guardians
 from mcpgreen.running.marks import VARIABLE, Marks
+from mcpgreen.running.output_places import OutputPlaces
 from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
 from mcpgreen.running.processors import Processors
@@ -55,6 +56,7 @@ class Runner:
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._guardians = Guardians(self._marks.prefix, self._known)
         self._stoppers: set[Any] = set()
+        self._output_places = OutputPlaces()
 
     def run(
         self,
@@ -74,7 +76,7 @@ class Runner:
         env[VARIABLE] = b"%d" % mark
         self._marks.put_on(mark)
         try:
-            run = ScriptRun(command, env, self._directory, limits, on_control)
+            run = ScriptRun(command, env, self._directory, limits, on_control, self._output_places.new())
         finally:
             self._marks.take_off()
         leader = Leader(run.child.pid, mark)
