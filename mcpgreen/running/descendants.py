@@ -13,6 +13,7 @@ from mcpgreen.running import prctl
 from mcpgreen.running.marks import content_of
 
 READ_BYTES = 4096
+MANY = 1000
 
 
 class OwnChildren:
@@ -54,8 +55,13 @@ def children_of(pid: int) -> list[int]:
 
 
 def with_descendants(pids: Collection[int]) -> list[int]:
-    """These processes and everything below them, parents first."""
-    found = list(pids)
-    for pid in found:
-        found.extend(child for child in children_of(pid) if child not in found)
-    return found
+    """These processes and everything below them, parents first. If there are very many, some of them."""
+    found = dict.fromkeys(pids)  # a set that keeps its order
+    unseen = list(found)
+    for pid in unseen:
+        if len(unseen) >= MANY:
+            break
+        fresh = [child for child in children_of(pid) if child not in found]
+        found.update(dict.fromkeys(fresh))
+        unseen.extend(fresh)
+    return unseen

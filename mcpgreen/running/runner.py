@@ -236,7 +236,7 @@ class Runner:
             return signal_group(leader.pid, 0)
         if not self._strays.are_there():
             return False  # whoever it started would be below one of our children
-        return signal_group(leader.pid, 0) or bool(self._strays.of_call(leader.mark))
+        return signal_group(leader.pid, 0) or self._strays.is_any_of(leader.mark)
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):

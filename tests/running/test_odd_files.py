@@ -64,7 +64,13 @@ def test_what_is_neither_fifo_nor_file_in_the_place_of_an_answer_costs_the_answe
     assert text_of(client.wire.response(id)["result"]) == "done"
 
 
-def test_a_file_in_the_place_of_the_directory_gives_way(project: ProjectBuilder, client: Wire) -> None:
+def test_a_file_in_the_place_of_the_directory_stops_nobody(
+    project: ProjectBuilder, start: Callable[..., Wire], tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    client = start(tmp_root=scratch)
+    client.handshake()
     project.tool("odd", 'rm -r "$MCPBASH_STATE_DIR"; : > "$MCPBASH_STATE_DIR"; echo done')
     project.tool("where", 'echo said > "$MCP_TOOL_ERROR_FILE"; echo "${MCP_TOOL_ERROR_FILE%/*}"')
 

@@ -25,6 +25,9 @@ def shed():
 def note():
     with open("pids", "a") as file:
         file.write(f"{os.getpid()}\\n")
+def wait_for_a_note():
+    while not (os.path.exists("pids") and os.path.getsize("pids")):
+        time.sleep(0.005)
 """
 # Each ends as soon as it has another: whoever looks for it finds its number gone.
 CHAIN = """
@@ -43,7 +46,7 @@ if os.fork() == 0:
     os.closerange(0, 256)
     note()
     os.execve("/bin/sleep", ["sleep", "600"], {{}})
-while not os.path.exists("pids"): time.sleep(0.005)
+wait_for_a_note()
 """
 CHAINING = f"""#!{sys.executable} -SE
 {SHED}{CHAIN}
@@ -57,7 +60,7 @@ for _ in range(3):
             open("/proc/self/comm", "w").write("COMM")
             chain(0.0005)
         os._exit(0)
-while not os.path.exists("pids"): time.sleep(0.005)
+wait_for_a_note()
 """
 
 
@@ -179,7 +182,8 @@ def test_a_stray_whose_first_thread_has_ended_is_not_taken_for_dead(project: Pro
         "os.setsid()\n"
         "threading.Thread(target=time.sleep, args=(600,)).start()\n"
         "os.closerange(0, 256)\n"
-        "with open('pids', 'w') as file: file.write(f'{os.getpid()}\\n')\n"
+        "with open('new', 'w') as file: file.write(f'{os.getpid()}\\n')\n"
+        "os.rename('new', 'pids')\n"
         "ctypes.CDLL(None).syscall(60, 0)\n"
     )
     project.tool("threads", body)
@@ -230,3 +234,30 @@ def test_the_reader_goes_on_while_a_chain_is_hunted(
     wire.response(id)
     eventually(lambda: is_none_left(comm))
     assert subprocess.run(["kill", "-0", str(wire.process.pid)]).returncode == 0
+
+
+@pytest.mark.parametrize("prepare", ["pass", "shed()"])
+def test_hundreds_of_strays_end_with_their_call(
+    project: ProjectBuilder, start: Callable[..., Wire], prepare: str
+) -> None:
+    """Each look took a time that grew with the square of their number, and nobody else was served."""
+    project.tool(
+        "many",
+        f"#!{sys.executable} -SE\n{SHED}\n"
+        "if os.fork() == 0:\n"
+        f"    {prepare}\n"
+        "    os.closerange(0, 256)\n"
+        "    for _ in range(300):\n"
+        "        if os.fork() == 0: time.sleep(600)\n"
+        "    note()\n"
+        "    os._exit(0)\n"
+        "wait_for_a_note()\n",
+    )
+    wire = start(kill_grace_secs=0.05)
+    wire.handshake()
+    wire.call_tool("many")
+    children = Path(f"/proc/{wire.process.pid}/task/{wire.process.pid}/children")
+
+    eventually(lambda: len(children.read_text().split()) == 1)  # the guardian
+    assert wire.result("ping") == {}
+    assert wire.stop() == 0
