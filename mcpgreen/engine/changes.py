@@ -25,12 +25,9 @@ from mcpgreen.settings import Settings
 START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
-
-
-def _sources_of(method: str) -> list[str]:
-    """The sources whose items a method is about; of some it is not known beforehand."""
-    kind = method.partition("/")[0]
-    return [kind] if kind in SOURCES else list(SOURCES)
+# By how a method begins: the sources of its items. Of completions it is not known beforehand.
+ALL_SOURCES = tuple(SOURCES)
+SOURCES_OF = {source: (source,) for source in SOURCES}
 
 
 class ChangeWatch:
@@ -80,15 +77,16 @@ class ChangeWatch:
         for one item it is enough to know some."""
         if not self._registering.is_ready():
             return False
+        sources = SOURCES_OF.get(method.partition("/")[0], ALL_SOURCES)
+        if not method.endswith("/list"):
+            return all(map(self._catalog.is_known, sources))
         self.catch_up()
-        if method.endswith("/list"):
-            return not any(map(self._catalog.takes_long, _sources_of(method)))
-        return all(map(self._catalog.is_known, _sources_of(method)))
+        return not any(map(self._catalog.takes_long, sources))
 
     def make_ready(self, method: str) -> None:
         """Before an answer: do what it has to wait for."""
         self.register()
-        for source in _sources_of(method):
+        for source in SOURCES_OF.get(method.partition("/")[0], ALL_SOURCES):
             if self._catalog.takes_long(source):
                 self._refresh(source)
 
