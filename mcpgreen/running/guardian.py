@@ -52,7 +52,9 @@ marked() {
 }
 look_at() {
   state_of='' group=0 threads=0
-  { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+  stat=''
+  # All of it: the name of a process may have a newline, and what then looks like the rest.
+  { while IFS= read -r line || [ -n "$line" ]; do stat="$stat $line"; done <"/proc/$1/stat"; } 2>/dev/null
   set -- ${stat##*) }
   state_of=$1 group=$3 threads=${18}
 }
@@ -62,11 +64,13 @@ while [ "$quiet" -lt 5 ]; do
   for pid in $(marked "$1"); do
     look_at "$pid"
     # Who has left its first thread behind looks dead, and is not.
-    if [ "$state_of" = Z ] && [ "$threads" -le 1 ]; then continue; fi
+    if [ "$state_of" = Z ] && [ "${threads:-0}" -le 1 ]; then continue; fi
+    # Another user can read a mark, and carry it, to keep us busy.
+    if ! kill -s 0 "$pid" 2>/dev/null; then continue; fi
     quiet=0
     # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed.
-    if [ "$group" -gt 1 ]; then kill -KILL -- "-$group" 2>/dev/null || :; fi
-    kill -KILL "$pid" 2>/dev/null || :
+    if [ "${group:-0}" -gt 1 ]; then kill -s KILL -- "-$group" 2>/dev/null || :; fi
+    kill -s KILL "$pid" 2>/dev/null || :
   done
   sleep 0.05 2>/dev/null || sleep 1
 done

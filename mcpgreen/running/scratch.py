@@ -15,13 +15,15 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.regular_files import existing_file, new_file, unguessable
 from mcpgreen.running.storage import Storage
+from mcpgreen.running.turns import Turns
 
 ERROR_FILE = b"error.json"
 RESOURCES_FILE = b"resources"
@@ -29,6 +31,9 @@ CANCEL_FILE = b"cancelled"
 DEBUG_FILE = b"debug.log"
 REPLIES = b"reply"
 MAX_REPORT_BYTES = 1 << 20
+OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE)
+CROWD = 5000
+CLEARING_SECS = 0.5
 COARSE_NS = 50_000_000
 
 
@@ -141,16 +146,24 @@ class PrivateDirectory:
         # Its number is not used again while we have it open.
         return status.st_mtime_ns if (status.st_dev, status.st_ino) == self._identity else None
 
-    def names(self) -> list[bytes]:
-        """Empty when it has been closed."""
+    def names(self) -> Iterator[bytes]:
+        """None when it has been closed."""
         try:
-            return [os.fsencode(name) for name in os.listdir(self.fd)]
+            with os.scandir(self.fd) as entries:
+                for entry in entries:
+                    yield os.fsencode(entry.name)
         except OSError:
-            return []
+            return
 
     def clear(self) -> None:
-        for name in self.names():
-            self.remove_entry(name)
+        """As far as that can be done in a moment."""
+        pause = _until(time.monotonic() + CLEARING_SECS)
+        try:
+            for name in list(self.names()):
+                pause()
+                self.remove_entry(name, pause)
+        except TimeoutError:
+            return  # a script has left a lot; whoever comes after us has more time
 
     def remove(self) -> None:
         self.clear()
@@ -161,15 +174,17 @@ class PrivateDirectory:
         except OSError as error:
             journal.warning("could not remove %s: %s", self.path, error.strerror)
 
-    def remove_entry(self, name: bytes) -> None:
-        """A file, or whatever a script left there."""
+    def remove_entry(self, name: bytes, pause: Callable[[], None]) -> None:
+        """A file, or whatever a script left there: it may be a tree of thousands, so there are pauses."""
         try:
             os.unlink(name, dir_fd=self.fd)
         except FileNotFoundError:
             return
         except OSError:
             try:
-                _remove_tree(name, self.fd)
+                _remove_tree(name, self.fd, pause)
+            except TimeoutError:
+                raise
             except (OSError, RecursionError) as error:
                 journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error)
 
@@ -229,18 +244,25 @@ class CallFiles:
     def remove(self) -> None:
         if self._state.is_kept:
             return
+        turns = Turns()
         for name in self._names():
-            self.directory.remove_entry(name)
+            self.directory.remove_entry(name, turns.pause)
 
     def _new_file(self, name: bytes) -> int:
         try:
             return new_file(name, dir_fd=self.directory.fd)
         except FileExistsError:
-            self.directory.remove_entry(name)  # another script has counted how many calls there have been
+            # Another script has counted how many calls there have been.
+            self.directory.remove_entry(name, Turns().pause)
             return new_file(name, dir_fd=self.directory.fd)
 
     def _names(self) -> list[bytes]:
-        return [name for name in self.directory.names() if name.startswith(self._prefix)]
+        """The files of this call. Where a script has left so many that to look at all of them would take long, only
+        those that every call may have; the others go with the server."""
+        names = list(islice(self.directory.names(), CROWD + 1))
+        if len(names) > CROWD:
+            return [self._prefix + name for name in OWN_FILES]
+        return [name for name in names if name.startswith(self._prefix)]
 
     def _content(self, name: bytes, names: list[bytes]) -> bytes:
         if self._prefix + name not in names:
@@ -248,19 +270,33 @@ class CallFiles:
         try:
             with open(existing_file(self._prefix + name, dir_fd=self.directory.fd), "rb") as file:
                 return file.read(MAX_REPORT_BYTES)
+        except FileNotFoundError:
+            return b""
         except OSError as error:
             journal.warning("a script's %s cannot be read: %s", name.decode(), error)
             return b""
 
 
-def _remove_tree(name: bytes, dir_fd: int) -> None:
+def _until(give_up_at: float) -> Callable[[], None]:
+    """A pause that lets nobody else on, but raises TimeoutError when it is time to give up."""
+
+    def pause() -> None:
+        if time.monotonic() > give_up_at:
+            raise TimeoutError
+
+    return pause
+
+
+def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
     """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed."""
     for _, directories, files, fd in os.fwalk(os.fsdecode(name), topdown=False, dir_fd=dir_fd):
         for each in files:
             os.unlink(each, dir_fd=fd)
+            pause()
         for each in directories:
             if stat.S_ISLNK(os.lstat(each, dir_fd=fd).st_mode):
                 os.unlink(each, dir_fd=fd)
             else:
                 os.rmdir(each, dir_fd=fd)
+            pause()
     os.rmdir(name, dir_fd=dir_fd)

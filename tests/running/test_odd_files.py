@@ -93,3 +93,47 @@ def test_a_call_that_is_cancelled_while_it_asks_between_two_runs_leaves_no_file(
     client.result("tools/list")
 
     assert [name for directory in scratch.iterdir() for name in os.listdir(directory)] == []
+
+
+def state_dir_of(project: ProjectBuilder, client: Wire) -> Path:
+    project.tool("where", 'printf %s "$MCPBASH_STATE_DIR"')
+    return Path(text_of(client.call_tool("where")))
+
+
+def test_a_tree_of_thousands_is_removed_in_turns(project: ProjectBuilder, client: Wire) -> None:
+    """A folder of 60,000 others in the place of an error file held everything for 22 s."""
+    fill = 'mkdir "$MCP_TOOL_ERROR_FILE"; cd "$MCP_TOOL_ERROR_FILE"; seq 4000 | xargs mkdir; touch "$OLDPWD/made"'
+    project.tool("tree", fill)
+    call = client.start_request("tools/call", {"name": "tree"})
+    eventually(lambda: (project.root / "made").exists())
+    pongs = 0
+    while not any(message.get("id") == call for message in client.seen):
+        pongs += client.request("ping")["result"] == {}
+
+    assert pongs >= 2
+    assert list(state_dir_of(project, client).glob("call.1.*")) == []
+
+
+def test_a_tree_deeper_than_our_stack_does_not_outlive_the_server(project: ProjectBuilder, client: Wire) -> None:
+    """It was left behind, and the server ended with a traceback and status 1."""
+    deep = "import os\nos.mkdir(os.environ['MCP_TOOL_ERROR_FILE'])\nos.chdir(os.environ['MCP_TOOL_ERROR_FILE'])\n"
+    project.python_tool("deep", deep + "for _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\n")
+    client.request("tools/call", {"name": "deep"})
+    place = state_dir_of(project, client)
+
+    assert client.stop() == 0
+    assert "Traceback" not in client.stderr
+    eventually(lambda: not place.exists())
+
+
+def test_a_crowded_directory_does_not_slow_down_other_calls(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("crowd", 'cd "$MCPBASH_STATE_DIR" && seq 6000 | xargs touch')
+    project.tool("fails", """echo '{"code": -32050, "message": "chosen"}' > "$MCP_TOOL_ERROR_FILE"; exit 1""")
+    client.call_tool("crowd")
+
+    assert client.error("tools/call", {"name": "fails"})["message"] == "chosen"
+    assert client.error("tools/call", {"name": "fails"})["message"] == "chosen"
+    place = state_dir_of(project, client)
+    assert not list(place.glob("call.*"))
+    assert client.stop() == 0
+    eventually(lambda: not place.exists())

@@ -239,7 +239,7 @@ def test_a_fifo_at_a_name_that_could_be_known_holds_nobody(
     if name == "probe":
         assert storage._has_room(str(scratch))
     else:
-        replace_file(str(scratch / "tools.json"), b"{}")
+        replace_file(str(scratch / "tools.json"), [b"{}"])
         assert (scratch / "tools.json").read_bytes() == b"{}"
 
 
@@ -257,7 +257,7 @@ def test_even_the_right_name_leads_to_nothing_of_others(
 
     assert storage._has_room(str(scratch))  # it is no sign of a full disk
     with pytest.raises(FileExistsError):
-        replace_file(str(scratch / "tools.json"), b"{}")
+        replace_file(str(scratch / "tools.json"), [b"{}"])
     assert not (scratch / "victim").exists()
 
 
