@@ -1,8 +1,8 @@
 """Who hears that something changed: handshake clients unasked, stateless clients through `subscriptions/listen`.
 
 A listen is a request that stays open. It is acknowledged when what it watches has been looked at for the first time, so
-that no change after the acknowledgement is lost; a look that takes long is not waited for. Its result comes only when
-the server ends it. `resources/subscribe` is the older way to hear of one resource.
+that no change after the acknowledgement is lost. A look that takes long is not waited for, and told of when it is over.
+Its result comes only when the server ends it. `resources/subscribe` is the older way to hear of one resource.
 
 Rule: nothing of a listen is written before its acknowledgement.
 """
@@ -225,8 +225,6 @@ class Subscriptions:
             if listen.is_over:
                 return  # it was ended while we paused, and this is what was about to run
         for watch in listen.watches:
-            if time.monotonic() >= give_up_at:
-                break
             watch.wait_until_seen(give_up_at - time.monotonic())
         listen.greenlet = None
         if not listen.is_over:

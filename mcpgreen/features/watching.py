@@ -62,6 +62,7 @@ class Watch:
         self._is_remote = False
         self._is_over = False
         self._was_seen = Event()
+        self._tells_first_look = False
         self._rested_at = 0.0  # before that, no other look
         self.path: str | None = None
         self.stamp = GONE
@@ -82,8 +83,11 @@ class Watch:
         self._greenlet = gevent.spawn(self._run)
 
     def wait_until_seen(self, secs: float) -> None:
-        """Until the first look is over, or has taken so long. Every change after it will be noticed."""
-        self._was_seen.wait(secs)
+        """Until the first look is over, or has taken so long. Every change after this will be told: if nobody knows
+        what it was like then, the first look is told as if it were a change. Better once too often than never."""
+        if secs > 0:
+            self._was_seen.wait(secs)
+        self._tells_first_look = not self._was_seen.is_set()
 
     def stop(self) -> None:
         self._is_over = True
@@ -103,6 +107,8 @@ class Watch:
     def _run(self) -> None:
         if self._state is None:
             self._state = self._seen()
+            if self._tells_first_look and not self._is_over:
+                self._on_update()
         self._was_seen.set()
         while True:
             state = self._seen(since=self._wait_for_reason())

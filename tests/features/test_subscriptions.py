@@ -689,3 +689,13 @@ def test_listens_that_are_cancelled_while_they_begin_give_their_room_back(start:
         cancel(wire, f"l{number}")
 
     assert listen(wire, uris, "last")["notifications"]["resourceSubscriptions"] == uris
+
+
+@pytest.mark.requirement("G-listen-first-look")
+def test_what_was_first_seen_after_the_acknowledgement_is_told(project: ProjectBuilder, gated: Wire) -> None:
+    """Nobody knows whether it has changed since."""
+    listen(gated, ["slow://x/1"])
+    project.write("source", "second\n")
+    project.write("go", "")
+
+    assert hear(gated, "slow://x/1", "listen-1")
