@@ -179,7 +179,7 @@ def call(link: Connection) -> None:
 
 
 @pytest.mark.requirement("G-asking")
-@pytest.mark.parametrize("before", [(), (change,), (call,), (change, call)], ids=str)
+@pytest.mark.parametrize("before", [(), (change,), (call,), (change, call)], ids=["none", "change", "call", "both"])
 def test_a_link_that_closes_while_the_client_is_asked_leaves_no_greenlet(
     server: Server, before: tuple[Callable[[Connection], None], ...]
 ) -> None:

@@ -371,7 +371,7 @@ GIVEN = {"API_KEY": "secret", "NAMED": "named", "MCP_OWN": "own", "LC_ALL": "C",
         ({"provider_env_mode": "inherit"}, set()),
         ({"provider_env_mode": "inherit", "provider_env_inherit_allow": "true"}, {"NAMED", "API_KEY"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_the_mode_decides_which_variables_a_script_sees(
     project: ProjectBuilder, speak: Speak, settings: dict[str, Any], unusual: set[str]

@@ -193,7 +193,7 @@ def test_arguments_may_be_absent(shared_speak: Callable[..., Client], params: Js
         ({"tool_allow_default": "deny"}, set()),
         ({"tool_allow_default": "deny", "tool_allowlist": "two"}, {"two"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_the_allow_list_decides_what_runs_and_hides_nothing(
     project: ProjectBuilder, speak: Callable[..., Client], settings: Json, allowed: set[str]
