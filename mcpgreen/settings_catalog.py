@@ -88,7 +88,7 @@ PROJECT = (
         "auto",
         group="project",
         doc="Which roots a client may name: trust takes whatever it names, within only what lies inside the configured "
-        "roots, never does not ask it. auto: within if roots are configured (the setting, config/roots.json) or a "
+        "roots, never does not ask it. auto: within if the setting roots names some or a "
         "remote token is set; else trust.",
     ),
     Setting(

@@ -33,8 +33,8 @@ class Root:
 
 
 class Roots:
-    """Some roots, each path once, as paths and as the variables that a script sees. `are_chosen`: somebody named them,
-    and it is not just the project."""
+    """Some roots, each path once, as paths and as the variables that a script sees. `are_chosen`: whoever started the
+    server named them; those of the project are only for clients that name none."""
 
     __slots__ = ("are_chosen", "paths", "variables")
 
@@ -62,10 +62,8 @@ def configured_roots(project_root: str, configured: str) -> Roots:
     named = [path for path in configured.split(":") if path]
     if named:
         return Roots([_strict(path, project_root) for path in named])
-    file = os.path.join(project_root, "config", "roots.json")
-    from_file = list(_from_file(file, project_root))
-    # Also whoever made a mistake in the file did not want clients to choose.
-    return Roots(from_file or [Root(project_root)], are_chosen=os.path.lexists(file))
+    from_file = list(_from_file(os.path.join(project_root, "config", "roots.json"), project_root))
+    return Roots(from_file or [Root(project_root)], are_chosen=False)
 
 
 def real_path(path: str) -> str:

@@ -54,21 +54,32 @@ def requests_in(wire: Wire) -> list[Json]:
 
 
 @pytest.mark.requirement("G-client-roots")
-@pytest.mark.parametrize("way", ["setting", "file"])
+@pytest.mark.parametrize("options", [{}, {"client_roots": "within"}], ids=["setting", "file"])
 def test_configured_roots_bound_those_of_a_client(
-    project: ProjectBuilder, speak: Speak, data: Path, tmp_path: Path, way: str
+    project: ProjectBuilder, speak: Speak, data: Path, tmp_path: Path, options: Json
 ) -> None:
     """A client that named file:/// read everything, whatever the operator had configured."""
-    project.write("config/roots.json", f'{{"roots": [{{"path": "{data}"}}]}}' if way == "file" else "{}")
+    if options:
+        project.write("config/roots.json", f'{{"roots": [{{"path": "{data}"}}]}}')
+    else:
+        options = {"roots": str(data)}
     secret = tmp_path / "secret.txt"
     secret.write_text("secret", encoding="utf-8")
-    options = {"roots": str(data)} if way == "setting" else {}
     client = answered(speak, "file:///", tmp_path, data / "inner", **options)
 
     assert shown(client) == [str(data / "inner")]
     assert client.result("resources/read", {"uri": (data / "inner" / "file.txt").as_uri()})["contents"]
     assert "outside" in client.error("resources/read", {"uri": secret.as_uri()})["message"]
     assert "MCPGREEN_CLIENT_ROOTS=trust" in client.wire.stderr
+
+
+@pytest.mark.requirement("G-client-roots")
+def test_what_the_project_names_is_for_clients_that_name_nothing(
+    project: ProjectBuilder, speak: Speak, data: Path
+) -> None:
+    project.write("config/roots.json", f'{{"roots": [{{"path": "{project.root}"}}]}}')
+
+    assert shown(answered(speak, data)) == [str(data)]
 
 
 @pytest.mark.requirement("G-client-roots")
