@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -148,8 +149,15 @@ class Arena:
         """What carries our mark, be it below a server or not."""
         return [f"{pid} {command}" for pid, command in _marked(self.mark)]
 
+    def left_attributable_processes(self) -> list[str]:
+        """The same without those that have shed every mark of their call: while others run nobody can tell whose they
+        are, and when the server is killed nobody knows them."""
+        return [f"{pid} {command}" for pid, command in _marked(self.mark) if not _is_nobodys(pid)]
+
     def left_files(self) -> list[str]:
-        return sorted(files_below(self.tmp))
+        """But for what a script put in the place of the state directory: that is not the server's to remove."""
+        names = sorted(files_below(self.tmp))
+        return [name for name in names if "/" in name or not _is_stand_in(self.tmp / name)]
 
     def tidy(self) -> None:
         """Remove what scripts left of their own accord: it is theirs, and goes with the server at the latest."""
@@ -254,7 +262,9 @@ class Bout:
         elif status not in (0, 130, -signal.SIGKILL):
             figures.findings.append(f"the server ended with status {status}{self._last_words()}")
         self.kill()
-        for what, left in (("processes", self.arena.left_processes), ("files", self.arena.left_files)):
+        is_killed = status == -signal.SIGKILL
+        processes = self.arena.left_attributable_processes if is_killed else self.arena.left_processes
+        for what, left in (("processes", processes), ("files", self.arena.left_files)):
             if found := _settled(left):
                 figures.findings.append(f"{what} are left after the end: {found[:5]}")
         self.arena.clear()
@@ -298,7 +308,8 @@ class Bout:
         ours = {self.process.pid, *self._own}
         family = [r for r in family_of(self.process.pid) if r.pid not in ours and not self.probe.is_helper(r)]
         strays = [(pid, command) for pid, command in _marked(self.arena.mark) if pid not in ours]
-        return sorted({f"{pid} {command[:100]}" for pid, command in [(r.pid, r.command) for r in family] + strays})
+        found = {(r.pid, r.command) for r in family} | set(strays)
+        return sorted(f"{pid} {command[:100]}" for pid, command in found if not _is_nobodys(pid))
 
     def _left_files(self) -> list[str]:
         names = [name.partition("/")[2] for name in files_below(self.arena.tmp)]
@@ -311,6 +322,7 @@ class Bout:
         helpers = [r for r in family_of(self.process.pid) if self.probe.is_helper(r) and r.pid not in self._own]
         found = new_descriptors(self.process.pid, self._descriptors)
         ways = [name for name in found if name in ("socket", "pipe")][: len(helpers)]
+        ways += [name for name in found if "/mcpgreen.state." in name][:1]  # another in the place of one that was lost
         for name in ways:
             found.remove(name)
         return found
@@ -375,6 +387,17 @@ def _marked(mark: str) -> list[tuple[int, str]]:
             if mark in command:
                 found.append((int(entry), command))
     return found
+
+
+def _is_stand_in(path: Path) -> bool:
+    return path.name.startswith("mcpgreen.state.") and (path.is_symlink() or not path.is_dir())
+
+
+def _is_nobodys(pid: int) -> bool:
+    """Whether a process has shed the mark of its call, in its limits and in its environment, or is gone."""
+    limits = re.search(r"Max realtime timeout +(\S+)", proc_text(f"/proc/{pid}/limits"))
+    is_unlimited = limits is None or not limits[1].startswith("8")
+    return is_unlimited and "MCPGREEN_CALL=" not in proc_text(f"/proc/{pid}/environ")
 
 
 def _remove(path: Path) -> None:

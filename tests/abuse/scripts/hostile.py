@@ -341,7 +341,9 @@ def stubborn() -> None:
 
 @deed
 def writes_to_the_server() -> None:
-    """Into everything that the server has open, as far as the system lets us."""
+    """Into everything that the server has open, as far as the system lets us. It lets root."""
+    if os.geteuid() == 0:
+        return
     parent = os.getppid()
     line = (
         json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": FORGED}}).encode() + b"\n"
