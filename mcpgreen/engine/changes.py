@@ -105,11 +105,12 @@ class ChangeWatch:
         while True:
             began_at = time.monotonic()
             self._look()
-            took_secs = time.monotonic() - began_at
+            ended_at = time.monotonic()
+            # A large project that changes all the time takes half of our time, not all of it.
+            rested_at = ended_at + min(ended_at - began_at, LONGEST_BURST_SECS)
             if self._news.wait(self._pause_secs()):
                 self._wait_for_quiet()
-            # A large project that changes all the time takes half of our time, not all of it.
-            gevent.sleep(min(took_secs, LONGEST_BURST_SECS))
+            gevent.sleep(max(0.0, rested_at - time.monotonic()))
 
     def _look(self) -> None:
         # First the watches, then the look: what happens in between is seen by one or the other.
