@@ -51,6 +51,7 @@ OWNERS = {
     "yaml": ("catalog.metadata",),
     "docopt": ("cli.main",),
     "uritemplate": ("uri_templates",),
+    "jq": (),  # used as a library by sdk/json_tool, and by nobody as a module
     "gevent.subprocess": ("running.process",),
     "gevent.monkey": ("__main__", "tests/conftest.py"),
     "logging": (),

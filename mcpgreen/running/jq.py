@@ -1,14 +1,16 @@
-"""Which jq scripts use: that of the host, gojq, or the small one of our own.
+"""Which jq scripts use: that of the host, gojq, or our own command, for which the Python package `jq` has the library.
 
 Some scripts ask for it by MCPBASH_JSON_TOOL_BIN, others just call `jq`. For these, on a host without one, a directory
 with a `jq` in it becomes the last of their PATH.
 
-Rule: imported before the first answer if a project has an `env.sh`, so `os` is all that it may need.
+Rule: imported before the first answer if a project has an `env.sh`, so it may need nothing that is not there already.
 """
 
 from __future__ import annotations
 
+import _imp
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def find_json_tool(preferred: str, path: str) -> tuple[str, str]:
         if program:
             return name, program
     # An installer may have lost the permission to run it.
-    return ("jq", OWN_JSON_TOOL) if os.access(OWN_JSON_TOOL, os.X_OK) else ("none", "")
+    return ("jq", OWN_JSON_TOOL) if os.access(OWN_JSON_TOOL, os.X_OK) and _has_library() else ("none", "")
 
 
 def path_with_jq(path: str) -> str:
@@ -55,6 +57,12 @@ def path_with_jq(path: str) -> str:
     if _found("jq", others) or not os.access(os.path.join(OWN_DIRECTORY, "jq"), os.X_OK):
         return others
     return f"{others}{os.pathsep}{OWN_DIRECTORY}"
+
+
+def _has_library() -> bool:
+    """Not every platform has the package. Only its file is looked for: the server has no use for the module."""
+    paths = (os.path.join(place, f"jq{ending}") for place in sys.path for ending in _imp.extension_suffixes())
+    return any(map(os.path.isfile, paths))
 
 
 def _without_ours(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def test_jq_is_preferred_then_gojq_then_our_own(tmp_path: Path) -> None:
     assert jq.find_json_tool("", path) == ("jq", real)
     assert jq.find_json_tool(gojq, path) == ("gojq", gojq)
     assert jq.find_json_tool(str(OWN_TOOL), path) == ("jq", str(OWN_TOOL))
+
+
+def test_without_the_library_of_our_own_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package has no wheels for some platforms. Scripts that ask for a JSON tool must not be given a broken one."""
+    monkeypatch.setattr(sys, "path", ["/nowhere"])
+    assert jq.find_json_tool("", "/nowhere") == ("none", "")
 
 
 def test_our_directory_is_the_last_one_and_only_where_there_is_no_jq(tmp_path: Path) -> None:

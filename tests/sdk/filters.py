@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (what jq prints is not wrapped)
-"""Filters for the small jq, all with the same input, and what jq prints: compact, one line for each result."""
+"""Filters, all with the same input, and what jq 1.8 prints: compact, one line for each result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ROWS: list[tuple[str, list[str]]] = [
     ('"v=\\(.a) w=\\(.b) s=\\(.s)"', ['"v=1 w=[1,2,{\\"c\\":\\"x\\"}] s=Hello Wörld"']),
     ('"nested \\("in \\(.a + 1)")"', ['"nested in 2"']),
     ('"\\u00e9\\n\\t\\"\\\\\\/ \\ud83c\\udf88"', ['"é\\n\\t\\"\\\\/ 🎈"']),
-    ("1, 1.5, -3, 1e3, .5", ["1", "1.5", "-3", "1000", "0.5"]),
+    ("1, 1.5, -3, 1e3, .5", ["1", "1.5", "-3", "1E+3", "0.5"]),
     ("null, true, false", ["null", "true", "false"]),
     ("1 + 2 * 3 - 4 / 2", ["5"]),
     ("10 % 3, -10 % 3, 5 % -3", ["1", "-1", "2"]),
@@ -67,7 +67,7 @@ ROWS: list[tuple[str, list[str]]] = [
     ("-(1), -.a", ["-1", "-1"]),
     ("1 / 3", ["0.3333333333333333"]),
     ("6 / 2", ["3"]),
-    ("3.0, 3.5 + .5", ["3", "4"]),
+    ("3.0, 3.5 + .5", ["3.0", "4"]),
     (
         '1 == 1.0, "a" == "a", [1] == [1.0], {"a":1} == {"a":1}, true == 1, null == false',
         ["true", "true", "true", "true", "false", "false"],
@@ -214,7 +214,7 @@ ROWS: list[tuple[str, list[str]]] = [
             '[["a"],["b"],["b",0],["b",1],["b",2],["b",2,"c"],["n"],["t"],["f"],["s"],["e"],["o"],["o","z"],["o","y"],["o","y","x"],["o","y","x",0],["k v"]]'
         ],
     ),
-    ("[leaf_paths] | length", ["9"]),
+    ("[paths(scalars)] | length", ["9"]),
     ("path(.b[2].c)", ['["b",2,"c"]']),
     ("[path(..)] | length", ["18"]),
     ('getpath(["o","y","x",0]), getpath(["q","r"])', ["true", "null"]),
@@ -312,7 +312,7 @@ ROWS: list[tuple[str, list[str]]] = [
         '"2015-03-05T23:51:47Z" | fromdate, (strptime("%Y-%m-%dT%H:%M:%SZ") | ., mktime, todate)',
         ["1425599507", "[2015,2,5,23,51,47,4,63]", "1425599507", '"2015-03-05T23:51:47Z"'],
     ),
-    ('1425599621 | strftime("%A, %B %d, %Y %j %H:%M:%S %Z")', ['"Thursday, March 05, 2015 064 23:53:41 UTC"']),
+    ('1425599621 | strftime("%A, %B %d, %Y %j %H:%M:%S")', ['"Thursday, March 05, 2015 064 23:53:41"']),
     (
         '"10:20 5 Mar 2015" | strptime("%R %e %b %Y") | mktime, strftime("%F %T")',
         ["1425550800", '"2015-03-05 10:20:00"'],
@@ -344,7 +344,7 @@ FAILURES: list[tuple[str, int]] = [
     (".a.b[0]?", 5),
     ("[.b[].c.d?]", 5),
     ('"x" | bsearch("a")', 5),
-    ("[2015,2] | mktime", 5),
+    ('["x"] | mktime', 5),
     ("1 | strptime(1)", 5),
     ("1e300 | todate", 5),
     ("{a:1", 3),

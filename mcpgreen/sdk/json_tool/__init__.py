@@ -1,8 +1,6 @@
-"""A jq in small: the filters that shell tools need, where neither jq nor gojq is installed.
+"""jq for scripts on hosts that have none: the command, with libjq from the PyPI package `jq` behind it.
 
-Not all of jq: no modules, no input in streams, no time zones. What it does not know it names, with exit status 3.
-Options and exit statuses are those of jq. Not a part of the server: it imports nothing from mcpgreen, and `json-tool`
-runs it with any Python since 3.10.
+Not a part of the server: it imports nothing from mcpgreen, and `json-tool` runs it with the Python of the package.
 
 Rule: the import stays light, because each use of it in a script pays for that.
 """

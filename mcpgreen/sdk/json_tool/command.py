@@ -1,244 +1,223 @@
-"""The small jq as a program: options, inputs, outputs and exit statuses.
+"""The command jq: inputs, outputs and exit statuses. What filters mean is the business of libjq.
 
-Statuses: 0; 1 with -e when the last output was false or null, 4 when there was none; 2 for wrong options and for files
-that cannot be read; 3 for a filter that makes no sense here; 5 when a filter failed or the input is not JSON; and what
-`halt_error` says.
+Statuses: 0; 1 with -e when the last output was false or null, 4 when there was none; 2 for wrong options, for files
+that cannot be read or written, and where there is no libjq; 3 for a text that is no filter; 5 when the filter failed on
+the last input or the input is not JSON; and what `halt_error` says.
 """
 
 from __future__ import annotations
 
+import _signal
 import os
 import sys
 
-from .filters import INPUTS
-from .language import compile_filter
-from .tokens import Mistake
-from .values import FilterError, Halt, dumps, is_true, loads, values_in
+from .libjq import FALSE, INVALID, NULL, NUMBER, PRETTY, STREAMING, STRING, LibJq, Listener, NoLibrary
+from .options import USAGE_TEXT, VERSION_TEXT, BadUsage, Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, BinaryIO
 
-OK, FALSE, USAGE, MISTAKE, NOTHING, FAILED = range(6)
-USAGE_TEXT = "usage: json-tool [-cejnrsRSa] [--arg NAME VALUE] [--argjson NAME JSON] [-f FILE] FILTER [FILE...]"
-VERSION_TEXT = "jq-1.6 (json-tool of mcpgreen)"  # as jq writes it, for scripts that look
-SWITCHES = {
-    "raw-output": "r",
-    "compact-output": "c",
-    "exit-status": "e",
-    "null-input": "n",
-    "slurp": "s",
-    "sort-keys": "S",
-    "join-output": "j",
-    "raw-input": "R",
-    "ascii-output": "a",
-    "color-output": "C",
-    "monochrome-output": "M",
-    "unbuffered": "unbuffered",
-    "tab": "tab",
-    "help": "h",
-    "version": "V",
-}
-WITH_VALUES = {"arg": 2, "argjson": 2, "slurpfile": 2, "rawfile": 2, "indent": 1, "from-file": 1}
+    from .libjq import Value
 
-
-class BadUsage(Exception):
-    pass
-
-
-class Options:
-    """The command line, understood."""
-
-    def __init__(self, arguments: Sequence[str]) -> None:
-        self.switches: set[str] = set()
-        self.variables: dict[str, Any] = {}
-        self.positional: list[Any] = []
-        self.files: list[str] = []
-        self.indent: Any = 2
-        self.program_file: str | None = None
-        self._rest_is: str | None = None  # args or jsonargs: what the remaining words are
-        self._words = list(arguments)
-        while self._words:
-            self._read(self._words.pop(0))
-        self.program = ""
-        if self.program_file is not None:
-            self.program = _content(self.program_file)
-        elif self.files:
-            self.program = self.files.pop(0)
-        elif not self.switches & {"h", "V"}:
-            raise BadUsage("a filter is missing")
-
-    def _read(self, word: str) -> None:
-        if word == "--":
-            while self._words:
-                self._read_plain(self._words.pop(0))
-        elif word in ("--args", "--jsonargs"):
-            self._rest_is = word
-        elif word.startswith("--"):
-            self._read_long(word[2:])
-        elif word.startswith("-") and word[1:].isalpha():
-            for letter in word[1:]:
-                if letter != "f" and letter not in SWITCHES.values():
-                    raise BadUsage(f"the option -{letter} is not known")
-                self._read_long("from-file") if letter == "f" else self.switches.add(letter)
-        else:
-            self._read_plain(word)
-
-    def _read_plain(self, word: str) -> None:
-        if self._rest_is and (self.files or self.program_file):
-            self.positional.append(word if self._rest_is == "--args" else _json(word))
-        else:
-            self.files.append(word)
-
-    def _read_long(self, name: str) -> None:
-        if name in SWITCHES:
-            self.switches.add(SWITCHES[name])
-            return
-        if name not in WITH_VALUES:
-            raise BadUsage(f"the option --{name} is not known")
-        if len(self._words) < WITH_VALUES[name]:
-            raise BadUsage(f"--{name} needs {WITH_VALUES[name]} more words")
-        first = self._words.pop(0)
-        if name == "from-file":
-            self.program_file = first
-        elif name == "indent":
-            if first not in list("01234567"):
-                raise BadUsage("--indent takes a number from 0 to 7")
-            self.indent = int(first) or None
-        else:
-            self._define(name, first, self._words.pop(0))
-
-    def _define(self, kind: str, name: str, value: str) -> None:
-        if kind == "arg":
-            self.variables[name] = value
-        elif kind == "argjson":
-            self.variables[name] = _json(value)
-        elif kind == "rawfile":
-            self.variables[name] = _content(value)
-        else:
-            self.variables[name] = list(values_in(_content(value)))
+OK, UNUSABLE, NO_FILTER, FAILED = 0, 2, 3, 5
+NOT_TRUE, NO_OUTPUT = -1, -4  # no failures, unless -e makes them 1 and 4
+MAX_NESTED_GROUPS = 1024  # in a regular expression: what jq allows, lest its stack overflows
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a filter over the input. The exit status."""
-    sys.setrecursionlimit(5000)
     try:
         options = Options(arguments)
-        if options.switches & {"h", "V"}:
-            print(USAGE_TEXT if "h" in options.switches else VERSION_TEXT)
+        if options.switches & {"help", "version"}:
+            print(USAGE_TEXT if "help" in options.switches else VERSION_TEXT, flush=True)
             return OK
-        named = {**options.variables, "ARGS": {"positional": options.positional, "named": options.variables}}
-        run = compile_filter(options.program, named)
-        return _run(run, {"$" + name: value for name, value in named.items()}, options)
-    except (BadUsage, ValueError) as error:
-        return _told(USAGE, f"json-tool: {error}\n{USAGE_TEXT}")
-    except Mistake as error:
-        return _told(MISTAKE, f"json-tool: {error}")
-    except Halt as end:
-        if end.message is not None:
-            sys.stderr.write(end.message if isinstance(end.message, str) else dumps(end.message) + "\n")
-        return end.status
-    except RecursionError:
-        return _told(FAILED, "json-tool: error: filter or input is nested too deeply")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads any more, and Python would complain at its end
-        return USAGE
-
-
-def _run(run: Any, env: dict[str, Any], options: Options) -> int:
-    status = OK
-    last: list[Any] = []
-    inputs = _inputs(options)
-    env[INPUTS] = inputs
-    with open(1, "w", encoding="utf-8", errors="surrogatepass", newline="\n", closefd=False) as out:
-        try:
-            for value in (None,) if "n" in options.switches else inputs:
-                try:
-                    for result, _ in run(env, (value, None)):
-                        last = [result]
-                        out.write(_written(result, options))
-                        if "unbuffered" in options.switches:
-                            out.flush()
-                except FilterError as error:
-                    out.flush()
-                    status = _told(FAILED, f"json-tool: error: {_reason(error.value)}")
-        except ValueError as error:
-            out.flush()
-            status = _told(FAILED, f"json-tool: error: the input is not JSON: {error}")
-    if "e" in options.switches and status == OK:
-        return NOTHING if not last else OK if is_true(last[0]) else FALSE
-    return status
-
-
-def _reason(value: Any) -> str:
-    return value if isinstance(value, str) else f"{dumps(value)} (not a string)"
-
-
-def _written(value: Any, options: Options) -> str:
-    switches = options.switches
-    end = "" if "j" in switches else "\n"
-    if isinstance(value, str) and switches & {"r", "j"}:
-        return _whole(value) + end
-    indent = None if "c" in switches or "j" in switches else "\t" if "tab" in switches else options.indent
-    return _whole(dumps(value, indent=indent, sort_keys="S" in switches, ascii_only="a" in switches)) + end
-
-
-def _whole(text: str) -> str:
-    """Half a surrogate pair, which JSON can express and UTF-8 cannot, becomes a replacement character."""
-    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text) if not _is_utf8(text) else text
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _inputs(options: Options) -> Iterator[Any]:
-    """The values of all files or of stdin, one after the other; read when they are asked for."""
-    switches = options.switches
-    if "R" in switches and "s" not in switches:
-        yield from _lines(options.files)
-        return
-    text = "".join(map(_content, options.files)) if options.files else _content(None)
-    if "R" in switches:
-        yield text
-    elif "s" in switches:
-        yield list(values_in(text))
-    else:
-        yield from values_in(text)
-
-
-def _lines(files: Sequence[str]) -> Iterator[str]:
-    if files:
-        text = "".join(map(_content, files))
-        yield from text.removesuffix("\n").split("\n") if text else ()
-        return
-    with open(0, encoding="utf-8", errors="replace", newline="\n", closefd=False) as stream:
-        while line := stream.readline():
-            yield line.removesuffix("\n")
-
-
-def _content(path: str | None) -> str:
-    try:
-        with open(
-            0 if path is None else path, encoding="utf-8", errors="replace", newline="", closefd=bool(path)
-        ) as file:
-            return file.read()
+        _end_by_signals()
+        library = LibJq()
+        with open(1, "wb", closefd=False) as out:
+            return Command(library, options, out).run()
+    except BadUsage as error:
+        return _unusable(f"{error}\n{USAGE_TEXT}")
+    except NoLibrary as error:
+        python = sys.executable or "python3"
+        return _unusable(
+            f"this host has none, and the Python package jq cannot stand in for it: {error}. "
+            f"Install one of them: apt install jq, brew install jq, or {python} -m pip install jq"
+        )
     except OSError as error:
-        raise BadUsage(f"{path or 'the input'} cannot be read: {error.strerror}") from None
+        return _unusable(f"error: writing output failed: {error.strerror}")
 
 
-def _json(text: str) -> Any:
+def _end_by_signals() -> None:
+    """As any command does: Python would act on an interrupt after the last input, and on a closed pipe not at all."""
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
+def _unusable(sentence: str) -> int:
+    _tell(os.fsencode(f"jq: {sentence}\n"))
+    return UNUSABLE
+
+
+def _tell(content: bytes) -> None:
     try:
-        return loads(text)
-    except ValueError:
-        raise BadUsage(f"{text!r} is not JSON") from None
+        with open(2, "wb", closefd=False) as stream:
+            stream.write(content)
+    except OSError:
+        pass  # nobody wants to hear it
 
 
-def _told(status: int, text: str) -> int:
-    print(text, file=sys.stderr)
-    return status
+class Command:
+    """A filter, its inputs, and where its outputs go."""
+
+    def __init__(self, library: LibJq, options: Options, out: BinaryIO) -> None:
+        self._library = library
+        self._api = library.api
+        self._options = options
+        self._switches = options.switches
+        self._print_flags = options.print_flags
+        self._is_raw = bool(self._switches & {"raw-output", "join-output"})
+        self._line_end = b"" if "join-output" in self._switches else b"\n"
+        self._out = out
+        self._jq = self._api.jq_init()
+        self._inputs = self._api.jq_util_input_init(None, None)
+        self._listeners = (Listener(self._on_debug), Listener(self._on_stderr))  # libjq does not keep them alive
+
+    def run(self) -> int:
+        self._api.onig_set_parse_depth_limit(MAX_NESTED_GROUPS)
+        if not self._compile():
+            return NO_FILTER
+        self._open_inputs()
+        last_result = NO_OUTPUT
+        if "null-input" in self._switches:
+            status = self._filter(self._api.jv_null())
+        else:
+            status, last_result = self._filter_inputs()
+        if self._api.jq_util_input_errors(self._inputs):
+            status = UNUSABLE
+        if "exit-status" in self._switches:
+            return abs(last_result if status == NO_OUTPUT else status)
+        return max(status, OK)
+
+    def _compile(self) -> bool:
+        """Whether the filter is one. If not, libjq has said on stderr why."""
+        options, api, string = self._options, self._api, self._library.string
+        content, origin = os.fsencode(options.program), "."
+        if "from-file" in self._switches:
+            content = self._library.content(self._file("from-file", options.program))
+            origin = os.path.dirname(options.program) or "."
+            if b"\0" in content:
+                raise BadUsage("program file contains NUL bytes")
+        directories = [api.jq_realpath(string(path)) for path in options.library_path] or [string("~/.jq")]
+        api.jq_set_attr(self._jq, string("JQ_LIBRARY_PATH"), self._library.array(directories))
+        api.jq_set_attr(self._jq, string("PROGRAM_ORIGIN"), api.jq_realpath(string(origin)))
+        return bool(api.jq_compile_args(self._jq, content, self._variables()))
+
+    def _variables(self) -> Value:
+        library = self._library
+        named = library.object({name: self._value(*given) for name, given in self._options.named.items()})
+        positional = library.array([self._value(*given) for given in self._options.positional])
+        arguments = library.object({"positional": positional, "named": self._api.jv_copy(named)})
+        variables: Value = self._api.jv_object_set(named, library.string("ARGS"), arguments)
+        return variables
+
+    def _value(self, option: str, text: str) -> Value:
+        if option in ("arg", "args"):
+            return self._library.string(text)
+        if option in ("rawfile", "slurpfile"):
+            return self._file(option, text)
+        value: Value = self._api.jv_parse(os.fsencode(text))
+        if self._api.jv_get_kind(value) == INVALID:
+            raise BadUsage(f"invalid JSON text passed to --{option}")
+        return value
+
+    def _file(self, option: str, path: str) -> Value:
+        value: Value = self._api.jv_load_file(os.fsencode(path), option != "slurpfile")
+        if self._api.jv_get_kind(value) == INVALID:
+            reason = os.fsdecode(self._text(self._api.jv_invalid_get_msg(value)))
+            raise BadUsage(f"--{option} {path}: {reason}")
+        return value
+
+    def _open_inputs(self) -> None:
+        api, switches = self._api, self._switches
+        parser = None
+        if "raw-input" not in switches:
+            parser = api.jv_parser_new(STREAMING if "stream" in switches else 0)
+        api.jq_util_input_set_parser(self._inputs, parser, "slurp" in switches)
+        for file in self._options.files or ["-"]:
+            api.jq_util_input_add_input(self._inputs, os.fsencode(file))
+        api.jq_set_input_cb(self._jq, api.jq_util_input_next_input_cb, self._inputs)
+        on_debug, on_stderr = self._listeners
+        api.jq_set_debug_cb(self._jq, on_debug, None)
+        api.jq_set_stderr_cb(self._jq, on_stderr, None)
+
+    def _filter_inputs(self) -> tuple[int, int]:
+        """How it went with the last input, and what the last result was."""
+        status = last_result = NO_OUTPUT
+        while not self._api.jq_util_input_errors(self._inputs) and not self._api.jq_halted(self._jq):
+            value = self._api.jq_util_input_next_input(self._inputs)
+            if self._api.jv_get_kind(value) == INVALID:
+                reason = self._library.reason(value)
+                if reason is not None:
+                    self._say(b"jq: parse error: %s\n" % self._text(reason))
+                    status = FAILED
+                break
+            status = self._filter(value)
+            if status in (OK, NOT_TRUE):
+                last_result = status
+        return status, last_result
+
+    def _filter(self, value: Value) -> int:
+        status = NO_OUTPUT
+        self._api.jq_start(self._jq, value, 0)
+        while (kind := self._api.jv_get_kind(result := self._api.jq_next(self._jq))) != INVALID:
+            status = NOT_TRUE if kind in (NULL, FALSE) else OK
+            self._print(result, kind)
+        if self._api.jq_halted(self._jq):
+            return self._halted()
+        reason = self._library.reason(result)
+        return status if reason is None else self._failed(reason)
+
+    def _print(self, result: Value, kind: int) -> None:
+        if kind == STRING and self._is_raw and "ascii-output" not in self._switches:
+            self._out.write(self._library.content(result))
+        else:
+            self._out.write(self._library.written(result, self._print_flags))
+        self._out.write(self._line_end)
+        if "unbuffered" in self._switches:
+            self._out.flush()
+
+    def _failed(self, reason: Value) -> int:
+        remark = b"" if self._api.jv_get_kind(reason) == STRING else b" (not a string)"
+        place = self._library.content(self._api.jq_util_input_get_position(self._jq))
+        self._say(b"jq: error (at %s)%s: %s\n" % (place, remark, self._text(reason)))
+        return FAILED
+
+    def _halted(self) -> int:
+        """`halt` has neither a status nor a message, `halt_error` has both."""
+        message = self._api.jq_get_error_message(self._jq)
+        kind = self._api.jv_get_kind(message)
+        if kind not in (INVALID, NULL):
+            self._say(self._text(message) + (b"" if kind == STRING else b"\n"))
+        status = self._api.jq_get_exit_code(self._jq)
+        kind = self._api.jv_get_kind(status)
+        if kind == NUMBER and abs(number := self._api.jv_number_value(status)) < 1 << 31:
+            return int(number)
+        return OK if kind == INVALID else FAILED
+
+    def _say(self, content: bytes) -> None:
+        self._out.flush()  # what came before is also read before, where both go to one place
+        _tell(content)
+
+    def _on_debug(self, _: Any, value: Value) -> None:
+        _tell(b'["DEBUG:",%s]\n' % self._library.written(value, self._print_flags & ~PRETTY))
+
+    def _on_stderr(self, _: Any, value: Value) -> None:
+        _tell(self._text(value))
+
+    def _text(self, value: Value) -> bytes:
+        """A string as it is, and anything else as JSON."""
+        is_string = self._api.jv_get_kind(value) == STRING
+        return self._library.content(value) if is_string else self._library.written(value)
