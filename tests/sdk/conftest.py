@@ -15,6 +15,8 @@ from typing import Any, TextIO
 
 import pytest
 
+from tests.support.prerequisites import require_program
+
 SDK = Path(__file__).parents[2] / "mcpgreen" / "sdk"
 OWN_TOOL = SDK / "json-tool"
 STREAM = "/dev/fd/97"
@@ -148,10 +150,7 @@ def full(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     """Hosts with a JSON tool, one after the other: jq, gojq, and neither, where our own has to do."""
     if request.param == OWN_TOOL.name:
         return Bench(tmp_path, str(OWN_TOOL), request.getfixturevalue("path_without_jq"))
-    found = shutil.which(request.param)
-    if found is None:
-        pytest.skip(f"{request.param} is not on PATH")
-    return Bench(tmp_path, found)
+    return Bench(tmp_path, require_program(request.param))
 
 
 @pytest.fixture
