@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Every list repeats the icon of every tool, so a photograph would cost each client megabytes.
 MAX_ICON_BYTES = 65_536
+MAX_ICONS = 16
 
 
 def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> tuple[list[dict[str, Any]], list[str]]:
@@ -32,7 +33,9 @@ def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> t
         return [], ["icons must be an array; they are left out"]
     usable: list[dict[str, Any]] = []
     complaints: list[str] = []
-    for icon in value:
+    if len(value) > MAX_ICONS:
+        complaints.append(f"icons beyond the first {MAX_ICONS} are left out")
+    for icon in value[:MAX_ICONS]:
         try:
             usable.append(_wire_icon(icon, directories, private))
         except ValueError as error:

@@ -40,8 +40,10 @@ _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mc
 _LOADER_S_NAME = re.compile(r'in "<[a-z ]+>",')
 # Two patterns, because one with an alternative takes three times as long.
 MAX_YAML_VALUES = 50_000
+MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
-_MANY_DIGITS = re.compile(rb"\d{300}")
+_DIGITS = re.compile(rb"\d+")
+_MANY_DIGITS = 300
 # As narrow as the strictest client, which rejects a whole list for one leap second.
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _INSTANT = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})", re.ASCII)
@@ -232,7 +234,7 @@ def default_name(file_name: str) -> str:
 
 def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
     """Fields that nobody knows but that look like one that somebody does. Others may be the author's own."""
-    unknown = [field for field in fields if field not in known]
+    unknown = [field for field in fields if field not in known][:MAX_GUESSES]
     if not unknown:
         return []
     from difflib import get_close_matches
@@ -264,7 +266,7 @@ def _add_icons(definition: dict[str, Any], icons: Any, directory: str, complaint
 def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
     try:
         value = jsontext.loads(raw)
-        if _HUGE_EXPONENT.search(raw) or _MANY_DIGITS.search(raw):
+        if _HUGE_EXPONENT.search(raw) or max(map(len, _DIGITS.findall(raw)), default=0) >= _MANY_DIGITS:
             # 1e999 reads as infinity, and one number that cannot be written would take the whole list with it.
             jsontext.dumps(value)
     except ValueError as error:

@@ -28,15 +28,14 @@ def let_others() -> None:
 def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes; whoever consumes them does so in stretches."""
     done_bytes = 0
-    with LANE:
-        for chunk in chunks:
-            for start in range(0, len(chunk), STRETCH_BYTES):
-                if done_bytes >= STRETCH_BYTES:
-                    let_others()
-                    done_bytes = 0
-                piece = chunk if len(chunk) <= STRETCH_BYTES else chunk[start : start + STRETCH_BYTES]
-                done_bytes += len(piece)
-                yield piece
+    for chunk in chunks:
+        for start in range(0, len(chunk), STRETCH_BYTES):
+            if done_bytes >= STRETCH_BYTES:
+                let_others()
+                done_bytes = 0
+            piece = chunk if len(chunk) <= STRETCH_BYTES else chunk[start : start + STRETCH_BYTES]
+            done_bytes += len(piece)
+            yield piece
 
 
 class Turns:
@@ -105,26 +104,6 @@ class OneAtATime(Turns):
             self._queue.__exit__()
 
 
-class Lane:
-    """For those who work on large contents, `with` this: one at a time, and each may enter again inside. Sixteen who
-    give each other turns would make everybody else wait for sixteen turns."""
-
-    def __init__(self) -> None:
-        self._queue = Queue(1)
-        self._owner: Any = None
-        self._depth = 0
-
-    def __enter__(self) -> None:
-        if self._owner is not gevent.getcurrent():
-            self._queue.__enter__()
-            self._owner = gevent.getcurrent()
-        self._depth += 1
-
-    def __exit__(self, *_: Any) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._owner = None
-            self._queue.__exit__()
-
-
-LANE = Lane()  # one for the process, as the hub is
+# For those who parse and encode large outputs, `with` this: sixteen who give each other turns would make everybody else
+# wait for sixteen turns. One for the process, as the hub is. Never in the reader, which must not wait for anybody.
+LANE = Queue(1)
