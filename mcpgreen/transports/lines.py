@@ -21,7 +21,7 @@ from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
 
 READ_BYTES = 65536
-TURN_SECS = 0.01
+TURN_SECS = 0.025
 BOM = b"\xef\xbb\xbf"
 
 
