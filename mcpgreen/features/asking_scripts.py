@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
@@ -59,7 +60,8 @@ class AskingScript:
         try:
             with self._turn:
                 statuses = self._statuses(asked, timeout_secs)
-            deliver(reply, jsontext.dumps(statuses))
+            if self._call.is_helped_by(gevent.getcurrent()):
+                deliver(reply, jsontext.dumps(statuses))
         finally:
             self._open -= 1
             self._open_bytes -= size_bytes

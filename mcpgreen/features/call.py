@@ -255,6 +255,10 @@ class Call:
         helper.rawlink(self._helpers.discard)
         return True
 
+    def is_helped_by(self, helper: Any) -> bool:
+        """Whether what it does is still wanted: who has been stopped may have one more turn before it notices."""
+        return helper in self._helpers
+
     def stop_helpers(self) -> None:
         for helper in list(self._helpers):
             helper.kill(block=False)

@@ -77,6 +77,7 @@ def output_of(
         channel = Channel(Reports(call, deadline))
         outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
         call.output_place = outcome.place
+        call.stop_helpers()
         error_report, _ = files.take_reports()
     if error_report.strip():
         raise results.chosen_error(error_report)

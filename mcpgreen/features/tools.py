@@ -72,6 +72,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
         deadline, expected = terms.time_and_expectation(requested_secs(call))
         outcome = _run(call, terms, arguments_json, deadline)
         call.output_place = outcome.place
+        call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
             expected = expected._replace(timeout_reason=reason)

@@ -185,7 +185,7 @@ class PrivateDirectory:
                 _remove_tree(name, self.fd, pause)
             except TimeoutError:
                 raise
-            except (OSError, RecursionError) as error:
+            except OSError as error:
                 journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error)
 
     def close(self) -> None:
@@ -288,15 +288,26 @@ def _until(give_up_at: float) -> Callable[[], None]:
 
 
 def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
-    """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed."""
-    for _, directories, files, fd in os.fwalk(os.fsdecode(name), topdown=False, dir_fd=dir_fd):
-        for each in files:
-            os.unlink(each, dir_fd=fd)
-            pause()
-        for each in directories:
-            if stat.S_ISLNK(os.lstat(each, dir_fd=fd).st_mode):
-                os.unlink(each, dir_fd=fd)
-            else:
-                os.rmdir(each, dir_fd=fd)
-            pause()
-    os.rmdir(name, dir_fd=dir_fd)
+    """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
+
+    What is inside is moved up before it is removed: so it may be as deep as it likes.
+    """
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        with suppress(PermissionError):
+            os.chmod(current, 0o700, dir_fd=dir_fd)  # whoever made it may have shut it
+        fd = os.open(current, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            with os.scandir(fd) as entries:
+                for entry in list(entries):
+                    if entry.is_dir(follow_symlinks=False):
+                        moved = os.fsencode(f"removed.{unguessable()}")
+                        os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+                        pending.append(moved)
+                    else:
+                        os.unlink(entry.name, dir_fd=fd)
+                    pause()
+        finally:
+            os.close(fd)
+        os.rmdir(current, dir_fd=dir_fd)

@@ -157,7 +157,7 @@ class Arena:
     def left_files(self) -> list[str]:
         """But for what a script put in the place of the state directory: that is not the server's to remove."""
         names = sorted(files_below(self.tmp))
-        return [name for name in names if "/" in name or not _is_stand_in(self.tmp / name)]
+        return [name for name in names if not _is_stand_in(self.tmp / name.partition("/")[0])]
 
     def tidy(self) -> None:
         """Remove what scripts left of their own accord: it is theirs, and goes with the server at the latest."""
@@ -390,7 +390,8 @@ def _marked(mark: str) -> list[tuple[int, str]]:
 
 
 def _is_stand_in(path: Path) -> bool:
-    return path.name.startswith("mcpgreen.state.") and (path.is_symlink() or not path.is_dir())
+    is_moved = path.name.endswith(".aside")
+    return path.name.startswith("mcpgreen.state.") and (is_moved or path.is_symlink() or not path.is_dir())
 
 
 def _is_nobodys(pid: int) -> bool:
