@@ -21,6 +21,8 @@ from mcpgreen.catalog.project import Project
 from mcpgreen.errors import ProjectError
 
 # Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
+MAX_DEPTH = 32
+MAX_DIRECTORIES = 5000
 SETTLING_NS = 50_000_000
 
 
@@ -86,9 +88,12 @@ class _Walk:
 
     def through(self, start: str, *, home: str) -> None:
         """Links may lead to files below `home`."""
-        pending = [start]
+        pending = [(start, 0)]
         while pending:
-            path = pending.pop()
+            path, depth = pending.pop()
+            if depth > MAX_DEPTH or len(self._directories) >= MAX_DIRECTORIES:
+                self._leave_out(start)
+                continue
             files: dict[str, os.stat_result] = {}
             try:
                 entries = os.scandir(path)
@@ -102,7 +107,7 @@ class _Walk:
                     if entry.name[0] == "." or not self._is_utterable(entry.path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
+                        pending.append((entry.path, depth + 1))
                         continue
                     status = self._status_of(entry, home)
                     if status is not None:
@@ -117,6 +122,13 @@ class _Walk:
                         )
             self._directories.append(Directory(path, files))
             self._marks.append(path)
+
+    def _leave_out(self, start: str) -> None:
+        """Once: what is too deep or too many is not worth looking at, and each directory has to be watched."""
+        limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
+        warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
+        if warning not in self._warnings:
+            self._warnings.append(warning)
 
     def tree(self) -> Tree:
         is_settled = self._newest_ns < self._started_ns - SETTLING_NS

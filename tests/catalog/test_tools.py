@@ -341,3 +341,16 @@ def test_hidden_files_do_not_change_the_fingerprint(tree: TreeBuilder) -> None:
     tree.write("tools/greet/.greet.sh.swp", "x")
     tree.write("tools/.cache/x", "x")
     assert fingerprint(tree.project) == before
+
+
+def test_what_lies_too_deep_is_left_out_and_said(tree: TreeBuilder) -> None:
+    """A script that made three thousand folders inside each other held the server for seconds, again and again."""
+    tree.write("tools/near.sh", "#!/bin/sh\n", mode=0o755)
+    deep = tree.root / "tools"
+    for _ in range(40):
+        deep = deep / "d"
+        deep.mkdir()
+    found = discovered(tree)
+
+    assert [tool.name for tool in found.items] == ["near"]
+    assert found.warnings == ["tools: it has more than 32 levels or 5000 folders; those beyond are left out"]
