@@ -105,7 +105,7 @@ def test_many_lines_are_heard_in_turns_and_each_once(ears: Ears) -> None:
     rest_secs = channel.feed(b"".join(PROGRESS % number for number in range(count)))
     heard = len(ears.heard)
     assert rest_secs > 0
-    assert 0 < heard < count
+    assert heard < count
 
     assert channel.feed(b"") > 0
     assert ears.heard == list(range(len(ears.heard)))
