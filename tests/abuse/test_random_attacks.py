@@ -28,10 +28,12 @@ IS_FULL = SECS >= 60
 SCALE = 1.0 if IS_FULL else 0.02
 MOST_MEMORY_MIB = 200.0
 FIXED_SEEDS = (1, 2)
-RANDOM_SEED = int(os.environ.get("MCPGREEN_ABUSE_SEED", random.SystemRandom().getrandbits(32)))
+# In `make test` the third is the same each time, too: a change is to be judged by the same attacks as the one before.
+RANDOM_SEED = random.SystemRandom().getrandbits(32) if IS_FULL else 3
+THIRD_SEED = int(os.environ.get("MCPGREEN_ABUSE_SEED", RANDOM_SEED))
 
 
-@pytest.mark.parametrize("seed", [*FIXED_SEEDS, RANDOM_SEED], ids=["first", "second", "random"])
+@pytest.mark.parametrize("seed", [*FIXED_SEEDS, THIRD_SEED], ids=["first", "second", "third"])
 def test_random_attacks_leave_the_server_as_it_was(
     seed: int, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
 ) -> None:
