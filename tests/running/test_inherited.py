@@ -22,6 +22,7 @@ from tests.support.wire import CHECKOUT, Wire, text_of
 SERVE = [sys.executable, "-m", "mcpgreen", "serve"]
 SHOW_SIGNALS = "grep -E '^Sig(Blk|Ign):' /proc/self/status"
 REPORT = f'. "{CHECKOUT}/mcpgreen/sdk/tool-sdk.sh"\nmcp_progress 50 half\necho done\n'
+OF_THE_LIBRARY = 1 << 31 | 1 << 32  # signals 32 and 33, which the C library lets nobody touch
 
 
 def started_with(blocked: set[int], ignored: set[int]) -> list[str]:
@@ -62,7 +63,7 @@ def test_a_hook_begins_with_clean_signals(project: ProjectBuilder) -> None:
     with Wire(project.root, command=started_with({10, 17}, {12, 17, 23})) as wire:
         wire.handshake()
         seen = text_of(wire.call_tool("seen")).split()
-    assert [int(value, 16) for value in seen[1::2]] == [0, 0]
+    assert [int(value, 16) & ~OF_THE_LIBRARY for value in seen[1::2]] == [0, 0]
 
 
 def test_few_descriptors_are_enough_for_a_script_and_its_reports(project: ProjectBuilder) -> None:
