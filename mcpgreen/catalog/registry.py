@@ -31,6 +31,7 @@ from mcpgreen.running.storage import Storage
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.registered import CompletionScript
+    from mcpgreen.catalog.registration import Registration
 
 CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
@@ -111,11 +112,13 @@ class Catalog:
             return False
         if not force and shelf.retry_at is not None and self._clock() < shelf.retry_at:
             return _make_do(shelf)
-        pace, began_at = Pace(turn), self._clock()
+        began_at = self._clock()
         shelf.looks += 1
         number, marks = shelf.looks, shelf.marks
         try:
-            look = self._look(source, shelf, pace, force=force)
+            registration = self.registrar.current() if self.registrar is not None else None
+            pace = Pace(turn)  # only now: a server runs the hook elsewhere, so its time says nothing of the next look
+            look = self._look(source, shelf, registration, pace, force=force)
             is_changed = shelf.has_refused or any(
                 is_listed_otherwise(shelf.snapshots[kind], look.snapshots[kind], pace) for kind in shelf.snapshots
             )
@@ -203,9 +206,10 @@ class Catalog:
     def _is_old(self, shelf: Shelf) -> bool:
         return shelf.is_stale or (not shelf.is_watched and self._clock() - shelf.checked_at >= self.ttl_secs)
 
-    def _look(self, name: str, shelf: Shelf, pace: Pace, *, force: bool) -> Look:
+    def _look(
+        self, name: str, shelf: Shelf, registration: Registration | None, pace: Pace, *, force: bool
+    ) -> Look:
         source = SOURCES[name]
-        registration = self.registrar.current() if self.registrar is not None else None
         tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
         registered = registration.hash if registration is not None else None
         tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
