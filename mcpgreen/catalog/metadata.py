@@ -10,7 +10,6 @@ item; what is decoration (icons, annotations) is dropped with a warning.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import stat
@@ -27,7 +26,7 @@ COMPLETION_SUFFIXES = (".completion.sh", ".completion")
 ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
-MAX_META_BYTES = 1_048_576
+MAX_META_BYTES = 262_144  # the worst of JSON takes 25 ms
 HEAD_BYTES = 32_768
 READ_BYTES = 16_384
 INLINE_LINES = 10
@@ -37,9 +36,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
 # How PyYAML calls what it is given, before it says where in it something is wrong.
-_LOADER_S_NAME = re.compile(r'in "<[a-z ]+>",')
 # Two patterns, because one with an alternative takes three times as long.
-MAX_YAML_VALUES = 50_000
 MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
 _DIGITS = re.compile(rb"\d+")
@@ -275,43 +272,13 @@ def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
 
 
 def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
-    import yaml  # type: ignore[import-untyped, unused-ignore]
+    from mcpgreen.catalog import yaml_text
 
     try:
-        value = yaml.load(raw, Loader=_yaml_loader())
-        _require_modest(value)
-        # There and back: what JSON cannot say (sets, infinity, a node inside itself) must not get as far as the wire.
-        value = jsontext.loads(jsontext.dumps(value))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = _LOADER_S_NAME.sub("at", " ".join(str(error).split()))
-        raise ProjectError(path, f"not valid YAML: {reason}") from error
+        value = yaml_text.value_of(raw)
+    except ValueError as error:
+        raise ProjectError(path, f"not valid YAML: {error}") from error
     return _object(path, value)
-
-
-def _require_modest(value: Any) -> None:
-    """An alias takes a few bytes, and stands for all that it names: nine lines can say a billion values."""
-    seen = 0
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        seen += 1
-        if seen > MAX_YAML_VALUES:
-            raise ValueError(f"it has more than {MAX_YAML_VALUES} values, with each alias counted as what it names")
-        if isinstance(current, dict):
-            pending.extend(current.values())
-        elif isinstance(current, (list, tuple, set)):
-            pending.extend(current)
-
-
-@functools.cache
-def _yaml_loader() -> Any:
-    import yaml
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """As the safe loader, but an unquoted date stays the text that the author wrote."""
-
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
-    return Loader
 
 
 def _object(path: str, value: Any) -> dict[str, Any]:

@@ -76,9 +76,14 @@ def test_a_description_longer_than_one_read_is_read_to_its_end(tmp_path: Path) -
         ("a.meta.yaml", "a: .inf", "not valid YAML"),
         ("a.meta.yaml", "a: &a [*a]", "not valid YAML"),
         ("a.meta.yaml", "a: !!python/object/apply:os.getcwd []", "not valid YAML"),
+        pytest.param("a.meta.yaml", "[" * 200_000, "nested deeper than 64 levels", id="yaml-brackets"),
+        pytest.param("a.meta.yaml", "- " * 100_000, "nested deeper than 64 levels", id="yaml-dashes"),
+        pytest.param("a.meta.yaml", "a: [" + "1," * 60_000 + "]", "more than 5000 values", id="yaml-many"),
+        pytest.param("a.meta.yaml", "a: 1" + ":1" * 60_000, "a number has more than 100 digits", id="yaml-base-60"),
+        pytest.param("a.meta.yaml", "a: !!int '1" + ": 1" * 60_000 + "'", "a number has more than 100 digits", id="yaml-tagged"),
         ("a.meta.yaml", "", "must be an object, found null"),
         ("a.meta.yaml", "just text", 'must be an object, found "just text"'),
-        ("a.meta.json", " " * (metadata.MAX_META_BYTES + 1), "larger than"),
+        pytest.param("a.meta.json", " " * (metadata.MAX_META_BYTES + 1), "larger than", id="large"),
     ],
 )
 def test_a_description_that_cannot_be_read_says_why(
@@ -317,5 +322,5 @@ def test_aliases_count_as_what_they_name(tmp_path: Path) -> None:
     path = tmp_path / "tool.meta.yaml"
     path.write_text(f"a0: &a0 [x, x]\n{levels}\n", encoding="utf-8")
 
-    with pytest.raises(ProjectError, match="more than 50000 values, with each alias counted"):
+    with pytest.raises(ProjectError, match="more than 5000 values, with each alias counted"):
         read_meta_file(str(path))
