@@ -7,7 +7,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from mcpgreen import journal
 
@@ -35,6 +35,7 @@ MASK = (
     | IN_ONLYDIR
 )
 READ_BYTES = 65536
+AT_ONCE = 500
 EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 
 
@@ -48,20 +49,32 @@ class Inotify:
         self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
-        self._watched: dict[str, int] = {}  # several names of one directory share a watch
+        self._watched: dict[str, int] = {}
+        self._names: dict[int, set[str]] = {}  # several names of one directory share a watch
         self._refused: set[str] = set()
 
-    def watch_exactly(self, directories: Iterable[str]) -> bool:
-        """Watch these and no others. False when the system's limit does not allow it."""
+    def watch_exactly(self, directories: Iterable[str], turn: Callable[[], object]) -> bool:
+        """Watch these and no others. False when the system's limit does not allow it. Others get a `turn` meanwhile."""
         wanted = set(directories)
         for directory in self._watched.keys() - wanted:
             self.unwatch(directory)
-        # Adding again is cheap and right: another directory may stand under the old name.
-        return all(self.watch(directory) for directory in wanted)
+        for number, directory in enumerate(wanted, 1):
+            # Adding again is cheap and right: another directory may stand under the old name.
+            if not self.watch(directory):
+                return False
+            if number % AT_ONCE == 0:
+                turn()
+                if self.fd < 0:
+                    return False  # closed meanwhile
+        return True
+
+    def watch_also(self, directories: Iterable[str]) -> bool:
+        """Watch those that are not watched yet. False when the system's limit does not allow it."""
+        return all(self.watch(directory) for directory in set(directories) - self._watched.keys())
 
     def watches(self) -> set[int]:
         """The kernel's numbers of the watches that are set. It uses none twice."""
-        return set(self._watched.values())
+        return set(self._names)
 
     def watch(self, directory: str) -> bool:
         """False when the system's limit does not allow it; a directory that does not exist is no failure."""
@@ -70,6 +83,7 @@ class Inotify:
             if self._watched.get(directory, watch) != watch:
                 self.unwatch(directory)  # another directory stands under this name now
             self._watched[directory] = watch
+            self._names.setdefault(watch, set()).add(directory)
             self._refused.discard(directory)
         elif os.path.isdir(directory):
             if directory not in self._refused:
@@ -79,8 +93,8 @@ class Inotify:
         return True
 
     def unwatch(self, directory: str) -> None:
-        watch = self._watched.pop(directory, None)
-        if watch is not None and watch not in self._watched.values():
+        watch = self._forget(directory)
+        if watch is not None:
             self._libc.inotify_rm_watch(self.fd, watch)
 
     def watch_again(self, directories: Iterable[str]) -> None:
@@ -91,34 +105,56 @@ class Inotify:
 
     def has_news(self) -> bool:
         """Whether anything happened since the last time. Never blocks."""
-        return bool(self._read())
+        return len(list(self._events())) > 0
 
     def changed_paths(self) -> set[str]:
         """What changed since the last time: files, or directories of which more is not known. Never blocks."""
-        raw = self._read()
-        names: dict[int, list[str]] = {}
-        for directory, watch in self._watched.items():
-            names.setdefault(watch, []).append(directory)
         paths: set[str] = set()
+        for directory, mask, name in self._events():
+            path = os.path.join(directory, name) if name else directory
+            if not mask & IN_IGNORED and not (mask & IN_CREATE and _is_being_written(path)):
+                paths.add(path)
+        return paths
+
+    def _events(self) -> Iterator[tuple[str, int, str]]:
+        """Directory, mask and name. In the end only those directories count as watched that still have their names."""
+        raw = self._read()
+        moved: set[str] = set()
         offset = 0
         while offset < len(raw):
             watch, mask, _, name_bytes = EVENT.unpack_from(raw, offset)
             offset += EVENT.size
             name = os.fsdecode(raw[offset : offset + name_bytes].rstrip(b"\0"))
             offset += name_bytes
-            if mask & IN_Q_OVERFLOW:
-                paths.update(self._watched)
-            for directory in names.get(watch, ()):
+            for directory in tuple(self._watched if mask & IN_Q_OVERFLOW else self._names.get(watch, ())):
+                yield directory, mask, name
                 if mask & IN_IGNORED:
-                    self._watched.pop(directory, None)  # the directory is gone
+                    self._forget(directory)  # it is gone
                 elif mask & IN_MOVE_SELF:
-                    self.unwatch(directory)  # it is known under another name now
-                    paths.add(directory)
-                else:
-                    path = os.path.join(directory, name) if name else directory
-                    if not (mask & IN_CREATE and _is_being_written(path)):
-                        paths.add(path)
-        return paths
+                    moved.add(directory)
+        if moved:
+            self._unwatch_below(moved)
+
+    def _unwatch_below(self, moved: set[str]) -> None:
+        """They, and what is in them, are known under other names now."""
+        for directory in list(self._watched):
+            place = directory
+            while place not in moved and place != os.path.dirname(place):
+                place = os.path.dirname(place)
+            if place in moved:
+                self.unwatch(directory)
+
+    def _forget(self, directory: str) -> int | None:
+        """The watch that nobody needs any more, if there is one."""
+        watch = self._watched.pop(directory, None)
+        if watch is None:
+            return None
+        names = self._names[watch]
+        names.remove(directory)
+        if names:
+            return None
+        del self._names[watch]
+        return watch
 
     def _read(self) -> bytes:
         try:
@@ -128,6 +164,7 @@ class Inotify:
 
     def close(self) -> None:
         os.close(self.fd)
+        self.fd = -1
 
 
 def _is_being_written(path: str) -> bool:

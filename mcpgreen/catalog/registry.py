@@ -206,9 +206,7 @@ class Catalog:
     def _is_old(self, shelf: Shelf) -> bool:
         return shelf.is_stale or (not shelf.is_watched and self._clock() - shelf.checked_at >= self.ttl_secs)
 
-    def _look(
-        self, name: str, shelf: Shelf, registration: Registration | None, pace: Pace, *, force: bool
-    ) -> Look:
+    def _look(self, name: str, shelf: Shelf, registration: Registration | None, pace: Pace, *, force: bool) -> Look:
         source = SOURCES[name]
         tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
         registered = registration.hash if registration is not None else None

@@ -91,6 +91,7 @@ class _Walk:
         pending = [(start, 0)]
         while pending:
             path, depth = pending.pop()
+            self._pace.step()
             if depth > MAX_DEPTH or len(self._directories) >= MAX_DIRECTORIES:
                 self._leave_out(start)
                 continue

@@ -37,9 +37,8 @@ def value_of(raw: bytes) -> Any:
 def _require_modest(raw: bytes) -> None:
     import yaml
 
-    values = depth = 0
-    for event in yaml.parse(raw, Loader=_loader()):
-        values += 1
+    depth = 0
+    for values, event in enumerate(yaml.parse(raw, Loader=_loader())):
         if values > MAX_VALUES:
             raise ValueError(f"it has more than {MAX_VALUES} values; JSON may have more")
         if isinstance(event, yaml.CollectionStartEvent):

@@ -160,18 +160,19 @@ class ChangeWatch:
 
     def _on_look(self) -> None:
         """Nobody may be answered by what is seen in a directory that is not watched: a change there would not show."""
-        if self._watch_directories():
+        if self._inotify is None:
+            return
+        watched = self._inotify.watches()
+        if not self._inotify.watch_also(self._catalog.watched_directories()):
+            self._stop_inotify()
+        elif not self._inotify.watches() <= watched:
             self._on_news()  # it was looked at before it was watched
 
-    def _watch_directories(self) -> bool:
-        """Whether there is one among them that was not watched before."""
-        if self._inotify is None:
-            return False
-        watched = self._inotify.watches()
-        if not self._inotify.watch_exactly(self._catalog.watched_directories()):
-            self._stop_inotify()
-            return False
-        return not self._inotify.watches() <= watched
+    def _watch_directories(self) -> None:
+        if self._inotify is not None:
+            directories = self._catalog.watched_directories()
+            if not self._inotify.watch_exactly(directories, let_others):
+                self._stop_inotify()
 
     def _stop_inotify(self) -> None:
         if self._inotify is not None:

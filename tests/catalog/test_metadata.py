@@ -80,7 +80,9 @@ def test_a_description_longer_than_one_read_is_read_to_its_end(tmp_path: Path) -
         pytest.param("a.meta.yaml", "- " * 100_000, "nested deeper than 64 levels", id="yaml-dashes"),
         pytest.param("a.meta.yaml", "a: [" + "1," * 60_000 + "]", "more than 5000 values", id="yaml-many"),
         pytest.param("a.meta.yaml", "a: 1" + ":1" * 60_000, "a number has more than 100 digits", id="yaml-base-60"),
-        pytest.param("a.meta.yaml", "a: !!int '1" + ": 1" * 60_000 + "'", "a number has more than 100 digits", id="yaml-tagged"),
+        pytest.param(
+            "a.meta.yaml", "a: !!int '1" + ": 1" * 60_000 + "'", "a number has more than 100 digits", id="yaml-tagged"
+        ),
         ("a.meta.yaml", "", "must be an object, found null"),
         ("a.meta.yaml", "just text", 'must be an object, found "just text"'),
         pytest.param("a.meta.json", " " * (metadata.MAX_META_BYTES + 1), "larger than", id="large"),
