@@ -48,7 +48,7 @@ OWNERS = {
     "jsonschema": ("protocol.schemas", "protocol.schema_keywords"),
     "jsonschema_specifications": ("protocol.schemas",),
     "referencing": ("protocol.schemas",),
-    "yaml": ("catalog.metadata",),
+    "yaml": ("catalog.yaml_text",),
     "docopt": ("cli.main",),
     "uritemplate": ("uri_templates",),
     "jq": (),  # used as a library by sdk/json_tool, and by nobody as a module
