@@ -90,14 +90,16 @@ class Connection:
         else:
             self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
 
-    def receive_rubbish(self, reason: str) -> None:
-        """A line that could not be decoded."""
+    def receive_rubbish(self, reason: str, id: str | int | None = None) -> None:
+        """A line that could not be decoded; who waits for an answer to it, if that much is known, gets one as well."""
         self._rubbish_lines += 1
         if self._rubbish_lines <= MENTIONED_LINES:
             journal.warning("a line cannot be read: %s", reason)
         if self._rubbish_lines == MENTIONED_LINES:
             journal.warning("further lines that cannot be read are not mentioned")
         self._refuse(self.sink, None, ParseError(data=reason))
+        if id is not None and id not in self._in_flight:
+            self._refuse(self.sink, id, InvalidRequest(f"The request is too large: {reason}"))
 
     def take(self, call: Call) -> None:
         """From now on the call can be cancelled, and its id is in use."""

@@ -13,7 +13,7 @@ import gevent
 
 from mcpgreen import journal, jsontext
 from mcpgreen.engine.connection import FAULT, Connection
-from mcpgreen.json_bounds import Bounds, weight_of
+from mcpgreen.json_bounds import Bounds, TooCostly, weight_of
 from mcpgreen.pieces import Pieces
 from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.running.turns import let_others
@@ -22,7 +22,17 @@ from mcpgreen.transports.outbox import Outbox
 
 READ_BYTES = 65536
 TURN_SECS = 0.025
+END_BYTES = 512
 BOM = b"\xef\xbb\xbf"
+
+
+class LineRefused(ValueError):
+    """The line is longer, or would cost more, than we are willing to take. Its ends may say who waits for an answer."""
+
+    def __init__(self, reason: str, head: bytes, tail: bytes) -> None:
+        super().__init__(reason)
+        self.head = head
+        self.tail = tail
 
 
 class LineReader:
@@ -37,6 +47,7 @@ class LineReader:
         self._parts_bytes = 0
         self._bounds = Bounds()  # of the same
         self._refusal = ""  # why it will not be served, once that is clear
+        self._head = self._tail = b""  # where the id of one that is refused may stand
         self._turn_ends_at = 0.0
         self.reads = 0  # so far; who wants to know whether the client is silent compares
 
@@ -111,15 +122,20 @@ class LineReader:
 
     def _keep(self, part: bytes) -> None:
         self._parts_bytes += len(part)
+        self._head += part[: END_BYTES - len(self._head)]
+        self._tail = (self._tail + part[-END_BYTES:])[-END_BYTES:]
         if self._refusal:
             return
         try:
             if self._parts_bytes > self._max_line_bytes:
-                raise ValueError(f"a line of more than {self._max_line_bytes} bytes")
+                raise ValueError(self._too_long())
             self._bounds.feed(part)
             self._parts.add(part)
         except ValueError as error:
             self._give_up_line(str(error))
+
+    def _too_long(self) -> str:
+        return f"a line of more than {self._max_line_bytes} bytes"
 
     def _give_up_line(self, reason: str) -> None:
         self._refusal = reason
@@ -131,10 +147,14 @@ class LineReader:
                 bare = self._joined(line)
                 message = jsontext.parsed(bare) if bare else None
             elif len(line) > self._max_line_bytes:
-                raise ValueError(f"a line of more than {self._max_line_bytes} bytes")
+                raise LineRefused(self._too_long(), line[:END_BYTES], line[-END_BYTES:])
             else:
                 bare = _bare(line)
                 message = jsontext.loads(bare) if bare else None
+        except LineRefused as refused:
+            self._refuse(refused)
+        except TooCostly as error:
+            self._refuse(LineRefused(str(error), line[:END_BYTES], line[-END_BYTES:]))
         except (ValueError, RecursionError) as error:
             self._link.receive_rubbish(str(error))
         except MemoryError:
@@ -143,13 +163,19 @@ class LineReader:
             if bare:
                 self._link.receive(message, weight_bytes=weight_of(bare))
 
+    def _refuse(self, line: LineRefused) -> None:
+        from mcpgreen.protocol.refused_lines import request_id_in
+
+        self._link.receive_rubbish(str(line), request_id_in(line.head, line.tail))
+
     def _joined(self, last: bytes) -> bytes:
-        """The line that came in parts. Raises ValueError if it is refused."""
+        """The line that came in parts. Raises LineRefused."""
         self._keep(last)
-        parts, refusal = self._parts, self._refusal
+        parts, refusal, head, tail = self._parts, self._refusal, self._head, self._tail
         self._parts, self._parts_bytes, self._bounds, self._refusal = Pieces(), 0, Bounds(), ""
+        self._head = self._tail = b""
         if refusal:
-            raise ValueError(refusal)
+            raise LineRefused(refusal, head, tail)
         return _bare(b"".join(parts.take()))
 
 

@@ -87,6 +87,30 @@ def test_a_line_over_the_limit_is_refused_and_the_next_one_is_served(wire: Wire)
 
 
 @pytest.mark.requirement("G-parse-error")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"' + b"x" * 70_000 + b'"}}\n',
+        b'{"method":"ping","params":{"x":"' + b"x" * 70_000 + b'"},"jsonrpc":"2.0","id":9}\n',
+        b'{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"' + b"x" * 3_000 + b'"}}\n',
+        b'{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":' + b"[" * 200 + b"]" * 200 + b"}}\n",
+    ],
+    ids=["id first", "id last", "in one read", "deep"],
+)
+def test_who_sends_a_request_that_is_too_large_is_told(start: Callable[..., Wire], line: bytes) -> None:
+    """Its client waited for ever: a parse error says nothing about the request to which it belongs."""
+    wire = start(max_line_bytes=2048)
+    wire.handshake()
+    wire.methods[9] = "ping"
+    wire.send_bytes(line)
+
+    assert wire.receive(is_rubbish_notice)
+    refusal = wire.response(9)["error"]
+    assert refusal["code"] == -32600
+    assert refusal["message"].startswith("The request is too large: ")
+
+
+@pytest.mark.requirement("G-parse-error")
 def test_the_length_of_a_line_counts_without_its_end(start: Callable[..., Wire]) -> None:
     wire = start(max_line_bytes=2048)
     wire.handshake()
