@@ -26,6 +26,7 @@ from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
 from mcpgreen.running.processors import Processors
 from mcpgreen.running.strays import Strays, adopted_strays, signal_group
+from mcpgreen.running.turns import Starts
 
 KILL_PATIENCE_SECS = 5.0
 MANY_DESCRIPTORS = 65536
@@ -56,6 +57,7 @@ class Runner:
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._guardians = Guardians(self._marks.prefix, self._known)
         self._stoppers: set[Any] = set()
+        self._starts = Starts()
         self._output_places = OutputPlaces()
 
     def run(
@@ -74,14 +76,15 @@ class Runner:
             self._prepare()
         mark = self._marks.next()
         env[VARIABLE] = b"%d" % mark
-        self._marks.put_on(mark)
-        try:
-            run = ScriptRun(command, env, self._directory, limits, on_control, self._output_places.new())
-        finally:
-            self._marks.take_off()
-        leader = Leader(run.child.pid, mark)
-        self._leaders[leader.pid] = leader
-        self._known.add(b"%d" % leader.pid)
+        with self._starts:
+            self._marks.put_on(mark)
+            try:
+                run = ScriptRun(command, env, self._directory, limits, on_control, self._output_places.new())
+            finally:
+                self._marks.take_off()
+            leader = Leader(run.child.pid, mark)
+            self._leaders[leader.pid] = leader
+            self._known.add(b"%d" % leader.pid)
         try:
             if self._processors is not None:
                 self._processors.make_way(leader.pid, scripts=len(self._leaders))

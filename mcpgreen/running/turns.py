@@ -104,6 +104,31 @@ class OneAtATime(Turns):
             self._queue.__exit__()
 
 
+class Starts(Queue):
+    """For what holds the hub, and how long is not ours to say, one at a time, `with` this: to start a process takes a
+    millisecond, and fifty when all processors are busy. After some milliseconds others have their turn first, and one
+    that took long is followed by as long a rest."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._began_at = 0.0
+        self._held_secs = 0.0  # since others had their turn
+
+    def __enter__(self) -> Starts:
+        super().__enter__()
+        self._began_at = time.monotonic()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        held_secs = time.monotonic() - self._began_at
+        self._held_secs += held_secs
+        if self._held_secs < TURN_SECS:
+            self._leave()
+        else:
+            self._held_secs = 0.0
+            gevent.spawn_later(held_secs if held_secs >= TURN_SECS else A_MOMENT_SECS, self._leave)
+
+
 # For those who parse and encode large outputs, `with` this: sixteen who give each other turns would make everybody else
 # wait for sixteen turns. One for the process, as the hub is. Never in the reader, which must not wait for anybody.
 LANE = Queue(1)
