@@ -74,6 +74,8 @@ def with_encoded_text(uri: str) -> str:
 
 def percent_decoded(text: str) -> bytes:
     """The bytes behind an ASCII text. Raises ValueError for a % that no two hexadecimal digits follow."""
+    if "%" not in text:
+        return text.encode("ascii")
     first, *escaped = text.split("%")
     decoded = [first.encode("ascii")]
     for piece in escaped:
@@ -129,7 +131,7 @@ def _segment(encoded: str) -> str:
         raise ValueError("a path must not contain ..")
     if "/" in segment or "\\" in segment:
         raise ValueError("a name must not contain %2F or %5C, a separator in disguise")
-    if any(character < " " or character == "\x7f" for character in segment):
+    if not segment.isprintable() and any(character < " " or character == "\x7f" for character in segment):
         raise ValueError("a path must not contain control characters")
     return segment
 
