@@ -26,6 +26,7 @@ ORDER = (
     "running",
     "catalog",
     "providers",
+    "links",
     "features",
     "engine",
     "transports",

@@ -16,38 +16,14 @@ from mcpgreen.catalog.survey import survey
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, RpcError
-from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
-from mcpgreen.features.sink import Line
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
+from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.running import policy
 from mcpgreen.settings import Settings
 
 Json = dict[str, Any]
-
-
-class ListSink:
-    """Keeps the lines, and shows notifications if wanted; nobody has to wait."""
-
-    def __init__(self, *, shows_notifications: bool = False) -> None:
-        self.lines: list[bytes] = []
-        self._shows_notifications = shows_notifications
-
-    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
-        whole = line if isinstance(line, bytes) else b"".join(line)
-        self.lines.append(whole)
-        if is_droppable and self._shows_notifications:
-            sys.stderr.write(whole.decode("ascii") + "\n")
-
-    def wait_for_room(self) -> None:
-        return
-
-    def expect(self) -> None:
-        return
-
-    def withdraw(self) -> None:
-        return
 
 
 def run_tool(
@@ -92,18 +68,21 @@ def run_tool(
 
 def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
     """One handshake and one call."""
-    sink = ListSink(shows_notifications=is_verbose)
+    sink = MemorySink(on_notification=_show if is_verbose else None)
     if is_verbose:
         params = {**params, "_meta": {"progressToken": "run-tool"}}
-    link = server.connect(sink)
+    link = server.connect(sink, transport="stdio")
     hello = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": {}, "clientInfo": {"name": "run-tool"}}
     link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
     link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
     link.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    link.idle.wait()
-    answers = [message for message in map(jsontext.loads, sink.lines) if message.get("id") == 1]
-    answer: Json = answers[0]
+    link.stream.idle.wait()
+    answer: Json = next(message for message in sink.responses if message.get("id") == 1)
     return answer
+
+
+def _show(notification: bytes) -> None:
+    sys.stderr.write(notification.decode("ascii") + "\n")
 
 
 def _arguments(text: str) -> Json:

@@ -14,16 +14,19 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
-from mcpgreen.engine.connection import Connection
-from mcpgreen.engine.waiting import WaitingCalls
+from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
+from mcpgreen.features.asking.interaction import State
 from mcpgreen.features.call import Call
+from mcpgreen.features.run import Run
 from mcpgreen.features.services import Services
-from mcpgreen.features.sink import Line, Sink
 from mcpgreen.features.slots import Slot
+from mcpgreen.links.sink import Line, Sink
+from mcpgreen.links.stream import Request
 from mcpgreen.protocol import messages, questions, shapes
 from mcpgreen.protocol.admission import admit, progress_token
+from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.results import failure_result
 
 Json = dict[str, Any]
@@ -126,103 +129,98 @@ class Router:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._slots = Semaphore(services.settings.max_concurrent_requests)
-        self.waiting = WaitingCalls(  # for a slot; a link that forgets a call takes it out
-            max_calls=services.settings.max_queued_requests, max_bytes=services.settings.max_queued_bytes
-        )
 
     def dispatch(
-        self, link: Connection, request_id: str | int, method: str, params: Json, sink: Sink, weight_bytes: int
+        self, link: Link, request_id: str | int, method: str, params: Json, sink: Sink, weight_bytes: int
     ) -> None:
         """Serve a request now, or start serving it. Never raises, never waits."""
         try:
-            view = admit(method, params, link.handshake, self.services.offered)
+            view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
-            sink.put(messages.error(request_id, shapes.error_object(error)))
+            sink.respond(messages.error(request_id, shapes.error_object(error)))
             return
         if method in ANSWERS:
-            sink.put(messages.response(request_id, ANSWERS[method]))
+            sink.respond(messages.response(request_id, ANSWERS[method]))
             return
-        call = Call(request_id, method, params, view=view, link=link, sink=sink, services=self.services)
-        if method in self.listen_methods:
-            self._listen(call)
-            return
-        route = ROUTES[method]
-        if self._is_answered(call, route):
-            return
+        session = None if view.revision.era == Era.STATELESS else link.session
+        call = Call(
+            request_id,
+            method,
+            params,
+            view=view,
+            session=session,
+            stream=link.stream,
+            sink=sink,
+            services=self.services,
+        )
+        call.weight_bytes = weight_bytes
         try:
-            self.waiting.require_place(free_slots=self._slots.counter)
-        except InternalError as busy:
-            sink.put(messages.error(request_id, shapes.error_object(busy)))
-        else:
-            call.weight_bytes = weight_bytes
-            self._start(call, route)
+            if method in self.listen_methods:
+                self.services.subscriptions.open(call)
+            elif not self._is_answered(call, ROUTES[method]):
+                self.services.waiting.require_place(free_slots=self._slots.counter)
+                self._start(call, ROUTES[method])
+        except Exception as error:
+            sink.respond(self._refusal(call, error))
 
     def _is_answered(self, call: Call, route: Route) -> bool:
         """Answer a request that need not wait for anything."""
-        try:
-            if call.is_retry and route.may_repeat is not None and self.services.asking().take_up(call):
-                return True
-            if route.uses_catalog and not self.services.is_ready(call.method):
-                return False  # a hook has to be run first, or a long look to be taken
-            if self._runs_script(call, route):
-                return False
-        except Exception as error:
-            call.sink.put(self._refusal(call, error))
-        else:
-            call.sink.put(self._answer(call, route))
+        if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
+            return True
+        if route.uses_catalog and not self.services.changes.is_ready(call.method):
+            return False  # a hook has to be run first, or a long look to be taken
+        if self._runs_script(call, route):
+            return False
+        call.sink.respond(self._answer(call, route))
         return True
 
     def _runs_script(self, call: Call, route: Route) -> bool:
         """Find what the request is about, and say whether that takes a script."""
         runs_script = route.runs_script(call)
-        if call.is_repeat and route.may_repeat is not None and not route.may_repeat(call):
+        if call.interaction.is_repeat and route.may_repeat is not None and not route.may_repeat(call):
             raise InvalidParams("This interaction has expired; start again without requestState.")
         return runs_script
 
-    def abandon(self, call: Call) -> None:
+    def abandon(self, call: Request) -> None:
         """The server is going: tell the client that this request will not be finished."""
         if not call.is_cancelled:
-            line = messages.error(call.id, shapes.error_object(InternalError("The server is stopping.")))
-            call.sink.put(line)
-            call.cancel()
+            call.sink.respond(messages.error(call.id, shapes.error_object(InternalError("The server is stopping."))))
+        call.cancel()
 
     def _start(self, call: Call, route: Route) -> None:
         call.token = progress_token(call.params)
-        call.link.take(call)
+        call.stream.take(call)
         call.sink.expect()
-        self.waiting.add(call)
+        self.services.waiting.add(call)
         call.greenlet = gevent.spawn(self._serve, call, route)
-
-    def _listen(self, call: Call) -> None:
-        try:
-            self.services.subscriptions.open(call)
-        except Exception as error:
-            call.sink.put(self._refusal(call, error))
-        else:
-            call.link.open_listen(call)
 
     def _serve(self, call: Call, route: Route) -> None:
         try:
             if route.uses_catalog and call.target is None:
                 # A hook had to be run first. Another call may have done it by now; the target is still to be found.
-                self.services.make_ready(call.method)
+                self.services.changes.make_ready(call.method)
                 call.has_waited = True
                 if not self._runs_script(call, route):
                     call.finish(self._answer(call, route))
                     return
             call.wait_for_roots()
-            # Its own turn first: who waits for that must not hold a slot. Room last: it may be gone by then.
-            call.turn, call.slot = route.turn(call), Slot(self._slots)
-            with call.turn or NO_TURN, call.slot:
-                call.sink.wait_for_room()
-                self.waiting.remove(call)
-                line = self._answer(call, route)
+            line = self._run(call, route)
         except gevent.GreenletExit:
             return  # cancelled: no answer
         except Exception as error:
             line = self._refusal(call, error)
         call.finish(line)
-        call.leave_output_place()
+
+    def _run(self, call: Call, route: Route) -> Line:
+        """In a slot, for which the call has to wait. Its own turn comes first, because whoever waits for that must not
+        hold a slot; and nobody holds one whose client does not read."""
+        while True:
+            call.sink.wait_for_room()
+            call.run = Run(Slot(self._slots), route.turn(call))
+            with call.run.turn or NO_TURN, call.run.slot:
+                if call.sink.has_room:
+                    self.services.waiting.remove(call)
+                    return self._answer(call, route)
 
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""
@@ -230,7 +228,10 @@ class Router:
             try:
                 result = route.handler(call)
             finally:
-                call.wait_until_adopted()
+                if call.interaction.state == State.PARKED:
+                    from mcpgreen.features.asking.parking import wait_until_adopted
+
+                    wait_until_adopted(call)
         except ToolFailure as failure:
             result = failure_result(failure)
         except InputNeeded as needed:

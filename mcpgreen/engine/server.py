@@ -6,7 +6,6 @@ module-level state, so two servers can live in one process.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -14,36 +13,30 @@ from mcpgreen import journal
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
-from mcpgreen.catalog.resource_directories import refused_directories, resource_directories
+from mcpgreen.catalog.resource_directories import refused_directories
 from mcpgreen.catalog.roots import Roots, configured_roots
 from mcpgreen.engine.changes import ChangeWatch
-from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.link import Link
 from mcpgreen.engine.registering import Registering
 from mcpgreen.engine.router import Router
 from mcpgreen.features.services import Services
-from mcpgreen.features.sink import Sink
-from mcpgreen.features.subscriptions import Subscriptions
+from mcpgreen.links.session import Session
+from mcpgreen.links.sink import Sink
+from mcpgreen.links.stream import Stream
 from mcpgreen.protocol.admission import Handshake
-from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running import temporary
 from mcpgreen.running.descriptor_limit import descriptor_limit, scripts_that_fit
-from mcpgreen.running.environment import ToolEnvironment
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.process import Limits
 from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
-from mcpgreen.running.schema_checks import SchemaChecks
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.storage import Storage
 from mcpgreen.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.features.asking import Asking
-    from mcpgreen.features.watching import Watcher
     from mcpgreen.protocol.token import RemoteToken
-    from mcpgreen.providers.reading import Providers
-    from mcpgreen.running.provider_environment import ProviderEnvironment
 
 STOP_GRACE_SECS = 0.3
 
@@ -64,13 +57,8 @@ class Server:
         settings = _within_descriptors(settings)
         environ = temporary.with_usable_tmpdir(environ)
         storage = Storage(on_news=self._on_storage_news)
-        self._links: list[Connection] = []
-        self._environ = environ
-        # What start-up does not need is made when it is first asked for.
-        self._made_environment: ProviderEnvironment | None = None
-        self._made_providers: Providers | None = None
-        self._made_watcher: Watcher | None = None
-        self._made_asking: Asking | None = None
+        self._links: list[Link] = []
+        self._sessions: set[Session] = set()
         runner = Runner(
             directory=project.root,
             is_open_to_others=settings.core_dumps,
@@ -102,46 +90,50 @@ class Server:
         )
         self._changes = ChangeWatch(catalog, settings, registering)
         self.services = Services(
-            settings=settings,
-            project=project,
+            settings,
+            project,
+            environ,
             identity=identity,
-            offered=offered_capabilities(is_minimal=settings.force_minimal),
-            catalog=catalog,
-            catch_up=self._changes.catch_up,
-            is_registered=registering.is_ready,
-            register=self._changes.register,
-            is_ready=self._changes.is_ready,
-            make_ready=self._changes.make_ready,
-            subscriptions=Subscriptions(
-                self._watcher, limit=settings.max_subscriptions, max_listens=settings.max_listens
-            ),
             roots=roots or configured_roots(project.root, settings.roots),
-            state_dir=state_dir,
-            environment=ToolEnvironment(
-                environ,
-                settings=settings,
-                project_root=project.root,
-                server_info=identity.info,
-            ),
+            catalog=catalog,
+            changes=self._changes,
             runner=runner,
-            schema_checks=SchemaChecks(runner, timeout_secs=settings.schema_timeout_secs),
+            state_dir=state_dir,
             policy=ProjectPolicy(project.ground(project.server_dir), shell=shell, state_dir=state_dir),
-            provider_environment=self._provider_environment,
-            providers=self._providers,
-            asking=self._asking,
-            resource_directories=resource_directories(project, settings),
-            turns={},
         )
         self._router = Router(self.services)
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is left out: nothing in /proc, /sys or /dev is served", path)
 
+    def open_session(self, sink: Sink, *, handshake: Handshake | None = None, has_strangers: bool = False) -> Session:
+        """`sink` is for what belongs to no request."""
+        services = self.services
+        session = Session(sink, services.settings, services.roots, handshake=handshake, has_strangers=has_strangers)
+        self._sessions.add(session)
+        services.subscriptions.add_session(session)
+        return session
+
+    def close_session(self, session: Session) -> None:
+        self._sessions.discard(session)
+        session.close()
+        self.services.subscriptions.remove_session(session)
+
     def connect(
-        self, sink: Sink, *, handshake: Handshake | None = None, token: RemoteToken | None = None
-    ) -> Connection:
-        link = Connection(self._router, sink, handshake=handshake, token=token)
+        self,
+        sink: Sink,
+        *,
+        transport: str,
+        session: Session | None = None,
+        handshake: Handshake | None = None,
+        token: RemoteToken | None = None,
+    ) -> Link:
+        """Another stream of a session, or the first one of a new session, which ends with it."""
+        is_own = session is None
+        if session is None:
+            session = self.open_session(sink, handshake=handshake, has_strangers=token is not None)
+        link = Link(self._router, session, Stream(sink, transport=transport), token=token, owns_session=is_own)
+        session.streams.add(link.stream)
         self._links.append(link)
-        self.services.subscriptions.add_link(link)
         return link
 
     def watch(self) -> None:
@@ -149,75 +141,35 @@ class Server:
         if "tools" in self.services.offered and not self.services.settings.static_registry:
             self._changes.start()
 
-    def disconnect(self, link: Connection) -> None:
+    def disconnect(self, link: Link) -> None:
+        """What it has in flight is dropped. What is parked stays: its client may come back by another link."""
         self._links.remove(link)
         link.close()
-        if self._made_asking is not None:
-            self._made_asking.drop_those_of(link)
+        if link.owns_session:
+            self.close_session(link.session)
 
     def stop(self) -> None:
         """End everything: links, scripts, watchers, temporary files."""
         for link in list(self._links):
             self.disconnect(link)
-        if self._made_asking is not None:
-            self._made_asking.close()
+        for session in list(self._sessions):
+            self.close_session(session)
         self._changes.stop()
-        self.services.schema_checks.close()
+        self.services.close()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
         self.services.runner.close(is_clean=self.services.state_dir.remove())
-
-    def _provider_environment(self) -> ProviderEnvironment:
-        if self._made_environment is None:
-            from mcpgreen.running.provider_environment import ProviderEnvironment
-
-            base = self.services.environment.about_the_server
-            self._made_environment = ProviderEnvironment(
-                self._environ, settings=self.services.settings, about_the_server=base
-            )
-        return self._made_environment
-
-    def _providers(self) -> Providers:
-        if self._made_providers is None:
-            from mcpgreen.providers.reading import Providers
-
-            services = self.services
-            self._made_providers = Providers(
-                services.project,
-                services.settings,
-                runner=services.runner,
-                environment=self._provider_environment(),
-                state_dir=services.state_dir,
-            )
-        return self._made_providers
-
-    def _asking(self) -> Asking:
-        if self._made_asking is None:
-            from mcpgreen.features.asking import Asking
-            from mcpgreen.protocol.request_state import KEY_BYTES, Seal
-
-            settings = self.services.settings
-            key = settings.state_key.encode("utf-8") or os.urandom(KEY_BYTES)
-            self._made_asking = Asking(settings, seal=Seal(key))
-        return self._made_asking
-
-    def _watcher(self) -> Watcher:
-        if self._made_watcher is None:
-            from mcpgreen.features.watching import Watcher
-
-            self._made_watcher = Watcher(self._providers, self.services.settings)
-        return self._made_watcher
 
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)
         self.services.subscriptions.list_changed(source)
 
     def _on_storage_news(self, level: str, text: str) -> None:
-        for link in self._links:
-            link.log(level, "mcp.storage", text)
+        for session in self._sessions:
+            session.log(level, "mcp.storage", text)
 
     def _on_warning(self, text: str) -> None:
-        for link in self._links:
-            link.log("warning", "mcp.registry", text)
+        for session in self._sessions:
+            session.log("warning", "mcp.registry", text)
 
 
 def _ignore(path: str) -> None:

@@ -94,7 +94,7 @@ def ask(call: Call, question: Question) -> Answer:
     outcome = run_script(
         services.runner,
         script,
-        env=packed(services.provider_environment().for_run("", variables)),
+        env=packed(services.provider_environment.for_run("", variables)),
         deadline=Deadline(secs),
         on_control=lambda chunk: None,
     )

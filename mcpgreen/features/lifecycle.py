@@ -7,21 +7,22 @@ from typing import Any
 from mcpgreen.errors import InvalidParams, ShutdownNotRequested
 from mcpgreen.features.call import Call
 from mcpgreen.journal import LEVELS
+from mcpgreen.links.session import Session
 from mcpgreen.protocol import welcome
 
 Json = dict[str, Any]
 
 
 def initialize(call: Call) -> Json:
-    services = call.services
+    services, session = call.services, _session_of(call)
     result = welcome.initialize(
         call.params,
-        call.link.handshake,
+        session.handshake,
         services.identity,
         offered=services.offered,
         log_level=services.settings.log_level,
     )
-    call.view = call.link.handshake.view
+    call.view = session.handshake.view or call.view
     return result
 
 
@@ -38,13 +39,20 @@ def set_level(call: Call) -> Json:
 
 
 def shutdown(call: Call) -> Json:
-    call.link.begin_shutdown()
+    _session_of(call).begin_shutdown()
     return {}
 
 
 def leave(call: Call) -> Json:
     """`exit` as a request."""
-    if not call.link.handshake.is_shutting_down:
+    session = _session_of(call)
+    if not session.handshake.is_shutting_down:
         raise ShutdownNotRequested()
-    call.link.end("exit")
+    session.end("exit")
     return {}
+
+
+def _session_of(call: Call) -> Session:
+    """These methods exist only where there is one."""
+    assert call.session is not None
+    return call.session

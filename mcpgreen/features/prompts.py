@@ -83,7 +83,7 @@ def _arguments(call: Call, prompt: Prompt) -> Json:
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments must be an object.")
     if prompt.input_requests:
-        from mcpgreen.features import prompt_questions
+        from mcpgreen.features.asking import prompt_questions
 
         return {**prompt_questions.answers_to(call, prompt, arguments), **arguments}
     return arguments
@@ -239,7 +239,7 @@ def _has_asked(call: Call, prompt: Prompt, text: str) -> bool:
         return False
     if not isinstance(value, dict) or value.get("resultType") != "input_required":
         return False
-    from mcpgreen.features import prompt_questions
+    from mcpgreen.features.asking import prompt_questions
 
     prompt_questions.take_answers(call, prompt, value.get("inputRequests"), value.get("requestState"))
     return True

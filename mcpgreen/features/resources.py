@@ -43,7 +43,7 @@ def runs_script(call: Call) -> bool:
         if call.may_find_later("resources"):
             return True
         raise
-    providers, request = call.services.providers(), target.request
+    providers, request = call.services.providers, target.request
     if providers.runs_script(request.provider) or providers.is_large(request):
         return True
     return (
@@ -95,13 +95,13 @@ def find(call: Call, uri: str) -> Target:
             request = Request(uri, template.provider, variables)
             return Target(request, template.mime_type, template.definition.get("_meta"))
     provider = provider_of(uri)
-    if not services.providers().knows(provider):
+    if not services.providers.knows(provider):
         raise ResourceNotFound(uri)
     return Target(Request(uri, provider, {"MCP_RESOURCE_URI": uri}), None, None)
 
 
 def contents_of(call: Call, target: Target) -> Json:
-    providers, request = call.services.providers(), within_limits(call, target.request)
+    providers, request = call.services.providers, within_limits(call, target.request)
     content = _read_by_script(call, request) if providers.runs_script(request.provider) else providers.read(request)
     try:
         return {"contents": [_contents(target, content)], "ttlMs": READ_TTL_MS}
@@ -119,7 +119,7 @@ def _read_by_script(call: Call, request: Request) -> Content:
             "MCP_CANCEL_FILE": os.fsdecode(files.place + CANCEL_FILE),
             "MCP_PROGRESS_TOKEN": token_variable(call.token),
         }
-        content = call.services.providers().read(
+        content = call.services.providers.read(
             request._replace(variables=variables), listen=lambda deadline: Channel(Reports(call, deadline)).feed
         )
         files.remove()

@@ -26,19 +26,21 @@ MAX_ROUNDS = 10  # of a script that prints its questions and is run again with t
 class ScriptFiles:
     """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them."""
 
-    __slots__ = ("_call", "_files")
+    __slots__ = ("_call", "_files", "_run")
 
     def __init__(self, call: Call) -> None:
-        services = call.services
+        services, run = call.services, call.run
+        assert run is not None
         services.runner.prepare()  # who would have to remove the files after a crash is there before them
         self._call = call
-        self._files = call.files = services.state_dir.new_call()
+        self._run = run
+        self._files = run.files = services.state_dir.new_call()
 
     def __enter__(self) -> CallFiles:
         return self._files
 
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
-        self._call.files = None  # whoever cancels the call from now on has no script to tell
+        self._run.files = None  # whoever cancels the call from now on has no script to tell
         if kind is not None and issubclass(kind, gevent.GreenletExit):
             # The script may still be looking for its cancel file.
             self._call.services.runner.after_stopping(self._files.remove)
@@ -57,7 +59,8 @@ def output_of(
     timeout_secs: float,
 ) -> list[bytes]:
     """Run it in the environment of a tool, with its SDK at hand. Raises ScriptError for an error it chose itself."""
-    services = call.services
+    services, interaction = call.services, call.interaction
+    assert call.run is not None
     arguments_json = encoded(arguments, "arguments")
     meta_json = encoded(call.params.get("_meta") or {}, "_meta")
     with ScriptFiles(call) as files:
@@ -70,13 +73,13 @@ def output_of(
             meta_json=meta_json,
             worker_key=call.worker_key,
             progress_token=call.token,
-            answers_json=jsontext.dumps(call.memo) if call.memo else b"",
-            own_state=call.own_state,
+            answers_json=jsontext.dumps(interaction.answers) if interaction.answers else b"",
+            own_state=interaction.own_state,
         )
         deadline = Deadline(timeout_secs)
         channel = Channel(Reports(call, deadline))
         outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
-        call.output_place = outcome.place
+        call.run.output_place = outcome.place
         call.stop_helpers()
         error_report, _ = files.take_reports()
     if error_report.strip():

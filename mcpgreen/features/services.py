@@ -1,15 +1,21 @@
-"""What handlers share: the parts of one server, put together by `engine.server`."""
+"""What handlers share: the parts of one server, put together by `engine.server`. Whatever start-up does not need is
+made when it is first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.resource_directories import resource_directories
 from mcpgreen.catalog.roots import Roots
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.subscriptions import Subscriptions
+from mcpgreen.links.waiting import WaitingCalls
+from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running.environment import ToolEnvironment
 from mcpgreen.running.project_policy import ProjectPolicy
@@ -19,38 +25,114 @@ from mcpgreen.running.scratch import StateDir
 from mcpgreen.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.features.asking import Asking
+    from mcpgreen.features.asking.asking import Asking
+    from mcpgreen.features.watching import Watcher
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.provider_environment import ProviderEnvironment
 
 
-class Services(NamedTuple):
-    settings: Settings
-    project: Project
-    identity: Identity
-    offered: frozenset[str]
-    catalog: Catalog
-    catch_up: Callable[[], None]  # take note of changes on disk that have been reported but not looked at
-    is_registered: Callable[[], bool]  # whether the catalog can be asked without running register.sh first
-    register: Callable[[], None]  # run it if need be; may wait
-    is_ready: Callable[[str], bool]  # whether a request of this method can be answered without a long look at the disk
-    make_ready: Callable[[str], None]  # register, and look; may wait
-    subscriptions: Subscriptions
-    roots: Roots  # as configured; those of a call are `call.roots`
-    state_dir: StateDir
-    environment: ToolEnvironment
-    runner: Runner
-    schema_checks: SchemaChecks
-    policy: ProjectPolicy
-    provider_environment: Callable[[], ProviderEnvironment]  # made when first needed, as the next one
-    providers: Callable[[], Providers]
-    asking: Callable[[], Asking]
-    resource_directories: list[str]  # below which files may be read as resources, besides the roots
-    turns: dict[Any, Any]  # semaphores of tools that may not run as often as they are called
+class Changes(Protocol):
+    """Who knows whether the disk has something else to offer than the catalog says."""
+
+    def catch_up(self) -> None:
+        """Take note of changes that have been reported but not looked at."""
+
+    def register(self) -> None:
+        """Run register.sh if need be. May wait."""
+
+    def is_ready(self, method: str) -> bool:
+        """Whether a request of this method can be answered without a hook, or a long look at the disk, first."""
+
+    def make_ready(self, method: str) -> None:
+        """Do what it has to wait for."""
+
+
+class Services:
+    """`roots` are as configured; those of a call are `call.roots`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        project: Project,
+        environ: Mapping[str, str],
+        *,
+        identity: Identity,
+        roots: Roots,
+        catalog: Catalog,
+        changes: Changes,
+        runner: Runner,
+        state_dir: StateDir,
+        policy: ProjectPolicy,
+    ) -> None:
+        self.settings = settings
+        self.project = project
+        self.identity = identity
+        self.offered = offered_capabilities(is_minimal=settings.force_minimal)
+        self.roots = roots
+        self.resource_directories = resource_directories(project, settings)  # for resources, besides the roots
+        self.catalog = catalog
+        self.changes = changes
+        self.runner = runner
+        self.state_dir = state_dir
+        self.policy = policy
+        self.environment = ToolEnvironment(
+            environ, settings=settings, project_root=project.root, server_info=identity.info
+        )
+        self.schema_checks = SchemaChecks(runner, timeout_secs=settings.schema_timeout_secs)
+        self.subscriptions = Subscriptions(
+            lambda: self.watcher, limit=settings.max_subscriptions, max_listens=settings.max_listens
+        )
+        self.waiting = WaitingCalls(max_calls=settings.max_queued_requests, max_bytes=settings.max_queued_bytes)
+        self.turns: dict[Any, Any] = {}  # semaphores of tools that may not run as often as they are called
+        self._environ = environ
 
     def snapshot(self, kind: str) -> Snapshot:
         """The items of this kind as they are on disk now, or, if it takes long to find out, as they were. Waits only if
         they are not registered yet."""
-        self.register()
-        self.catch_up()
+        self.changes.register()
+        self.changes.catch_up()
         return self.catalog.snapshot(kind)
+
+    @property
+    def has_parked(self) -> bool:
+        """Whether a script waits for a client to come back."""
+        return "asking" in self.__dict__ and not self.asking.parking.is_empty
+
+    def close(self) -> None:
+        """Before the runner is stopped."""
+        if "asking" in self.__dict__:
+            self.asking.parking.clear()
+        self.schema_checks.close()
+
+    @cached_property
+    def provider_environment(self) -> ProviderEnvironment:
+        from mcpgreen.running.provider_environment import ProviderEnvironment
+
+        base = self.environment.about_the_server
+        return ProviderEnvironment(self._environ, settings=self.settings, about_the_server=base)
+
+    @cached_property
+    def providers(self) -> Providers:
+        from mcpgreen.providers.reading import Providers
+
+        return Providers(
+            self.project,
+            self.settings,
+            runner=self.runner,
+            environment=self.provider_environment,
+            state_dir=self.state_dir,
+        )
+
+    @cached_property
+    def asking(self) -> Asking:
+        from mcpgreen.features.asking.asking import Asking
+        from mcpgreen.protocol.request_state import KEY_BYTES, Seal
+
+        key = self.settings.state_key.encode("utf-8") or os.urandom(KEY_BYTES)
+        return Asking(self.settings, seal=Seal(key))
+
+    @cached_property
+    def watcher(self) -> Watcher:
+        from mcpgreen.features.watching import Watcher
+
+        return Watcher(lambda: self.providers, self.settings)

@@ -20,6 +20,8 @@ import gevent
 from mcpgreen import jsontext
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
+from mcpgreen.links.session import Session
+from mcpgreen.links.stream import Request, Stream
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.running.turns import Turns
@@ -27,7 +29,7 @@ from mcpgreen.uris import problem_with
 
 if TYPE_CHECKING:
     from mcpgreen.features.watching import Watch, Watcher
-    from mcpgreen.providers.reading import Request
+    from mcpgreen.providers.reading import Request as ReadRequest
 
 Json = dict[str, Any]
 
@@ -57,7 +59,7 @@ class Listen:
     def tell(self, method: str, params: Json) -> None:
         line = self._notice(method, params)
         if self.is_acknowledged:
-            self.call.sink.put(line, self.call, is_droppable=True)
+            self.call.sink.notify(line, self.call)
         else:
             self._held[line] = None
 
@@ -66,9 +68,9 @@ class Listen:
             return
         self.is_acknowledged = True
         line = self._notice("notifications/subscriptions/acknowledged", {"notifications": self.honoured})
-        self.call.sink.put(line, self.call)
+        self.call.sink.notify(line, self.call, is_droppable=False)
         for held in self._held:
-            self.call.sink.put(held, self.call, is_droppable=True)
+            self.call.sink.notify(held, self.call)
         self._held.clear()
 
     def _notice(self, method: str, params: Json) -> bytes:
@@ -77,21 +79,19 @@ class Listen:
 
 
 class Subscription(NamedTuple):
-    """One `resources/subscribe` of a link."""
+    """One `resources/subscribe` of a session."""
 
     id: str
-    link: Any
     uri: str
     watch: Watch
 
 
 class Wishes:
-    """What the clients of one link want to hear of."""
+    """What the client of one session wants to hear of."""
 
-    __slots__ = ("by_id", "by_uri", "listens")
+    __slots__ = ("by_id", "by_uri")
 
     def __init__(self) -> None:
-        self.listens: dict[Call, Listen] = {}
         self.by_uri: dict[str, Subscription] = {}
         self.by_id: dict[str, Subscription] = {}
 
@@ -103,54 +103,54 @@ class Subscriptions:
         self._watcher = watcher  # made when somebody watches something
         self._limit = limit
         self._max_listens = max_listens
-        self._links: dict[Any, Wishes] = {}
-        self._watched = 0  # how many resources, for all links together
+        self._listens: dict[Request, Listen] = {}
+        self._sessions: dict[Session, Wishes] = {}
+        self._watched = 0  # how many resources, for all together
 
-    def has_subscribed(self, link: Any) -> bool:
-        """Whether a client waits for news of a resource."""
-        return link in self._links and bool(self._links[link].by_uri)
+    def has_subscribed(self, session: Session) -> bool:
+        """Whether its client waits for news of a resource."""
+        return session in self._sessions and bool(self._sessions[session].by_uri)
 
-    def add_link(self, link: Any) -> None:
-        self._links[link] = Wishes()
+    def add_session(self, session: Session) -> None:
+        self._sessions[session] = Wishes()
 
-    def remove_link(self, link: Any) -> None:
-        wishes = self._links.pop(link)
-        for listen in wishes.listens.values():
-            self._stop(listen)
+    def remove_session(self, session: Session) -> None:
+        wishes = self._sessions.pop(session)
         self._watched -= len(wishes.by_uri)
         self._end_each([subscription.watch for subscription in wishes.by_uri.values()])
 
     def open(self, call: Call) -> None:
         """Keep a listen, and acknowledge it as soon as may be. Never waits. Raises InvalidParams for a filter that
         makes no sense, and for one listen too many."""
-        listens = self._links[call.link].listens
         if type(call.id) is str and len(call.id) > MAX_ID_CHARS:
             raise InvalidParams(f"The id of a listen, which is repeated often, may have {MAX_ID_CHARS} characters.")
-        if len(listens) >= self._max_listens:
+        if len(self._listens) >= self._max_listens:
             raise InvalidParams(f"There are {self._max_listens} listens already; cancel some.")
         max_addresses = max(MAX_ADDRESSES, self._limit)
         honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_addresses=max_addresses)
         # It may be open for days, and a client may send much that nobody needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
-        listen = listens[call] = Listen(call, honoured)
+        call.stream.listens[call.id] = call
+        listen = self._listens[call] = Listen(call, honoured)
         if "resourceSubscriptions" in honoured:
             listen.greenlet = gevent.spawn(self._begin, listen, uris)
         else:
             listen.acknowledge()
 
-    def close(self, call: Call) -> None:
+    def close(self, call: Request) -> None:
         """The client does not listen any more."""
-        listen = self._links[call.link].listens.pop(call, None)
-        if listen is not None:
-            self._stop(listen)
+        listen = self._listens.pop(call)
+        self._stop(listen)
+        call.cancel()
 
     def subscribe(self, call: Call, uri: str) -> str:
         """Watch for a handshake client. The id of the subscription; the same one for the same resource."""
-        link, wishes = call.link, self._links[call.link]
+        assert call.session is not None  # only there is this method
+        wishes = self._sessions[call.session]
         if uri in wishes.by_uri:
             return wishes.by_uri[uri].id
         self._require_room()
-        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_link, link, uri))
+        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_session, call.session, uri))
         try:
             watch.look()
             if call.is_cancelled:
@@ -163,15 +163,15 @@ class Subscriptions:
         if uri in wishes.by_uri:
             self._watcher().end(watch)  # another request for the same was quicker
         else:
-            subscription = Subscription(f"sub-{os.urandom(16).hex()}", link, uri, watch)
+            subscription = Subscription(f"sub-{os.urandom(16).hex()}", uri, watch)
             wishes.by_uri[uri] = wishes.by_id[subscription.id] = subscription
             self._watched += 1
             watch.start()
         return wishes.by_uri[uri].id
 
-    def unsubscribe(self, link: Any, *, uri: Any, subscription_id: Any) -> None:
+    def unsubscribe(self, session: Session, *, uri: Any, subscription_id: Any) -> None:
         """By either. That there is no such subscription is no error."""
-        wishes = self._links[link]
+        wishes = self._sessions[session]
         named = [
             wishes.by_uri.get(uri) if isinstance(uri, str) else None,
             wishes.by_id.get(subscription_id) if isinstance(subscription_id, str) else None,
@@ -181,29 +181,30 @@ class Subscriptions:
             self._watched -= 1
             self._watcher().end(subscription.watch)
 
-    def end_all(self, link: Any) -> None:
-        """The orderly end from our side: each listen of this link gets its result. In turns: there may be many."""
-        listens, turns = self._links[link].listens, Turns()
-        while listens:
-            call, listen = listens.popitem()
+    def end_all(self, stream: Stream) -> None:
+        """The orderly end from our side: each listen of this stream gets its result. In turns: there may be many."""
+        turns = Turns()
+        while stream.listens:
+            listen = self._listens.pop(next(iter(stream.listens.values())))
+            call = listen.call
             listen.acknowledge()
             self._stop(listen)
             result = shapes.finish(
                 {"_meta": {shapes.SUBSCRIPTION_ID: call.id}}, call.view.revision, call.services.identity.info
             )
-            call.sink.put(messages.response(call.id, jsontext.dumps(result)), call)
+            call.sink.respond(messages.response(call.id, jsontext.dumps(result)), call)
             turns.pause()
 
     def list_changed(self, kind: str) -> None:
         """Tell everybody concerned, once each."""
         method = f"notifications/{kind}/list_changed"
         line = messages.notification(method)
-        for link, wishes in list(self._links.items()):
-            if link.handshake.is_ready:
-                link.sink.put(line, is_droppable=True)
-            for listen in wishes.listens.values():
-                if kind in listen.kinds:
-                    listen.tell(method, {})
+        for session in list(self._sessions):
+            if session.handshake.is_ready:
+                session.sink.notify(line)
+        for listen in list(self._listens.values()):
+            if kind in listen.kinds:
+                listen.tell(method, {})
         if kind == "resources" and self._watched:
             self._watcher().try_again()
 
@@ -232,6 +233,7 @@ class Subscriptions:
 
     def _stop(self, listen: Listen) -> None:
         listen.is_over = True
+        listen.call.stream.listens.pop(listen.call.id, None)
         greenlet, listen.greenlet = listen.greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
@@ -264,11 +266,12 @@ def unsubscribe(call: Call) -> Json:
     uri, subscription_id = call.params.get("uri"), call.params.get("subscriptionId")
     if not isinstance(uri, str) and not isinstance(subscription_id, str):
         raise InvalidParams("resources/unsubscribe needs uri or subscriptionId (a string).")
-    call.services.subscriptions.unsubscribe(call.link, uri=uri, subscription_id=subscription_id)
+    assert call.session is not None
+    call.services.subscriptions.unsubscribe(call.session, uri=uri, subscription_id=subscription_id)
     return {}
 
 
-def _request_for(call: Call, uri: str, known: Request | None) -> Request:
+def _request_for(call: Call, uri: str, known: ReadRequest | None) -> ReadRequest:
     """How it is read now: as it was known, or found anew; in any case within the limits of this moment."""
     from mcpgreen.features import resources
 
@@ -279,8 +282,8 @@ def _tell_listen(listen: Listen, uri: str) -> None:
     listen.tell("notifications/resources/updated", {"uri": uri})
 
 
-def _tell_link(link: Any, uri: str) -> None:
-    link.sink.put(messages.notification("notifications/resources/updated", {"uri": uri}), is_droppable=True)
+def _tell_session(session: Session, uri: str) -> None:
+    session.sink.notify(messages.notification("notifications/resources/updated", {"uri": uri}))
 
 
 def _honoured(wanted: Any, offered: frozenset[str], *, max_addresses: int) -> tuple[Json, Iterable[str]]:

@@ -43,7 +43,7 @@ def call_tool(call: Call) -> Json:
     if tool.needs:
         _require_needs(call, tool)
     if tool.interaction == "park" and "requestState" not in call.params:
-        call.memo = {}  # answers to questions that it has not asked
+        call.interaction.answers = {}  # answers to questions that it has not asked
     for _ in range(MAX_ROUNDS):
         try:
             return _run_once(call, tool, terms, arguments_json)
@@ -71,7 +71,8 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
     with ScriptFiles(call) as files:
         deadline, expected = terms.time_and_expectation(requested_secs(call))
         outcome = _run(call, terms, arguments_json, deadline)
-        call.output_place = outcome.place
+        assert call.run is not None
+        call.run.output_place = outcome.place
         call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
         if deadline.extends:
             reason = "max_exceeded" if deadline.is_at_cap else "idle"
@@ -104,14 +105,14 @@ def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
     if fault:
         raise ToolFailure(f"Tool '{tool.name}' asks what cannot be asked: {fault}")
     try:
-        answers = call.services.asking().ask(call, asked, own_state=script.state, knows_answers=False)
+        answers = call.services.asking.ask(call, asked, own_state=script.state, knows_answers=False)
     except MissingClientCapability as error:
         raise _cannot_be_asked(call, tool, error) from error
     except Unanswered as error:
         raise ToolFailure(f"Tool '{tool.name}' asked, and there is no answer: {error}") from error
-    call.memo = {**call.memo, **answers}
-    call.own_state = script.state
-    call.unmet_needs = []
+    call.interaction.answers |= answers
+    call.interaction.own_state = script.state
+    call.interaction.unmet_needs = []
 
 
 def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> Exception:
@@ -123,16 +124,16 @@ def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> 
 def _fell_over_a_question(call: Call, outcome: Outcome) -> bool:
     """Whether a script failed because it could not ask: its last words are what it was told then, or it left without
     any. One that says something else, or asked again, has gone on without the answer."""
-    if not call.unmet_needs or not results.has_failed(outcome):
+    if not call.interaction.unmet_needs or not results.has_failed(outcome):
         return False
     words = results.last_words(outcome)
     left_silently = not words and outcome.exit_code <= 128  # above that it was killed
-    return left_silently or any(questions.lack_of(need) in words for need in call.unmet_needs)
+    return left_silently or any(questions.lack_of(need) in words for need in call.interaction.unmet_needs)
 
 
 def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapability:
     """A script that could not ask, and failed: the client may repeat the request with more capabilities."""
-    needs = list(dict.fromkeys(call.unmet_needs))
+    needs = list(dict.fromkeys(call.interaction.unmet_needs))
     reason = results.last_words(outcome) or results.reason_of(outcome)
     text = f"Tool '{tool.name}' failed without a client that has {', '.join(needs)}: {reason}"
     return questions.missing_capability(text, needs)
@@ -183,18 +184,18 @@ def _named_tool(call: Call) -> tuple[Snapshot, Tool] | None:
 
 
 def _run(call: Call, terms: ToolTerms, arguments_json: bytes, deadline: Deadline) -> Outcome:
-    services = call.services
-    assert call.files is not None
+    services, interaction = call.services, call.interaction
+    assert call.run is not None and call.run.files is not None
     env = services.environment.for_call(
         terms.environment(call.roots.variables, call.about_the_client),
-        call.files,
+        call.run.files,
         entry_json=terms.entry_json,
         arguments_json=arguments_json,
         meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
         worker_key=call.worker_key,
         progress_token=call.token,
-        answers_json=jsontext.dumps(call.memo) if call.memo else b"",
-        own_state=call.own_state,
+        answers_json=jsontext.dumps(interaction.answers) if interaction.answers else b"",
+        own_state=interaction.own_state,
     )
     channel = Channel(Reports(call, deadline))
     return run_script(services.runner, terms.script, env=env, deadline=deadline, on_control=channel.feed)

@@ -166,8 +166,6 @@ def _about_the_server(project_root: str, server_info: Mapping[str, Any]) -> dict
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
         "MCPBASH_PROJECT_ROOT": project_root,
         "MCPBASH_FRAMEWORK_VERSION": __version__,
-        "MCPBASH_TRANSPORT": "stdio",
-        "MCPBASH_TRANSPORT_STDIO": "true",
         "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
         "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
         "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),

@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 from mcpgreen import journal, jsontext
 from mcpgreen.errors import InternalError
-from mcpgreen.features.call import Call
-from mcpgreen.features.sink import Line
+from mcpgreen.links.sink import Answerable, Line
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.settings_catalog import default_of
 
@@ -66,7 +65,7 @@ def are_sound(lines: list[bytes], joined: bytes) -> bool:
     return joined.count(b"\n") == len(lines) - 1 and joined.isascii()
 
 
-def replacement(line: Line, call: Call | None) -> bytes | None:
+def replacement(line: Line, call: Answerable | None) -> bytes | None:
     """What goes out instead of an unsound line: an error for whoever waits for it, if that can be told."""
     try:
         message = jsontext.loads(line if isinstance(line, bytes) else b"".join(line))

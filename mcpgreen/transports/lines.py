@@ -12,7 +12,7 @@ from typing import Any
 import gevent
 
 from mcpgreen import journal, jsontext
-from mcpgreen.engine.connection import FAULT, Connection
+from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.json_bounds import Bounds, TooCostly, weight_of
 from mcpgreen.pieces import Pieces
 from mcpgreen.running.pipes import READ_EVENT
@@ -38,7 +38,7 @@ class LineRefused(ValueError):
 class LineReader:
     """Cuts the input into lines and hands them to the link, batch by batch."""
 
-    def __init__(self, endpoint: Endpoint, link: Connection, outbox: Outbox, *, max_line_bytes: int) -> None:
+    def __init__(self, endpoint: Endpoint, link: Link, outbox: Outbox, *, max_line_bytes: int) -> None:
         self._endpoint = endpoint
         self._link = link
         self._outbox = outbox
@@ -66,12 +66,12 @@ class LineReader:
                 is_at_end = not chunk
             self._take_last()
         except Exception:  # nobody is above the reader to hear of it, and without it there is no server
-            self._link.end(FAULT)
+            self._link.session.end(FAULT)
             journal.exception("reading failed unexpectedly; the server ends")
         finally:
             if watcher is not None:
                 watcher.close()
-            self._link.end("eof")
+            self._link.session.end("eof")
 
     def _next_chunk(self, watcher: Any) -> bytes:
         """b"" at the end. Waits before each read, so that a client that never pauses cannot starve the others."""

@@ -18,8 +18,7 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.features.call import Call
-from mcpgreen.features.sink import Line
+from mcpgreen.links.sink import Answerable, Line
 from mcpgreen.running.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.transports import corruption
 from mcpgreen.transports.descriptors import Endpoint
@@ -39,7 +38,7 @@ class Outbox:
     def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
         self._endpoint = endpoint
         self._max_backlog_bytes = max_backlog_bytes
-        self._queue: deque[tuple[Line, Call | None]] = deque()
+        self._queue: deque[tuple[Line, Answerable | None]] = deque()
         self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
         self._backlog_bytes = 0
         self._is_holding = False
@@ -56,8 +55,15 @@ class Outbox:
         self.on_fault: Callable[[str], None] = lambda what: None
         self._hangup = self._watch_for_hangup()
 
-    def put(self, line: Line, call: Call | None = None, *, is_droppable: bool = False) -> None:
-        if self.is_broken or (is_droppable and not self.has_room):
+    def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
+        if self.has_room or not is_droppable:
+            self.respond(line, call)
+
+    def request(self, line: Line) -> None:
+        self.respond(line)
+
+    def respond(self, line: Line, call: Answerable | None = None) -> None:
+        if self.is_broken:
             return
         if self._is_holding and call is None and isinstance(line, bytes):
             self._held.append(line)
@@ -180,7 +186,7 @@ class Outbox:
         passed = [line if corruption.is_sound(line) else self._replaced(line, None) for line in lines]
         return [line for line in passed if line is not None]
 
-    def _replaced(self, line: Line, call: Call | None) -> bytes | None:
+    def _replaced(self, line: Line, call: Answerable | None) -> bytes | None:
         self.on_fault("a message is not one line of UTF-8; it is dropped")
         return corruption.replacement(line, call)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.engine.connection import FAULT, Connection
+from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.settings import Settings
@@ -46,13 +46,14 @@ def serve(
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
     outbox = Outbox(target, max_backlog_bytes=settings.max_backlog_bytes)
-    link = server.connect(outbox, handshake=handshake, token=token)
-    outbox.on_broken = lambda: link.end("nobody reads")
+    link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
+    session = link.session
+    outbox.on_broken = lambda: session.end("nobody reads")
     guard = CorruptionGuard(
         threshold=settings.corruption_threshold,
         window_secs=settings.corruption_window_secs,
         is_tolerant=settings.allow_corrupt_stdout,
-        on_limit=lambda: link.end("faulty output"),
+        on_limit=lambda: session.end("faulty output"),
     )
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
@@ -61,7 +62,7 @@ def serve(
 
     def on_signal(number: int) -> None:
         received.append(number)
-        link.end("signal")
+        session.end("signal")
 
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
@@ -69,8 +70,8 @@ def serve(
     vigil.start()
     gc.freeze()  # what stands now stays: walking it at each collection would cost a tenth of every call
     try:
-        reason = str(link.ended.get())
-        journal.debug("the link ends: %s", reason)
+        reason = str(session.ended.get())
+        journal.debug("the session ends: %s", reason)
         _wait_for_calls(_grace_secs(reason, settings), link, outbox, target, received)
         reading.kill()
         server.stop()
@@ -95,14 +96,15 @@ def _grace_secs(reason: str, settings: Settings) -> float:
     return float(graces.get(reason, 0))
 
 
-def _wait_for_calls(grace_secs: float, link: Connection, outbox: Outbox, target: Endpoint, received: list[int]) -> None:
+def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:
     """Until all calls are answered and read, nobody reads any more, a signal comes or time is up."""
     give_up_at = time.monotonic() + grace_secs
     if grace_secs:
         link.close_listens()
     while time.monotonic() < give_up_at and not received:
-        if link.idle.is_set() and outbox.drained.is_set():
+        idle = link.stream.idle
+        if idle.is_set() and outbox.drained.is_set():
             return
         if outbox.is_broken or is_hung_up(target.fd):
             return
-        (link.idle if not link.idle.is_set() else outbox.drained).wait(HANGUP_CHECK_SECS)
+        (idle if not idle.is_set() else outbox.drained).wait(HANGUP_CHECK_SECS)

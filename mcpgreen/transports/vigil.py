@@ -14,7 +14,7 @@ from typing import Any
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.engine.connection import Connection
+from mcpgreen.engine.link import Link
 from mcpgreen.settings import Settings
 
 LOOKS_PER_TIMEOUT = 10
@@ -24,7 +24,7 @@ INIT_PID = 1
 class Vigil:
     """Ends a link that nobody needs any more. `reads` is how often something has come in so far."""
 
-    def __init__(self, link: Connection, *, reads: Callable[[], int], settings: Settings, parent_pid: int) -> None:
+    def __init__(self, link: Link, *, reads: Callable[[], int], settings: Settings, parent_pid: int) -> None:
         self._link = link
         self._reads = reads
         is_idle_checked = settings.idle_timeout_enabled and not settings.ci_mode
@@ -52,13 +52,13 @@ class Vigil:
             gevent.sleep(self._pause_secs)
             if self._parent_pid is not None and os.getppid() != self._parent_pid:
                 journal.warning("the process that started this server is gone; exiting")
-                self._link.end("orphaned")
+                self._link.session.end("orphaned")
                 return
             if self._reads() != reads or self._link.is_waited_on:
                 reads, active_at = self._reads(), time.monotonic()
             elif self._idle_secs and time.monotonic() - active_at >= self._idle_secs:
                 text = f"idle timeout after {self._idle_secs:g}s with no client activity; exiting"
                 journal.warning("%s", text)
-                self._link.log("warning", "mcp.lifecycle", text)
-                self._link.end("idle")
+                self._link.session.log("warning", "mcp.lifecycle", text)
+                self._link.session.end("idle")
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,15 +11,12 @@ import gevent
 import pytest
 
 from mcpgreen.catalog.project import open_project
-from mcpgreen.cli.run_tool import ListSink
-from mcpgreen.engine.connection import Connection
-from mcpgreen.engine.requests import OutgoingRequests
+from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
+from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.requests import OutgoingRequests
 from tests.support.project import ProjectBuilder
-from tests.support.questions import ASK
-from tests.support.waiting import is_alive
-from tests.support.wire import modern_meta
 
 Json = dict[str, Any]
 FOR_EVER = 600
@@ -32,11 +28,11 @@ class Desk:
     """Someone who asks, and the lines that come of it."""
 
     def __init__(self) -> None:
-        self.sink = ListSink()
-        self.requests = OutgoingRequests(self.sink)
+        self.sink = MemorySink()
+        self.requests = OutgoingRequests()
 
     def ask(self, *, timeout_secs: float = FOR_EVER, **params: Any) -> gevent.Greenlet[..., Any]:
-        asking = gevent.spawn(self.requests.ask, "some/thing", params or None, timeout_secs=timeout_secs)
+        asking = gevent.spawn(self.requests.ask, self.sink, "some/thing", params or None, timeout_secs=timeout_secs)
         gevent.sleep(0)
         return asking
 
@@ -45,7 +41,7 @@ class Desk:
 
     @property
     def lines(self) -> list[Json]:
-        return [json.loads(line) for line in self.sink.lines]
+        return self.sink.frames
 
     @property
     def is_clear(self) -> bool:
@@ -162,40 +158,40 @@ def test_an_answer_under_another_id_reaches_nobody(desk: Desk, id: Any) -> None:
     assert desk.is_clear
 
 
-def ready_link(server: Server) -> Connection:
-    link = server.connect(ListSink())
+def ready_link(server: Server) -> Link:
+    link = server.connect(MemorySink(), transport="fake")
     link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO})
     link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
     gevent.sleep(0)
     return link
 
 
-def change(link: Connection) -> None:
+def change(link: Link) -> None:
     link.receive({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
 
 
-def call(link: Connection) -> None:
+def call(link: Link) -> None:
     link.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "any"}})
 
 
 @pytest.mark.requirement("G-asking")
 @pytest.mark.parametrize("before", [(), (change,), (call,), (change, call)], ids=["none", "change", "call", "both"])
 def test_a_link_that_closes_while_the_client_is_asked_leaves_no_greenlet(
-    server: Server, before: tuple[Callable[[Connection], None], ...]
+    server: Server, before: tuple[Callable[[Link], None], ...]
 ) -> None:
     already = greenlets()
     link = ready_link(server)
     for act in before:
         act(link)
     gevent.sleep(0)
-    assert repr(link.requests) == "<OutgoingRequests, 1 pending>"
+    assert repr(link.session.requests) == "<OutgoingRequests, 1 pending>"
     assert greenlets() > already
 
     server.disconnect(link)
     until(lambda: greenlets() == already)
-    assert repr(link.requests) == "<OutgoingRequests, 0 pending>"
-    assert isinstance(link.sink, ListSink)
-    assert not [line for line in link.sink.lines if b"notifications/cancelled" in line]
+    assert repr(link.session.requests) == "<OutgoingRequests, 0 pending>"
+    assert isinstance(link.stream.sink, MemorySink)
+    assert not [frame for frame in link.stream.sink.frames if frame.get("method") == "notifications/cancelled"]
 
 
 @pytest.mark.requirement("G-roots-wait")
@@ -206,24 +202,8 @@ def test_links_of_one_server_have_roots_of_their_own(server: Server, project: Pr
     links[0].receive({"jsonrpc": "2.0", "id": 1, "result": named})
     gevent.sleep(0)
 
-    assert links[0].roots.current.paths == [str(project.root / "data")]
-    assert links[1].roots.current.paths == [str(project.root)]
-
-
-@pytest.mark.requirement("G-parked")
-def test_a_link_that_closes_takes_its_parked_scripts_and_no_others(project: ProjectBuilder, server: Server) -> None:
-    body = f"{ASK}\nnote('pids', os.getpid())\nask({{'who': form('?', name=TEXT)}})"
-    project.python_tool("asker", body)
-    links = [server.connect(ListSink()) for _ in range(2)]
-    for number, link in enumerate(links):
-        params = {"name": "asker", "_meta": modern_meta(capabilities={"elicitation": {}})}
-        link.receive({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
-        until(lambda link=link: len(link.sink.lines) == 1)
-    first, second = project.read("pids").split()
-    server.disconnect(links[0])
-
-    until(lambda: not is_alive(first))
-    assert is_alive(second)
+    assert links[0].session.roots.current.paths == [str(project.root / "data")]
+    assert links[1].session.roots.current.paths == [str(project.root)]
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -11,8 +11,8 @@ import gevent
 import pytest
 
 from mcpgreen.catalog.project import open_project
-from mcpgreen.cli.run_tool import ListSink
 from mcpgreen.engine.server import Server
+from mcpgreen.links.memory import MemorySink
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE, META_PREFIX, MODERN, Wire, modern_meta
@@ -361,8 +361,8 @@ def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_notice
             (directory / "report.txt").touch()
         return is_changed
 
-    sink = ListSink()
-    link = server.connect(sink)
+    sink = MemorySink()
+    link = server.connect(sink, transport="fake")
     link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
     link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
     link.receive({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})
@@ -371,7 +371,7 @@ def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_notice
     server.watch()
     try:
         with gevent.Timeout(10):
-            while not any(b"resources/list_changed" in line for line in sink.lines):
+            while not any("resources/list_changed" in frame["method"] for frame in sink.notifications):
                 gevent.sleep(0.005)
     finally:
         server.stop()

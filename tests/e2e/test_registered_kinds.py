@@ -11,9 +11,9 @@ import gevent
 import pytest
 
 from mcpgreen.catalog.project import open_project
-from mcpgreen.cli.run_tool import ListSink
 from mcpgreen.engine import router
 from mcpgreen.engine.server import Server
+from mcpgreen.links.memory import MemorySink
 from tests.support.client import Client
 from tests.support.descriptors import descriptors_of, has_proc
 from tests.support.project import ProjectBuilder
@@ -554,15 +554,15 @@ def server(project: ProjectBuilder) -> Iterator[Server]:
 
 def answer_in(server: Server, meanwhile: Callable[[], None]) -> Json:
     """What a request is told that came when the hook was to be run first."""
-    sink = ListSink()
-    link = server.connect(sink)
+    sink = MemorySink()
+    link = server.connect(sink, transport="fake")
     link.receive({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "p", "_meta": modern_meta()}})
-    assert sink.lines == []
+    assert sink.frames == []
     meanwhile()
     with gevent.Timeout(15):
-        while not sink.lines:
+        while not sink.frames:
             gevent.sleep(0.005)
-    answer: Json = json.loads(sink.lines[0])
+    answer: Json = sink.frames[0]
     return answer
 
 

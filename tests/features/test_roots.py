@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.features.roots import MAX_PATH_BYTES, MAX_ROOTS, _path_of_root, roots_named_in
+from mcpgreen.links.roots import MAX_PATH_BYTES, MAX_ROOTS, _path_of_root, roots_named_in
 from tests.support.client import HANDSHAKE_REVISIONS, Client, Json
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually

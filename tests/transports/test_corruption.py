@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.features.call import Call
+from mcpgreen.links.stream import Stream
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.transports.corruption import CorruptionGuard, is_sound
@@ -63,7 +64,8 @@ def pipe() -> Iterator[Pipe]:
 def call(id: Any, pipe: Pipe) -> Call:
     view = ClientView(LATEST_HANDSHAKE, {}, None)
     services: Any = None  # nothing of it is needed to be answered
-    return Call(id, "tools/call", {}, view=view, link=None, sink=pipe.outbox, services=services)
+    stream = Stream(pipe.outbox, transport="stdio")
+    return Call(id, "tools/call", {}, view=view, session=None, stream=stream, sink=pipe.outbox, services=services)
 
 
 @pytest.mark.requirement("G-stdout-guard")
@@ -72,7 +74,7 @@ def test_an_answer_that_is_not_one_line_becomes_an_error_for_its_request(pipe: P
     if is_held:
         pipe.outbox.hold()
     for line in (GOOD, BROKEN_LINE, GOOD):
-        pipe.outbox.put(line)
+        pipe.outbox.respond(line)
     if is_held:
         pipe.outbox.release()
     first, second, third = pipe.lines()
@@ -85,7 +87,7 @@ def test_an_answer_that_is_not_one_line_becomes_an_error_for_its_request(pipe: P
 @pytest.mark.requirement("G-stdout-guard")
 @pytest.mark.parametrize("line", [b'{"id":\n', b'{"id":7,"result":"\xff"}', [b'{"id":\n', b"..", b"}"]])
 def test_what_cannot_even_be_read_becomes_an_error_when_its_call_is_known(pipe: Pipe, line: Any) -> None:
-    pipe.outbox.put(line, call(7, pipe))
+    pipe.outbox.respond(line, call(7, pipe))
 
     assert [json.loads(each) for each in pipe.lines()] == [INSTEAD]
     assert len(pipe.faults) == 1
@@ -96,7 +98,7 @@ def test_what_cannot_even_be_read_becomes_an_error_when_its_call_is_known(pipe: 
 def test_a_notification_that_is_not_one_line_is_dropped(pipe: Pipe, is_held: bool) -> None:
     if is_held:
         pipe.outbox.hold()
-    pipe.outbox.put(b'{"jsonrpc":"2.0",\n"method":"notifications/x"}')
+    pipe.outbox.respond(b'{"jsonrpc":"2.0",\n"method":"notifications/x"}')
     if is_held:
         pipe.outbox.release()
 
@@ -107,10 +109,10 @@ def test_a_notification_that_is_not_one_line_is_dropped(pipe: Pipe, is_held: boo
 def test_sound_lines_pass_unchanged_and_uncounted(pipe: Pipe) -> None:
     accented = '{"jsonrpc":"2.0","id":1,"result":{"text":"é"}}'.encode()
     pipe.outbox.hold()
-    pipe.outbox.put(GOOD)
-    pipe.outbox.put(accented)
+    pipe.outbox.respond(GOOD)
+    pipe.outbox.respond(accented)
     pipe.outbox.release()
-    pipe.outbox.put([b'{"id":2,', b'"result":{}}'], call(2, pipe))
+    pipe.outbox.respond([b'{"id":2,', b'"result":{}}'], call(2, pipe))
 
     assert pipe.lines() == [GOOD, accented, b'{"id":2,"result":{}}']
     assert pipe.faults == []

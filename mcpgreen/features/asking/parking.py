@@ -1,4 +1,7 @@
-"""Calls whose script waits for an answer that only another request can bring. Bounded in number and in time."""
+"""Calls whose script waits for an answer that only another request can bring. Bounded in number and in time.
+
+They belong to the server: the stream on which such a call came may be gone when its client comes back on another one.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from typing import Any, NamedTuple
 
 import gevent
 from gevent.event import AsyncResult
+from gevent.event import Event as Bell
 
 from mcpgreen import journal
+from mcpgreen.features.asking.interaction import Event, State
 from mcpgreen.features.call import Call
+from mcpgreen.links.sink import Line
 
 
 class Parked(NamedTuple):
@@ -24,15 +30,36 @@ class Parked(NamedTuple):
         """Whether its script needs no answer any more: it is over, or lost patience."""
         return bool(self.answers.ready())
 
+    def answer_with_questions(self, line: Line) -> None:
+        """Nothing more of the call is written until another request adopts it."""
+        interaction = self.call.interaction
+        interaction.on(Event.PARK)
+        interaction.adopted = Bell()
+        self.call.leave_stream()
+        self.call.sink.respond(line)  # not as a line of the call: it is to be written also if that is given up soon
+
     def stop_waiting(self) -> None:
         if not self.answers.ready():
             self.answers.set({})
 
     def resume(self, retry: Call) -> None:
-        """Go on as the call of another request, whose memo has the answers."""
-        self.call.adopt(retry)
+        """Go on as the call of another request, which has brought the answers."""
+        interaction = self.call.interaction
+        interaction.on(Event.ADOPT)
+        self.call.continue_as(retry)
+        if interaction.adopted is not None:
+            interaction.adopted.set()
         if not self.is_past_waiting:
-            self.answers.set({key: retry.memo[key] for key in self.asked})
+            self.answers.set({key: retry.interaction.answers[key] for key in self.asked})
+
+
+def wait_until_adopted(call: Call) -> None:
+    """A script that ends while nobody waits for it keeps its result until somebody does, but no place to run."""
+    interaction = call.interaction
+    if interaction.state == State.PARKED and call.run is not None:
+        call.run.leave_places()
+    while interaction.state == State.PARKED and interaction.adopted is not None:
+        interaction.adopted.wait()
 
 
 class Parking:
@@ -44,17 +71,18 @@ class Parking:
         self._parked: dict[str, Parked] = {}
         self._timers: dict[str, Any] = {}
 
-    def __len__(self) -> int:
-        return len(self._parked)
+    @property
+    def is_empty(self) -> bool:
+        return not self._parked
 
     def add(self, parked: Parked) -> str:
         while self._parked and len(self._parked) >= self._limit:
             oldest = next(iter(self._parked))
             journal.warning("too many scripts wait for an answer; the oldest is stopped")
-            self._drop(oldest)
+            self._give_up(oldest)
         handle = os.urandom(16).hex()
         self._parked[handle] = parked
-        self._timers[handle] = gevent.spawn_later(self._ttl_secs, self._drop, handle)
+        self._timers[handle] = gevent.spawn_later(self._ttl_secs, self._give_up, handle)
         return handle
 
     def take(self, handle: Any) -> Parked | None:
@@ -64,18 +92,15 @@ class Parking:
             self._timers.pop(handle).kill(block=False)
         return parked
 
-    def drop_those_of(self, link: Any) -> None:
-        for handle in [handle for handle, parked in self._parked.items() if parked.call.link is link]:
-            self._drop(handle)
-
     def clear(self) -> None:
         for handle in list(self._parked):
-            self._drop(handle)
+            self._give_up(handle)
 
-    def _drop(self, handle: str) -> None:
+    def _give_up(self, handle: str) -> None:
+        """Nobody came back: end the script."""
         parked = self._parked.pop(handle, None)
         timer = self._timers.pop(handle, None)
         if timer is not None and timer is not gevent.getcurrent():
             timer.kill(block=False)
         if parked is not None:
-            parked.call.give_up()
+            parked.call.end_early(Event.GIVE_UP)

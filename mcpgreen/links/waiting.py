@@ -6,14 +6,10 @@ the client wait; requests are refused only when reading had to go on all the sam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gevent.event import Event
 
 from mcpgreen.errors import InternalError
-
-if TYPE_CHECKING:
-    from mcpgreen.features.call import Call
+from mcpgreen.links.stream import Request
 
 REFUSED_FACTOR = 2  # of the memory at which reading pauses; what one read brings may always wait
 
@@ -24,7 +20,7 @@ class WaitingCalls:
     def __init__(self, *, max_calls: int, max_bytes: int) -> None:
         self._max_calls = max_calls
         self._max_bytes = max_bytes
-        self._calls: set[Call] = set()
+        self._calls: set[Request] = set()
         self._bytes = 0
         self._room = Event()
         self._room.set()
@@ -43,13 +39,13 @@ class WaitingCalls:
         if len(self._calls) - free_slots >= self._max_calls or self._bytes > REFUSED_FACTOR * self._max_bytes:
             raise InternalError("Too many requests are waiting; try again later.")
 
-    def add(self, call: Call) -> None:
+    def add(self, call: Request) -> None:
         self._calls.add(call)
         self._bytes += call.weight_bytes
         if self.is_heavy:
             self._room.clear()
 
-    def remove(self, call: Call) -> None:
+    def remove(self, call: Request) -> None:
         """It runs now, or never will. That it was not waiting is no error."""
         if call in self._calls:
             self._calls.remove(call)

@@ -37,13 +37,13 @@ def take_answers(call: Call, prompt: Prompt, asked: Any, state: Any) -> None:
     if fault:
         raise InternalError(f"Prompt '{prompt.name}' asks what cannot be asked: {fault}")
     answers = _ask(call, prompt, asked, own_state=state, knows_answers=False)
-    call.memo = {**call.memo, **answers}
-    call.own_state = state
+    call.interaction.answers |= answers
+    call.interaction.own_state = state
 
 
 def _ask(call: Call, prompt: Prompt, asked: Json, **options: Any) -> Json:
     try:
-        return call.services.asking().ask(call, asked, **options)
+        return call.services.asking.ask(call, asked, **options)
     except MissingClientCapability as error:
         raise MissingClientCapability(f"Prompt '{prompt.name}': {error.message}", data=error.data) from error
     except Unanswered as error:

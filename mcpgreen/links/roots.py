@@ -1,4 +1,4 @@
-"""The roots of one link: those that are configured, until its client has named its own.
+"""The roots of one session: those that are configured, until its client has named its own.
 
 A handshake client that declared roots is asked for them when it is ready, and again when it says that they have
 changed. A stateless client is never asked. What a client names is a claim about its own disk, so each root has to be
@@ -53,8 +53,8 @@ def terms_for(rule: str, configured: Roots, *, has_strangers: bool) -> Terms:
     return Terms(rule != "never", None if rule == "trust" else configured.paths)
 
 
-class LinkRoots:
-    """What is in scope for the calls of one link."""
+class SessionRoots:
+    """What is in scope for the calls of one session."""
 
     def __init__(self, configured: Roots, ask: Ask, settings: Settings, *, has_strangers: bool = False) -> None:
         self.current = configured

@@ -1,6 +1,6 @@
 """Ask the person or model at the other end while a request is being served.
 
-A script writes its questions on the control pipe and waits (`asking_scripts`); a handler calls `ask`. A client that
+A script writes its questions on the control pipe and waits (`scripts`); a handler calls `ask`. A client that
 shook hands is asked at once, by requests of ours. A stateless client gets an `input_required` result instead: the
 script stays where it is, parked under a handle that only the sealed state knows, and goes on when the retry of the
 request brings the answers. When the process is gone by then, a request that may be repeated is run anew with the
@@ -30,9 +30,10 @@ from mcpgreen.errors import (
     RefusedByClient,
     Unanswered,
 )
-from mcpgreen.features.asking_scripts import AskingScript, answered, unanswered
+from mcpgreen.features.asking.interaction import Event
+from mcpgreen.features.asking.parking import Parked, Parking
+from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Call
-from mcpgreen.features.parking import Parked, Parking
 from mcpgreen.protocol import messages, questions, shapes
 from mcpgreen.protocol.question_shapes import fit, tidy
 from mcpgreen.protocol.request_state import Seal
@@ -48,25 +49,13 @@ class Asking:
     def __init__(self, settings: Settings, *, seal: Seal) -> None:
         self._settings = settings
         self._seal = seal
-        self._parking = Parking(limit=settings.parked_max, ttl_secs=settings.parked_ttl_secs)
+        self.parking = Parking(limit=settings.parked_max, ttl_secs=settings.parked_ttl_secs)
         self._at_rest = 0  # how many calls have left their slots
-
-    def close(self) -> None:
-        self._parking.clear()
-
-    def drop_those_of(self, link: Any) -> None:
-        """The link is gone, and with it whoever would come back."""
-        self._parking.drop_those_of(link)
 
     def script_of(self, call: Call, deadline: Deadline) -> AskingScript:
         """For one run of a script."""
-        return AskingScript(self, call, deadline)
-
-    def statuses_of(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """What becomes of each question of a script, once that is known. The questions are tidy, and may be asked."""
-        if call.is_stateless:
-            return self._park(call, asked, timeout_secs)
-        return self._ask_live(call, asked, timeout_secs or self._settings.ask_timeout_secs)
+        assert call.run is not None  # there is a script
+        return AskingScript(self, call, call.run, deadline)
 
     def ask(self, call: Call, asked: Json, *, own_state: str | None = None, knows_answers: bool = True) -> Json:
         """Answers by key, for a handler without a process. Raises InputNeeded where the client has to come back,
@@ -74,18 +63,21 @@ class Asking:
         answered before."""
         asked = {key: tidy(question) for key, question in asked.items()}
         _require_askable(call, asked)
+        known = call.interaction.answers if knows_answers else {}
         answers = {
-            key: call.memo[key]
+            key: known[key]
             for key, question in asked.items()
-            if knows_answers and key in call.memo and not questions.problem_with_answer(question, call.memo[key])
+            if key in known and not questions.problem_with_answer(question, known[key])
         }
         open_questions = {key: question for key, question in asked.items() if key not in answers}
         if not open_questions:
             return answers
         if call.is_stateless:
             raise InputNeeded(open_questions, self._state_for(call, open_questions, own_state=own_state))
+        call.interaction.on(Event.ASK)
         with self.slot_left(call):
-            statuses = self._ask_live(call, open_questions, self._settings.ask_timeout_secs)
+            statuses = self.ask_live(call, open_questions, None)
+        call.interaction.on(Event.STOP_ASKING)
         for status in statuses.values():
             if "result" not in status:
                 raise Unanswered(status["message"])
@@ -95,7 +87,7 @@ class Asking:
     def slot_left(self, call: Call) -> Iterator[None]:
         """While a question is open, others may use the slot; but not if so many wait for answers already that there
         would be no end of processes. What is parked has a limit of its own. Who is killed meanwhile is done."""
-        slot = call.slot
+        slot = None if call.run is None else call.run.slot
         if slot is None or (self._at_rest >= self._settings.parked_max and not call.is_stateless):
             yield
             return
@@ -107,9 +99,10 @@ class Asking:
             self._at_rest -= 1
         slot.take()
 
-    def _ask_live(self, call: Call, asked: Json, timeout_secs: float) -> Json:
-        """Of a client that shook hands."""
-        askers = {key: gevent.spawn(self._ask_one, call, question, timeout_secs) for key, question in asked.items()}
+    def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
+        """What becomes of each question to a client that has a session. The questions are tidy, and may be asked."""
+        secs = timeout_secs or self._settings.ask_timeout_secs
+        askers = {key: gevent.spawn(self._ask_one, call, question, secs) for key, question in asked.items()}
         try:
             gevent.joinall(list(askers.values()))
         except gevent.GreenletExit:
@@ -119,9 +112,10 @@ class Asking:
 
     def _ask_one(self, call: Call, question: Json, timeout_secs: float) -> Json:
         elicitation_id = os.urandom(16).hex()
+        assert call.session is not None
         try:
             params = fit(question, call.view.revision, elicitation_id=elicitation_id)
-            answer = call.link.requests.ask(question["method"], params, timeout_secs=timeout_secs)
+            answer = call.session.requests.ask(call.stream.sink, question["method"], params, timeout_secs=timeout_secs)
         except ValueError as error:
             return unanswered("unsupported", str(error))
         except AnswerOverdue as error:
@@ -134,14 +128,15 @@ class Asking:
         if problem:
             return unanswered("error", f"The client's answer does not fit: {problem}.")
         if "elicitationId" in params and answer.get("action") == "accept":
-            call.elicitation_ids.append(elicitation_id)
+            call.interaction.elicitation_ids.append(elicitation_id)
         return answered(answer)
 
-    def _park(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """Answer the request with the questions, and wait for the retry that brings the answers."""
+    def park(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
+        """The same for any other: answer its request with the questions, and wait for the retry that brings the
+        answers."""
         parked = Parked(call, asked, AsyncResult())
-        handle = self._parking.add(parked)
-        call.park(_result_line(call, asked, self._state_for(call, asked, handle=handle)))
+        handle = self.parking.add(parked)
+        parked.answer_with_questions(_result_line(call, asked, self._state_for(call, asked, handle=handle)))
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
@@ -149,15 +144,15 @@ class Asking:
             return dict.fromkeys(asked, unanswered("timeout", text))
         finally:
             parked.stop_waiting()
-        call.memo |= answers
+        call.interaction.answers |= answers
         return {key: answered(answer) for key, answer in answers.items()}
 
     def take_up(self, call: Call) -> bool:
         """Whether a retry goes on with what was parked, or has to be asked again. If not, it is to be served as any
-        request, and `call.memo` has what it brought. Raises InvalidParams and MissingClientCapability."""
-        responses = _responses_of(call)
+        request, and `call.interaction` has what it brought. Raises InvalidParams and MissingClientCapability."""
+        responses, interaction = _responses_of(call), call.interaction
         if "requestState" not in call.params:
-            call.memo = responses
+            interaction.answers = responses
             return False
         payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
         asked: Json = payload["q"]
@@ -169,26 +164,26 @@ class Asking:
         answers = {key: responses[key] for key, problem in problems.items() if not problem}
         missing = {key: question for key, question in asked.items() if key not in answers}
         _require_askable(call, missing)
-        parked = self._parking.take(payload.get("h"))
-        call.memo = {**payload["memo"], **answers}
-        call.own_state = payload.get("own")
+        parked = self.parking.take(payload.get("h"))
+        interaction.answers = {**payload["memo"], **answers}
+        interaction.own_state = payload.get("own")
         if parked is not None and (parked.is_past_waiting or not missing):
             parked.resume(call)
             return True
-        call.is_repeat = "h" in payload and parked is None
-        if missing and not call.is_repeat:
+        interaction.is_repeat = "h" in payload and parked is None
+        if missing and not interaction.is_repeat:
             self._ask_again(call, missing, parked, problems)
             return True
         return False
 
     def _ask_again(self, call: Call, asked: Json, parked: Parked | None, problems: dict[str, str | None]) -> None:
-        handle = None if parked is None else self._parking.add(parked)
-        state = self._state_for(call, asked, handle=handle, own_state=call.own_state)
+        handle = None if parked is None else self.parking.add(parked)
+        state = self._state_for(call, asked, handle=handle, own_state=call.interaction.own_state)
         explained = {key: questions.asked_again(question, problems.get(key)) for key, question in asked.items()}
-        call.sink.put(_result_line(call, explained, state))
+        call.sink.respond(_result_line(call, explained, state))
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
-        payload: Json = {**_identity_of(call), "q": asked, "memo": call.memo}
+        payload: Json = {**_identity_of(call), "q": asked, "memo": call.interaction.answers}
         if handle is not None:
             payload["h"] = handle
         if own_state is not None:

@@ -1,4 +1,4 @@
-"""What we ask the client of one link, and how its answers find whoever asked.
+"""What we ask the client of one session, and how its answers find whoever asked.
 
 For clients that shook hands only: in the stateless era a server sends no requests. Whether the client declared the
 capability that a request needs is the asker's business.
@@ -19,7 +19,7 @@ from gevent.event import AsyncResult
 
 from mcpgreen import journal
 from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
-from mcpgreen.features.sink import Sink
+from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages
 
 Json = dict[str, Any]
@@ -30,11 +30,10 @@ MAX_REASON_CHARS = 1000  # of what a client says in an error; a script hears it,
 
 
 class OutgoingRequests:
-    """Our requests on one link. Ids are integers from 1, which all clients can take: each direction has numbers of its
-    own. Where strangers may write to our input, they are texts that nobody can guess."""
+    """Our requests to one client. Ids are integers from 1, which all clients can take: each direction has its own
+    numbers. Where strangers may write to our input, they are texts that nobody can guess."""
 
-    def __init__(self, sink: Sink, *, has_strangers: bool = False) -> None:
-        self._sink = sink
+    def __init__(self, *, has_strangers: bool = False) -> None:
         self._has_strangers = has_strangers
         self._last_id = 0
         self._pending: dict[str | int, AsyncResult] = {}
@@ -48,8 +47,8 @@ class OutgoingRequests:
         """Whether the client owes us an answer."""
         return bool(self._pending)
 
-    def ask(self, method: str, params: Json | None = None, *, timeout_secs: float) -> Any:
-        """Send a request and wait for its result, which may be any JSON value.
+    def ask(self, sink: Sink, method: str, params: Json | None = None, *, timeout_secs: float) -> Any:
+        """Send a request by this sink and wait for its result, which may be any JSON value.
 
         Raises `RefusedByClient`, `AnswerOverdue` or `LinkClosed`. When the wait ends without an answer, also because
         the waiting greenlet is killed, the client is told that none is needed any more.
@@ -58,12 +57,12 @@ class OutgoingRequests:
             raise LinkClosed(f"{method} cannot be asked: the link is closed")
         request_id = self._new_id()
         answer = self._pending[request_id] = AsyncResult()
-        self._sink.put(messages.request(request_id, method, params))
+        sink.request(messages.request(request_id, method, params))
         try:
             answer.wait(timeout_secs)
         finally:
             if self._pending.pop(request_id, None) is not None:
-                self._withdraw(request_id)
+                _withdraw(sink, request_id)
         if not answer.ready():
             raise AnswerOverdue(f"no answer to {method} within {timeout_secs:g} s")
         return answer.get()
@@ -92,9 +91,10 @@ class OutgoingRequests:
         self._last_id += 1
         return self._last_id
 
-    def _withdraw(self, request_id: str | int) -> None:
-        params = {"requestId": request_id, "reason": "The answer is not needed any more."}
-        self._sink.put(messages.notification("notifications/cancelled", params), is_droppable=True)
+
+def _withdraw(sink: Sink, request_id: str | int) -> None:
+    params = {"requestId": request_id, "reason": "The answer is not needed any more."}
+    sink.notify(messages.notification("notifications/cancelled", params))
 
 
 def _refusal(error: Any) -> RefusedByClient:

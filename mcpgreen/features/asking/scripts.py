@@ -13,6 +13,7 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal, jsontext
+from mcpgreen.features.asking.interaction import Event, State
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import questions
 from mcpgreen.protocol.question_shapes import tidy
@@ -20,7 +21,8 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.replies import deliver
 
 if TYPE_CHECKING:
-    from mcpgreen.features.asking import Asking
+    from mcpgreen.features.asking.asking import Asking
+    from mcpgreen.features.run import Run
 
 Json = dict[str, Any]
 
@@ -34,9 +36,10 @@ MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
 class AskingScript:
     """The questions of one run of a script."""
 
-    def __init__(self, asking: Asking, call: Call, deadline: Deadline) -> None:
+    def __init__(self, asking: Asking, call: Call, run: Run, deadline: Deadline) -> None:
         self._asking = asking
         self._call = call
+        self._run = run
         self._deadline = deadline
         self._turn = Semaphore(1)
         self._uses: dict[str, int] = {}  # how often each key has been used
@@ -50,21 +53,25 @@ class AskingScript:
 
     def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
         """Begin to ask; the answers are written to `reply`. Called where nobody may wait."""
-        if self._call.files is None or not _is_place(reply, self._call.files.reply_prefix):
+        if self._run.files is None or not _is_place(reply, self._run.files.reply_prefix):
             self._mention("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
-        elif self._call.help_with(self._serve, asked, reply, timeout_secs, size_bytes):
+        elif not self._call.is_cancelled:  # a script that is being stopped may still ask
+            self._run.help_with(self._serve, asked, reply, timeout_secs, size_bytes)
             self._open += 1
             self._open_bytes += size_bytes
 
     def _serve(self, asked: Any, reply: str, timeout_secs: float | None, size_bytes: int) -> None:
         try:
             with self._turn:
-                statuses = self._statuses(asked, timeout_secs)
-            if self._call.is_helped_by(gevent.getcurrent()):
+                statuses = self._statuses(asked, timeout_secs) if self._is_wanted() else {}
+            if self._is_wanted():
                 deliver(reply, jsontext.dumps(statuses))
         finally:
             self._open -= 1
             self._open_bytes -= size_bytes
+
+    def _is_wanted(self) -> bool:
+        return self._run.is_helped_by(gevent.getcurrent()) and not self._call.is_cancelled
 
     def _mention(self, fault: str) -> None:
         self._faults += 1
@@ -72,7 +79,7 @@ class AskingScript:
             journal.warning("%s", fault)
 
     def _statuses(self, asked: Any, timeout_secs: float | None) -> Json:
-        self._call.unmet_needs = []  # whoever asks again has gone on without those answers
+        self._call.interaction.unmet_needs = []  # whoever asks again has gone on without those answers
         self._rounds += 1
         fault = questions.fault_of(asked)
         if not fault and self._rounds > MAX_ROUNDS:
@@ -84,27 +91,39 @@ class AskingScript:
         wire_keys = {key: self._wire_key(key, question) for key, question in asked.items()}
         open_questions = {wire_keys[key]: tidy(question) for key, question in asked.items()}
         statuses = self._settled(open_questions)
-        if open_questions and self._call.is_parked:
+        if open_questions and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back: there is nobody to ask until it does.
             statuses |= dict.fromkeys(open_questions, unanswered("timeout", "The client has not come back."))
         elif open_questions:
-            self._deadline.pause()
-            with self._asking.slot_left(self._call):
-                statuses |= self._asking.statuses_of(self._call, open_questions, timeout_secs)
-            self._deadline.resume()
+            statuses |= self._asked(open_questions, timeout_secs)
         return {key: statuses[wire_keys[key]] for key in asked}
+
+    def _asked(self, open_questions: Json, timeout_secs: float | None) -> Json:
+        call = self._call
+        self._deadline.pause()
+        try:
+            with self._asking.slot_left(call):
+                if call.is_stateless:
+                    return self._asking.park(call, open_questions, timeout_secs)
+                call.interaction.on(Event.ASK)
+                return self._asking.ask_live(call, open_questions, timeout_secs)
+        finally:
+            self._deadline.resume()
+            if self._is_wanted():
+                call.interaction.on(Event.STOP_ASKING)
 
     def _settled(self, open_questions: Json) -> Json:
         """What can be said without asking; those questions are taken out."""
         call = self._call
+        known = call.interaction.answers
         statuses: Json = {}
         for key, question in list(open_questions.items()):
             need = questions.need_of(question)
             if not questions.is_met(need, call.view.capabilities, call.view.revision):
-                call.unmet_needs.append(need)
+                call.interaction.unmet_needs.append(need)
                 statuses[key] = unanswered("unsupported", questions.lack_of(need))
-            elif key in call.memo and not questions.problem_with_answer(question, call.memo[key]):
-                statuses[key] = answered(call.memo[key])
+            elif key in known and not questions.problem_with_answer(question, known[key]):
+                statuses[key] = answered(known[key])
             else:
                 continue
             del open_questions[key]

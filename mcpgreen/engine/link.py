@@ -1,6 +1,7 @@
-"""One client: its handshake, its requests in flight, and the way from a decoded value to a handler.
+"""The way from a decoded value to a handler, for one stream of one session.
 
-A transport hands over decoded messages and a sink for replies. Whatever arrives, nothing raises out of `receive`.
+A transport hands over decoded messages and a sink for what goes back. Whatever arrives, nothing raises out of
+`receive`.
 """
 
 from __future__ import annotations
@@ -9,18 +10,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import gevent
-from gevent.event import AsyncResult, Event
-
 from mcpgreen import journal
-from mcpgreen.engine.batch import BatchSink, too_long
-from mcpgreen.engine.requests import OutgoingRequests
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
-from mcpgreen.features.call import Call, log_params, wants_level
-from mcpgreen.features.roots import LinkRoots
-from mcpgreen.features.sink import Sink
+from mcpgreen.links.batch import BatchSink, too_long
+from mcpgreen.links.session import Session
+from mcpgreen.links.sink import Sink
+from mcpgreen.links.stream import Stream
 from mcpgreen.protocol import messages, shapes
-from mcpgreen.protocol.admission import Handshake, is_stateless
+from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.protocol.revisions import Feature
 from mcpgreen.running.turns import let_others
 
@@ -37,52 +34,40 @@ ROOM_CHECK_SECS = 0.1
 MENTIONED_LINES = 20  # that are not JSON; a client that sends rubbish sends a lot of it
 
 
-class Connection:
-    """The state of one link. `ended` is set, with the reason, when the client or a timer wants it to end. `give_turn`
-    is for whoever takes long in the reader: the transport says how others get on meanwhile."""
+class Link:
+    """`give_turn` is for whoever takes long in the reader: the transport says how others get on meanwhile."""
 
     def __init__(
-        self, router: Router, sink: Sink, *, handshake: Handshake | None = None, token: RemoteToken | None = None
+        self, router: Router, session: Session, stream: Stream, *, owns_session: bool, token: RemoteToken | None
     ) -> None:
-        self.sink = sink
-        self.handshake = handshake or Handshake()
-        self.ended: AsyncResult = AsyncResult()
-        self.idle = Event()
-        self.idle.set()
-        self.requests = OutgoingRequests(sink, has_strangers=token is not None)
-        services = router.services
-        self.roots = LinkRoots(services.roots, self.requests.ask, services.settings, has_strangers=token is not None)
+        self.session = session
+        self.stream = stream
+        self.owns_session = owns_session
         self._router = router
         self._token = token
-        self._in_flight: dict[str | int, Call] = {}
-        self._listens: dict[str | int, Call] = {}  # open as well, but nobody waits for their end
-        self._parked: set[Call] = set()  # answered with questions; the client is to come back
-        self._shutdown_timer: Any = None
         self._rubbish_lines = 0
         self.give_turn: Callable[[], None] = let_others
-
-    def __repr__(self) -> str:
-        view = self.handshake.view
-        return f"<Connection {view.revision.name if view else 'no handshake'}, {len(self._in_flight)} in flight>"
 
     @property
     def is_waited_on(self) -> bool:
         """Whether the client waits for something: the end of a call, a person that it asks for us, or news of what it
         has subscribed to."""
-        is_subscribed = self._router.services.subscriptions.has_subscribed(self)
-        return bool(self._in_flight or self._listens or self._parked or is_subscribed)
+        services, stream = self._router.services, self.stream
+        is_subscribed = services.subscriptions.has_subscribed(self.session)
+        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed)
 
     def wait_for_room(self) -> None:
         """Until requests that wait in line take less memory. Not while we wait for the client: its answer may be what
         they wait for."""
-        while self._router.waiting.is_heavy and not self.requests.is_waiting and not self.ended.ready():
-            self._router.waiting.wait_for_room(ROOM_CHECK_SECS)
+        waiting, session = self._router.services.waiting, self.session
+        while waiting.is_heavy and not session.requests.is_waiting and not session.ended.ready():
+            waiting.wait_for_room(ROOM_CHECK_SECS)
 
     def receive(self, message: Any, sink: Sink | None = None, *, weight_bytes: int = 0) -> None:
-        """Serve one decoded value. Replies go to `sink`, by default the link's own. `weight_bytes` is how much memory
+        """Serve one decoded value. Answers go to `sink`, by default the stream's own. `weight_bytes` is how much memory
         the value takes."""
         if sink is None:
-            sink = self.sink
+            sink = self.stream.sink
         if type(message) is dict:
             self._receive_object(message, sink, weight_bytes)
         elif type(message) is list:
@@ -97,68 +82,20 @@ class Connection:
             journal.warning("a line cannot be read: %s", reason)
         if self._rubbish_lines == MENTIONED_LINES:
             journal.warning("further lines that cannot be read are not mentioned")
-        self._refuse(self.sink, None, ParseError(data=reason))
-        if id is not None and id not in self._in_flight:
-            self._refuse(self.sink, id, InvalidRequest(f"The request is too large: {reason}"))
-
-    def take(self, call: Call) -> None:
-        """From now on the call can be cancelled, and its id is in use."""
-        self._in_flight[call.id] = call
-        self.idle.clear()
-
-    def forget(self, call: Call) -> None:
-        if self._in_flight.get(call.id) is call:
-            del self._in_flight[call.id]
-        self._router.waiting.remove(call)
-        if not self._in_flight:
-            self.idle.set()
-
-    def park(self, call: Call) -> None:
-        """The request is answered, but its script lives on."""
-        self.forget(call)
-        self._parked.add(call)
-
-    def unpark(self, call: Call) -> None:
-        self._parked.discard(call)
-
-    def open_listen(self, call: Call) -> None:
-        self._listens[call.id] = call
+        self._refuse(self.stream.sink, None, ParseError(data=reason))
+        if id is not None and not self.stream.is_used(id):
+            self._refuse(self.stream.sink, id, InvalidRequest(f"The request is too large: {reason}"))
 
     def close_listens(self) -> None:
         """The orderly end of all listens: each gets its result."""
-        self._router.services.subscriptions.end_all(self)
-        self._listens.clear()
-
-    def begin_shutdown(self) -> None:
-        """`shutdown`: the client has a few seconds to say `exit`."""
-        self.handshake.is_shutting_down = True
-        if self._shutdown_timer is None:
-            secs = self._router.services.settings.shutdown_timeout
-            self._shutdown_timer = gevent.spawn_later(secs, self.end, "shutdown timeout")
-
-    def end(self, reason: str) -> None:
-        self.requests.close()  # the client is going: who waits for its answers need not
-        if not self.ended.ready():
-            self.ended.set(reason)
+        self._router.services.subscriptions.end_all(self.stream)
 
     def close(self) -> None:
         """Drop everything in flight; what can still be told is told."""
-        if self._shutdown_timer is not None:
-            self._shutdown_timer.kill(block=False)
-        self.requests.close()
-        self.roots.close()
+        self.session.streams.discard(self.stream)
         self.close_listens()
-        for call in list(self._in_flight.values()):
+        for call in list(self.stream.in_flight.values()):
             self._router.abandon(call)
-            self.forget(call)
-        self._router.services.subscriptions.remove_link(self)
-
-    def log(self, level: str, logger: str, text: str) -> None:
-        """A message of the server itself, for a handshake client that wants this level."""
-        view = self.handshake.view
-        if self.handshake.is_ready and view is not None and wants_level(view, level):
-            line = messages.notification("notifications/message", log_params(level, logger, text))
-            self.sink.put(line, is_droppable=True)
 
     def _receive_object(self, message: Json, sink: Sink, weight_bytes: int, *, is_member: bool = False) -> None:
         method = message.get("method")
@@ -187,7 +124,7 @@ class Connection:
     def _receive_odd(self, message: Json, method: Any, sink: Sink) -> None:
         """Neither request nor notification as they should be."""
         if method is None and ("result" in message or "error" in message):
-            self.requests.take_answer(message)
+            self.session.requests.take_answer(message)
         elif method is None or "id" in message:
             what = "Missing method" if method is None else 'jsonrpc must be "2.0" and method a string.'
             self._refuse(sink, messages.normal_id(message.get("id")), InvalidRequest(what))
@@ -202,7 +139,7 @@ class Connection:
             params = {}
         if type(params) is not dict:
             self._refuse(sink, request_id, InvalidParams("params must be an object."))
-        elif request_id in self._in_flight or request_id in self._listens:
+        elif self.stream.is_used(request_id):
             self._refuse(sink, request_id, InvalidRequest("This id belongs to a request that is still running."))
         else:
             self._router.dispatch(self, request_id, method, params, sink, weight_bytes)
@@ -213,35 +150,28 @@ class Connection:
         if method == "notifications/cancelled":
             self._cancel(params.get("requestId", params.get("id")))
         elif method in ("notifications/initialized", "initialized"):
-            self._become_ready()
+            self.session.become_ready(needs_roots="tools" in self._router.services.offered)
         elif method == "notifications/roots/list_changed":
-            if not self.handshake.is_shutting_down:
-                self.roots.changed()
+            if not self.session.handshake.is_shutting_down:
+                self.session.roots.changed()
         elif method == "exit":
-            if self.handshake.is_shutting_down:
-                self.end("exit")
+            if self.session.handshake.is_shutting_down:
+                self.session.end("exit")
         else:
             journal.debug("ignored notification %s", method)
 
-    def _become_ready(self) -> None:
-        view = self.handshake.view
-        if view is None or self.handshake.is_ready:
-            return
-        self.handshake.is_ready = True
-        if type(view.capabilities.get("roots")) is dict and "tools" in self._router.services.offered:
-            self.roots.begin()
-
     def _cancel(self, request_id: Any) -> None:
+        """Of this stream, else of another one of the same session: its client may say so by any of them."""
         key = messages.normal_id(request_id)
         if key is None:
             return
-        listen, call = self._listens.pop(key, None), self._in_flight.get(key)
-        if listen is not None:
-            self._router.services.subscriptions.close(listen)
-            listen.cancel()
-        elif call is not None:
-            call.cancel()
-            self.forget(call)
+        for stream in (self.stream, *(self.session.streams - {self.stream})):
+            if key in stream.listens:
+                self._router.services.subscriptions.close(stream.listens[key])
+                return
+            if key in stream.in_flight:
+                stream.in_flight[key].cancel()
+                return
 
     def _receive_batch(self, batch: list[Any], sink: Sink, weight_bytes: int) -> None:
         problem = self._problem_with_batch(batch)
@@ -256,7 +186,7 @@ class Connection:
         collected.seal()
 
     def _problem_with_batch(self, batch: list[Any]) -> str | None:
-        view = self.handshake.view
+        view = self.session.handshake.view
         allows = view is not None and view.revision.has(Feature.BATCHES)
         if not batch:
             return "An empty batch."
@@ -278,4 +208,4 @@ class Connection:
             self._receive_object(member, collected, weight_bytes, is_member=True)
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
-        sink.put(messages.error(request_id, shapes.error_object(error)))
+        sink.respond(messages.error(request_id, shapes.error_object(error)))

@@ -1,0 +1,1 @@
+"""Asking the person or model at the other end while a request is being served."""

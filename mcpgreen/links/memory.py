@@ -1,0 +1,66 @@
+"""A sink that keeps what it gets: for commands that serve themselves, and for tests without a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gevent.event import Event
+
+from mcpgreen import jsontext
+from mcpgreen.links.sink import Answerable, Line
+
+
+class MemorySink:
+    """All frames in their order, and each kind by itself, decoded. Nobody has to wait, unless room is taken away."""
+
+    def __init__(self, *, on_notification: Callable[[bytes], object] | None = None) -> None:
+        self.frames: list[Any] = []
+        self.responses: list[Any] = []
+        self.notifications: list[Any] = []
+        self.requests: list[Any] = []
+        self._on_notification = on_notification
+        self._room = Event()
+        self._room.set()
+
+    @property
+    def has_room(self) -> bool:
+        return bool(self._room.is_set())
+
+    def set_room(self, has_room: bool) -> None:
+        """Whether the client reads: without room, droppable frames are lost and no script starts."""
+        if has_room:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    def respond(self, line: Line, call: Answerable | None = None) -> None:
+        if call is None or not call.is_cancelled:
+            self._keep(self.responses, line)
+
+    def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
+        if (call is None or not call.is_cancelled) and (self.has_room or not is_droppable):
+            self._keep(self.notifications, line)
+            if self._on_notification is not None:
+                self._on_notification(_whole(line))
+
+    def request(self, line: Line) -> None:
+        self._keep(self.requests, line)
+
+    def wait_for_room(self) -> None:
+        self._room.wait()
+
+    def expect(self) -> None:
+        """Nobody waits here for answers to be complete."""
+
+    def withdraw(self) -> None:
+        """Nor for one that will not come."""
+
+    def _keep(self, frames: list[Any], line: Line) -> None:
+        frame = jsontext.loads(_whole(line))
+        self.frames.append(frame)
+        frames.append(frame)
+
+
+def _whole(line: Line) -> bytes:
+    return line if isinstance(line, bytes) else b"".join(line)

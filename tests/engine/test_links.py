@@ -1,0 +1,164 @@
+"""Several links of one server, without a pipe: sessions, streams, and what belongs to neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import gevent
+import pytest
+
+from mcpgreen.engine.server import Server
+from mcpgreen.testing import FakeLink, serving
+from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK, FORM
+from tests.support.waiting import is_alive
+
+WAIT = 'until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; echo slow'
+ASKER = f"""{ASK}
+note('pids', os.getpid())
+print(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content']['name'])
+"""
+ANSWER = {"who": {"action": "accept", "content": {"name": "Ada"}}}
+
+
+@pytest.fixture
+def server(project: ProjectBuilder) -> Iterator[Server]:
+    project.tool("slow", WAIT)
+    project.tool("quick", "echo quick")
+    project.tool("where", 'echo "$MCPBASH_TRANSPORT"')
+    project.python_tool("asker", ASKER)
+    with serving(project.root, max_concurrent_requests=2) as server:
+        yield server
+
+
+def text_of(answer: dict[str, object]) -> object:
+    return answer["result"]["content"][0]["text"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("is_stateless", [False, True], ids=["of one session", "without a session"])
+def test_equal_ids_on_two_streams_do_not_meet(server: Server, project: ProjectBuilder, is_stateless: bool) -> None:
+    first = FakeLink(server)
+    first.initialize()
+    second = FakeLink(server, session=first.session)
+    for link, name in ((first, "slow"), (second, "quick")):
+        if is_stateless:
+            link.send_stateless("tools/call", {"name": name}, id=1)
+        else:
+            link.send(id=1, method="tools/call", params={"name": name})
+
+    assert text_of(second.response(1)) == "quick\n"
+    assert not first.sink.responses
+    project.write("go", "")
+    assert text_of(first.response(1)) == "slow\n"
+    assert not second.sink.responses
+
+
+def test_a_parked_call_is_taken_up_from_another_stream_when_its_own_is_gone(server: Server) -> None:
+    first = FakeLink(server)
+    asked = first.ask_stateless("tools/call", {"name": "asker"}, id=1, capabilities=FORM)["result"]
+    assert asked["resultType"] == "input_required"
+    first.close()
+    second = FakeLink(server)
+    retry = {"name": "asker", "requestState": asked["requestState"], "inputResponses": ANSWER}
+
+    assert text_of(second.ask_stateless("tools/call", retry, id=1, capabilities=FORM)) == "Ada\n"
+
+
+def test_a_parked_call_ends_with_the_server(project: ProjectBuilder) -> None:
+    project.python_tool("asker", ASKER)
+    with serving(project.root) as server:
+        link = FakeLink(server)
+        link.ask_stateless("tools/call", {"name": "asker"}, id=1, capabilities=FORM)
+        link.close()
+        (pid,) = project.read("pids").split()
+        assert is_alive(pid)
+
+    assert not is_alive(pid)
+
+
+def test_a_slow_reader_holds_nobody_up(server: Server, project: ProjectBuilder) -> None:
+    """It held a slot for each call that could not start because nobody read."""
+    slow, quick = FakeLink(server), FakeLink(server)
+    slow.sink.set_room(False)
+    for id in range(6):
+        slow.send_stateless("tools/call", {"name": "quick"}, id=id)
+    gevent.sleep(0)
+
+    assert text_of(quick.ask_stateless("tools/call", {"name": "quick"}, id=1)) == "quick\n"
+    assert not slow.sink.responses
+    slow.sink.set_room(True)
+    assert [text_of(slow.response(id)) for id in range(6)] == ["quick\n"] * 6
+
+
+def test_room_that_is_gone_when_the_slot_comes_is_waited_for_without_it(
+    server: Server, project: ProjectBuilder
+) -> None:
+    slow, quick = FakeLink(server), FakeLink(server)
+    for id in range(2):
+        quick.send_stateless("tools/call", {"name": "slow"}, id=f"slow {id}")
+    quick.wait_for(lambda: len(quick.link.stream.in_flight) == 2)
+    slow.send_stateless("tools/call", {"name": "quick"}, id=1)
+    gevent.sleep(0.01)  # it waits for a slot now
+    slow.sink.set_room(False)
+    project.write("go", "")
+
+    assert text_of(quick.response("slow 0")) == "slow\n"
+    assert text_of(quick.ask_stateless("tools/call", {"name": "quick"}, id=3)) == "quick\n"
+    assert not slow.sink.responses
+    slow.sink.set_room(True)
+    assert text_of(slow.response(1)) == "quick\n"
+
+
+def test_requests_of_ours_go_on_the_stream_of_their_call_and_are_answered_on_any(server: Server) -> None:
+    home = FakeLink(server)
+    home.initialize(capabilities=FORM)
+    asking, other = FakeLink(server, session=home.session), FakeLink(server, session=home.session)
+    asking.send(id=1, method="tools/call", params={"name": "asker"})
+    request = asking.request()
+    assert request["method"] == "elicitation/create"
+    assert not home.sink.requests
+    assert not other.sink.requests
+
+    other.send(id=request["id"], result=ANSWER["who"])
+    assert text_of(asking.response(1)) == "Ada\n"
+
+
+def test_a_call_can_be_cancelled_from_another_stream_of_its_session_only(
+    server: Server, project: ProjectBuilder
+) -> None:
+    first, stranger = FakeLink(server), FakeLink(server)
+    first.initialize()
+    stranger.initialize()
+    second = FakeLink(server, session=first.session)
+    first.send(id=1, method="tools/call", params={"name": "slow"})
+    stranger.send(method="notifications/cancelled", params={"requestId": 1})
+    assert first.link.stream.in_flight
+    second.send(method="notifications/cancelled", params={"requestId": 1})
+
+    assert not first.link.stream.in_flight
+    assert not first.sink.responses
+
+
+def test_what_belongs_to_no_request_goes_to_the_session(server: Server) -> None:
+    home = FakeLink(server)
+    home.initialize()
+    other = FakeLink(server, session=home.session)
+    server.services.subscriptions.list_changed("tools")
+
+    assert [frame["method"] for frame in home.sink.notifications] == ["notifications/tools/list_changed"]
+    assert not other.sink.notifications
+
+
+def test_a_session_outlives_its_streams_unless_it_came_with_one(server: Server) -> None:
+    session = server.open_session(FakeLink(server).sink)
+    link = FakeLink(server, session=session)
+    link.initialize()
+    link.close()
+
+    assert text_of(FakeLink(server, session=session).ask("tools/call", {"name": "quick"}, id=1)) == "quick\n"
+
+
+def test_scripts_learn_from_the_transport_what_it_is(server: Server) -> None:
+    link = FakeLink(server, transport="pigeon")
+
+    assert text_of(link.ask_stateless("tools/call", {"name": "where"}, id=1)) == "pigeon\n"
