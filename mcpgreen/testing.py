@@ -81,7 +81,7 @@ class FakeLink:
 
     def response(self, id: str | int) -> Json:
         """The answer to this request, which is taken out."""
-        found = self.wait_for(lambda: next((each for each in self.sink.responses if each.get("id") == id), None))
+        found: Json = self.wait_for(lambda: next((each for each in self.sink.responses if each.get("id") == id), None))
         self.sink.responses.remove(found)
         return found
 

@@ -31,6 +31,7 @@ ORDER = (
     "engine",
     "transports",
     "cli",
+    "testing",
     "greeting",
     "__main__",
 )
