@@ -37,7 +37,6 @@ class Setting:
         "aliases",
         "default",
         "doc",
-        "group",
         "high",
         "low",
         "name",
@@ -55,7 +54,6 @@ class Setting:
         *,
         low: float | None = None,
         high: float | None = None,
-        group: str = "",
         aliases: tuple[str, ...] = (),
         secret: bool = False,
         takes_empty: bool = False,
@@ -66,7 +64,6 @@ class Setting:
         self.default = default
         self.low = low
         self.high = high
-        self.group = group
         self.aliases = aliases
         self.secret = secret
         self.takes_empty = takes_empty

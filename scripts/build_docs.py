@@ -23,7 +23,7 @@ from mcpgreen import errors  # noqa: E402
 from mcpgreen.cli.main import USAGE  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
 from mcpgreen.settings import Setting  # noqa: E402
-from mcpgreen.settings_catalog import ROWS  # noqa: E402
+from mcpgreen.settings_catalog import GROUPS  # noqa: E402
 
 GENERATED = "<!-- Generated from {source} by `make docs` (scripts/build_docs.py); edit that file, not this page. -->"
 
@@ -39,9 +39,8 @@ def settings_page() -> str:
         "set. A value out of bounds is moved to the nearest bound, an unreadable one replaced by the default; stderr",
         "tells you so.",
     ]
-    for group in dict.fromkeys(row.group for row in ROWS):
+    for group, rows in GROUPS.items():
         lines += ["", f"## {group.capitalize()}", ""]
-        rows = [row for row in ROWS if row.group == group]
         lines += table(("Setting", "Variables", "Default", "Allowed", "Meaning"), map(setting_cells, rows))
     return page(lines)
 
