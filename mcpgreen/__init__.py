@@ -4,4 +4,8 @@ Importing this package changes nothing in the process: no monkey-patching, no de
 does all of that when the server starts.
 """
 
+import os
+
 __version__ = "0.1.0"
+
+PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from mcpgreen import journal, jsontext
+from mcpgreen import PACKAGE_DIR, journal, jsontext
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.regular_files import without_waiting
 from mcpgreen.settings import ALIAS_PREFIX, OUR_PREFIX
@@ -285,9 +285,8 @@ def _is_setting(name: str) -> bool:
 
 def bundled_project_root() -> str:
     """The project to serve when there is none: shipped inside the package, or beside it in a checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    shipped = os.path.join(package, "default_project")
-    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "project")
+    shipped = os.path.join(PACKAGE_DIR, "default_project")
+    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(PACKAGE_DIR), "project")
 
 
 def _title_of(name: str) -> str:

@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcpgreen import jsontext
+from mcpgreen import PACKAGE_DIR, jsontext
 from mcpgreen.catalog.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_number, is_object, is_string, shown
 from mcpgreen.errors import ProjectError
 
-DIRECTORY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "templates", "ui")
+DIRECTORY = os.path.join(PACKAGE_DIR, "templates", "ui")
 FIELD_TYPES = ("text", "email", "password", "number", "date", "textarea", "select", "checkbox")
 _PLACE = re.compile(r"\{\{(title|style|own_style|main|config|bridge|own_script)\}\}")
 _PARTS = re.compile(r"<style>\n(.*)</style>\n\n(<main.*</main>\n)\n<script>\n(.*)</script>\n", re.DOTALL)

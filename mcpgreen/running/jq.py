@@ -12,11 +12,13 @@ import _imp
 import os
 import sys
 
+from mcpgreen import PACKAGE_DIR
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SDK_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "sdk")
+SDK_DIR = os.path.join(PACKAGE_DIR, "sdk")
 OWN_JSON_TOOL = os.path.join(SDK_DIR, "json-tool")
 OWN_DIRECTORY = os.path.join(SDK_DIR, "bin")
 DEFAULT_PATH = "/usr/bin:/bin"
