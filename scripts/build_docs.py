@@ -2,7 +2,7 @@
 
     python scripts/build_docs.py [--check] [DIRECTORY]
 
-Writes settings.md, errors.md, revisions.md and cli.md into DIRECTORY (docs/ by default). With --check nothing is
+Writes settings.md, errors.md, revisions.md, cli.md and modules.md into DIRECTORY (docs/ by default). With --check nothing is
 written: stale pages are named, and the exit status is 1 if there is one.
 
 No page has text of its own beyond headings: to change a page, change the table.
@@ -10,6 +10,7 @@ No page has text of its own beyond headings: to change a page, change the table.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
@@ -138,6 +139,38 @@ def cli_page() -> str:
     )
 
 
+def modules_page() -> str:
+    package = REPOSITORY / "mcpgreen"
+    lines = [
+        GENERATED.format(source="the modules' first sentences"),
+        "",
+        "# Modules",
+        "",
+        "Every module and what it is for. How they work together is told in [Architecture](ARCHITECTURE.md).",
+    ]
+    for directory in sorted({path.parent for path in package.rglob("*.py")}):
+        modules = [path for path in sorted(directory.iterdir()) if path.suffix in (".py", ".sh")]
+        if "default_project" in directory.parts:
+            continue
+        rows = [(f"`{path.name}`", first_sentence(path)) for path in modules if path.name != "__init__.py"]
+        init = directory / "__init__.py"
+        title = directory.relative_to(REPOSITORY).as_posix()
+        lines += ["", f"## {title}/", "", *([first_sentence(init), ""] if init.is_file() else [])]
+        lines += table(("Module", "What it is for"), rows)
+    return page(lines)
+
+
+def first_sentence(path: Path) -> str:
+    """Of its docstring, or of the comment at the head of a shell script."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        told = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        told = next(line for line in text.splitlines() if line.startswith("# ") and "shellcheck" not in line)[2:]
+    sentence = " ".join(told.split("\n\n")[0].split()).partition(". ")[0]
+    return sentence if sentence.endswith((".", "?")) else sentence + "."
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     cells = [head, tuple("---" for _ in head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
@@ -152,6 +185,7 @@ PAGES = {
     "errors.md": errors_page,
     "revisions.md": revisions_page,
     "cli.md": cli_page,
+    "modules.md": modules_page,
 }
 
 

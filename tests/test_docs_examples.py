@@ -224,15 +224,12 @@ def test_the_json_that_a_page_shows_is_json(page: Path) -> None:
             assert values_in(block.text), f"{page.name}, line {block.line}"
 
 
-def test_the_map_of_the_architecture_names_exactly_the_modules_that_exist() -> None:
+def test_the_map_of_the_architecture_names_exactly_the_packages_that_exist() -> None:
     text = (CHECKOUT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    named = re.findall(r"^\| `([\w/.-]+\.(?:py|sh))` \|", text, re.MULTILINE)
-    package = CHECKOUT / "mcpgreen"
-    found = [path.relative_to(package).as_posix() for path in package.rglob("*") if path.suffix in (".py", ".sh")]
+    named = re.findall(r"^\| `(mcpgreen/[\w/]*)` \|", text, re.MULTILINE)
+    packages = {path.parent.relative_to(CHECKOUT) for path in (CHECKOUT / "mcpgreen").rglob("*.py")}
 
-    assert sorted(named) == sorted(
-        name for name in found if not name.endswith("/__init__.py") and not name.startswith("default_project/")
-    )
+    assert sorted(named) == sorted(f"{each.as_posix()}/" for each in packages if each.name != "default_project")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
