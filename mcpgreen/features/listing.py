@@ -34,8 +34,9 @@ def list_prompts(call: Call) -> bytes:
 
 
 def _page(call: Call, kind: str, fit: Callable[[Json, Revision], Json]) -> bytes:
-    """One page, encoded. A page is built once per snapshot and revision."""
+    """One page, encoded. A regular page is built once per snapshot and revision; clients may invent any other."""
     snapshot = call.services.snapshot(kind)
+    page_size = call.services.settings.page_size
     cursor = call.params.get("cursor", call.params.get("nextCursor"))
     start, stop, next_cursor = pagination.page(
         snapshot.total,
@@ -44,8 +45,10 @@ def _page(call: Call, kind: str, fit: Callable[[Json, Revision], Json]) -> bytes
         collection=kind,
         hash=snapshot.hash,
         timestamp=snapshot.generated_at,
-        page_size=call.services.settings.page_size,
+        page_size=page_size,
     )
+    if start % page_size or stop != min(start + page_size, snapshot.total):
+        return _encoded(call, snapshot, fit, start, stop, next_cursor)
     key = (call.view.revision.name, start, stop)
     body: bytes | None = snapshot.cache.get(key)
     if body is None:

@@ -5,15 +5,32 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
+from mcpgreen.catalog.snapshot import snapshot_of
+from mcpgreen.features import listing
+from mcpgreen.protocol import pagination, revisions
+from mcpgreen.protocol.admission import ClientView
+from mcpgreen.protocol.welcome import Identity
+from mcpgreen.settings_catalog import load
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
+from tests.support.wire import LATEST_HANDSHAKE
 
 Json = dict[str, Any]
 NAMES = ["a", "b", "c", "d", "e"]
+
+
+class ListedTool(NamedTuple):
+    name: str
+    definition: Json
+
+    @property
+    def registry_entry(self) -> Json:
+        return self.definition
 
 
 def names_of(page: Json) -> list[str]:
@@ -95,3 +112,25 @@ def test_a_cursor_holds_all_that_the_next_page_needs(shared_speak: Callable[...,
 @pytest.mark.parametrize(("limit", "count"), [(1, 1), (2, 2), (99, 3), (0, 3), (-1, 3), ("x", 3), (None, 3)])
 def test_a_client_may_ask_for_smaller_pages_only(shared_speak: Callable[..., Client], limit: Any, count: int) -> None:
     assert len(shared_speak(page_size=3).result("tools/list", {"limit": limit})["tools"]) == count
+
+
+def test_only_regular_pages_are_kept() -> None:
+    """A client that invents limits, or offsets in cursors, would otherwise fill the memory with pages."""
+    tools = [ListedTool(str(number), {"name": str(number), "inputSchema": {}}) for number in range(100)]
+    snapshot = snapshot_of("tools", tools, None)
+    settings = load({}, {}, {}).with_values(page_size=20)
+    identity = Identity({"name": "test", "version": "1"}, None)
+    services = SimpleNamespace(snapshot=lambda kind: snapshot, settings=settings, identity=identity)
+
+    def page(**params: Any) -> Json:
+        view = ClientView(revisions.BY_NAME[LATEST_HANDSHAKE], {}, None)
+        call: Any = SimpleNamespace(services=services, params=params, view=view)
+        answer: Json = json.loads(listing.list_tools(call))
+        return answer
+
+    def cursor_to(offset: int) -> str:
+        return pagination.encode("tools", offset, snapshot.hash, snapshot.generated_at)
+
+    assert all(len(page(limit=limit)["tools"]) == limit for limit in range(1, 21))
+    assert all(len(page(cursor=cursor_to(offset))["tools"]) == min(20, 100 - offset) for offset in range(100))
+    assert len(snapshot.cache) == 5
