@@ -8,6 +8,7 @@ roots. Its shape is the business of `question_shapes`; who asks and how the answ
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from mcpgreen import jsontext
@@ -89,13 +90,18 @@ def missing_capability(text: str, needs: Iterable[str]) -> MissingClientCapabili
 
 
 def client_variables(capabilities: Json, revision: Revision) -> dict[str, str]:
-    """What a script may know of the client that it works for."""
-    modes = [mode for mode in ("form", "url") if is_met(f"elicitation.{mode}", capabilities, revision)]
+    """What a script may know of the client that it works for: the same object for clients that can do the same."""
+    modes = " ".join(mode for mode in ("form", "url") if is_met(f"elicitation.{mode}", capabilities, revision))
+    return _client_variables(modes, is_met("sampling", capabilities, revision), supports_ui(capabilities))
+
+
+@cache  # there are sixteen
+def _client_variables(modes: str, can_sample: bool, shows_pages: bool) -> dict[str, str]:
     return {
         "MCP_ELICIT_SUPPORTED": "1" if modes else "0",
-        "MCP_ELICIT_MODES": " ".join(modes),
-        "MCP_SAMPLING_SUPPORTED": "1" if is_met("sampling", capabilities, revision) else "0",
-        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if supports_ui(capabilities) else "0",
+        "MCP_ELICIT_MODES": modes,
+        "MCP_SAMPLING_SUPPORTED": "1" if can_sample else "0",
+        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if shows_pages else "0",
     }
 
 

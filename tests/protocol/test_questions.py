@@ -8,7 +8,7 @@ import pytest
 
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.question_shapes import fit, problem_with, tidy
-from mcpgreen.protocol.questions import fault_of, is_met, need_of, problem_with_answer, require_met
+from mcpgreen.protocol.questions import client_variables, fault_of, is_met, need_of, problem_with_answer, require_met
 from mcpgreen.protocol.revisions import BY_NAME
 from tests.support.questions import accept, form, sample, url
 
@@ -357,3 +357,12 @@ def test_a_model_may_answer_with_several_blocks() -> None:
     answer = {"role": "assistant", "content": [BLOCK, PICTURE], "model": "m"}
 
     assert problem_with_answer(sample("?"), answer) is None
+
+
+def test_equal_clients_share_what_scripts_are_told_of_them() -> None:
+    """A stateless client declares itself in each request; the environment of its calls is packed once all the same."""
+    told = [client_variables({"elicitation": {}, "sampling": {"tools": {}}}, NEWEST) for _ in range(2)]
+
+    assert told[0] is told[1]
+    assert client_variables({}, NEWEST) != told[0]
+    assert client_variables({"sampling": {}}, NEWEST)["MCP_SAMPLING_SUPPORTED"] == "1"
