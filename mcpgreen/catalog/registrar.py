@@ -3,7 +3,7 @@
 `registration` knows what the files may say, this module when to read them again: when a file or the right to trust it
 has changed, and after a time to live. With a static registry, the first that can be used counts for good. The hook's
 answer is kept as well; whoever has a server runs the hook in time (`run_hook` with the server's way to run things), and
-`current` runs it itself where nobody did.
+`current` runs it itself where there is none. In a server it gives what the last run said, also if another is due.
 
 Rule: nothing here switches greenlets, apart from the `run` that `run_hook` is given.
 """
@@ -45,9 +45,10 @@ class Registrar:
         project: Project,
         *,
         settings: Settings,
-        shell: HookShell,
+        shell: HookShell | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """With a `shell` the hook is run when it is needed, and everything waits for it: not in a server."""
         self._project = project
         self._settings = settings
         self._shell = shell
@@ -64,13 +65,13 @@ class Registrar:
         """What counts now; None if everything is to be found on disk. Raises ProjectError if it cannot be used."""
         if not self._is_final:
             self._counting = self._said_now()
-            self._is_final = self._settings.static_registry
+            self._is_final = self._settings.static_registry and not self.is_hook_due()
         return self._counting
 
     def _said_now(self) -> Registration | None:
         said = self._read_json()
         if said is None and self._settings.allow_project_hooks:
-            if self.is_hook_due():
+            if self._shell is not None and self.is_hook_due():
                 self.run_hook(self._shell.run_blocking)
             said = self._hook.said if self._hook is not None and os.path.lexists(self._hook_path) else None
         if isinstance(said, ProjectError):

@@ -76,7 +76,7 @@ class Server:
             on_named=_ignore if settings.preserve_state else runner.protect,
         )
         shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
-        registrar = Registrar(project, settings=settings, shell=shell)
+        registrar = Registrar(project, settings=settings)
         registering = Registering(registrar, shell)
         catalog = Catalog(
             project,

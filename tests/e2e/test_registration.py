@@ -165,6 +165,28 @@ def test_a_slow_hook_holds_up_nobody_else(project: ProjectBuilder, start: Callab
     assert names(wire) == ["mine"]
 
 
+@pytest.mark.parametrize("is_static", ["false", "true"])
+def test_a_hook_that_changes_while_it_runs_holds_up_nobody_either(
+    project: ProjectBuilder, start: Callable[..., Wire], is_static: str
+) -> None:
+    """What it said was not taken for what it says now, so the catalog ran it again, and nothing else went on."""
+    more = """
+        if [[ ! -e once ]]; then touch once server.d/register.sh
+        else touch again; until [[ -e go ]]; do sleep 0.02; done; fi
+    """
+    register_sh(project, "mine", more=more)
+    wire = start(static_registry=is_static, **HOOKS)
+    wire.handshake()
+    waiting = [wire.start_request("tools/list") for _ in range(2)]
+    if is_static == "false":
+        eventually(lambda: (project.root / "again").exists())
+    assert wire.result("ping") == {}
+    project.write("go", "")
+
+    for id in waiting:
+        assert [tool["name"] for tool in wire.response(id)["result"]["tools"]] == ["mine"]
+
+
 def test_a_server_that_ends_takes_its_hook_along(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
     register_sh(project, more="echo $$ > pid; sleep 600")
     wire = start(eof_grace_secs=0, **HOOKS)
