@@ -93,7 +93,8 @@ GROUPS = {
         Setting("default_tool_timeout", seconds, 30.0, low=0.1, high=DAY_SECS, doc=
             "How many seconds a tool may take when neither its metadata nor the request says otherwise."),
         Setting("max_timeout_secs", seconds, 600.0, low=0.1, high=DAY_SECS, doc=
-            "How many seconds a tool may take in all when its progress extends its timeout."),
+            "How many seconds a tool may take in all when its progress extends its timeout, and the most that a client "
+            "may ask for."),
         Setting("progress_extends_timeout", flag, False, doc=
             "Whether a tool's timeout starts anew each time it reports progress."),
         Setting("kill_grace_secs", seconds, 1.0, low=0, high=10, doc=

@@ -40,6 +40,8 @@ def run_tool(
     except ValueError as error:
         journal.error("%s", error)
         return 1
+    if timeout_secs is not None:  # whoever runs the command may choose it, unlike a client
+        settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
     server = Server(_with_options(settings, options), project, environ=environ)
     hub = gevent.get_hub()
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # who presses Ctrl-C needs no report of it

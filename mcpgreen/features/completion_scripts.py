@@ -16,7 +16,7 @@ from mcpgreen.catalog.registered import CompletionScript
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
-from mcpgreen.features.scripts import encoded, output_or_error, requested_secs
+from mcpgreen.features.scripts import allowed_secs, encoded, output_or_error
 from mcpgreen.running import policy, tracing
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import described, packed
@@ -86,7 +86,7 @@ def ask(call: Call, question: Question) -> Answer:
     if not os.path.exists(path):
         raise InternalError(f"Completion '{question.name}' could not be started: its script does not exist.")
     policy.require_safe(question.name, path, services.project.ground(_home_of(call, path)), kind="Completion")
-    secs: float = requested_secs(call) or own_secs or services.settings.resource_timeout_secs
+    secs = allowed_secs(call, own_secs or services.settings.resource_timeout_secs)
     command = [path] if os.access(path, os.X_OK) else ["bash", path]
     script = Script(f"Completion '{question.name}'", path, command)
     services.runner.prepare()  # who would have to remove the directory after a crash is there before it

@@ -15,7 +15,7 @@ from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
 from mcpgreen.features.placeholders import Filling
-from mcpgreen.features.scripts import MAX_ROUNDS, output_of, requested_secs
+from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, output_of
 from mcpgreen.protocol import shapes
 from mcpgreen.protocol.content import ROLES, problem_of_block
 from mcpgreen.running import policy
@@ -223,7 +223,7 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
             variables={"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path},
             arguments=given,
             entry=prompt.registry_entry,
-            timeout_secs=requested_secs(call) or prompt.timeout_secs or call.services.settings.default_tool_timeout,
+            timeout_secs=allowed_secs(call, prompt.timeout_secs or call.services.settings.default_tool_timeout),
         )
         text = b"".join(output).decode("utf-8", "replace")
         if '"input_required"' not in text or not _has_asked(call, prompt, text):

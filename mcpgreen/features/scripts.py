@@ -107,11 +107,12 @@ def encoded(value: Mapping[str, Any], what: str) -> bytes:
         raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
 
 
-def requested_secs(call: Call) -> float | None:
-    """`timeoutSecs` in the parameters, an extension: how long this client wants to wait."""
+def allowed_secs(call: Call, own_secs: float, cap_secs: float = 0) -> float:
+    """How long a script may take that has `own_secs` for itself. A client may choose another time (`timeoutSecs` in the
+    parameters, an extension), but no place is its own for longer than the cap, or than the script may have anyway."""
     secs = call.params.get("timeoutSecs")
     if secs is None:
-        return None
+        return own_secs
     if type(secs) not in (int, float) or not 0 < secs <= MAX_SECS:
         raise InvalidParams(f"timeoutSecs must be a positive number up to {MAX_SECS:g}.")
-    return float(secs)
+    return min(float(secs), max(own_secs, cap_secs or call.services.settings.max_timeout_secs))

@@ -9,6 +9,8 @@ from mcpgreen import jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import InternalError
+from mcpgreen.features.call import Call
+from mcpgreen.features.scripts import allowed_secs
 from mcpgreen.features.services import Services
 from mcpgreen.protocol.schemas import BadSchema
 from mcpgreen.running import policy
@@ -78,11 +80,11 @@ class ToolTerms:
         """What is wrong with the arguments, which are also given as JSON, by the tool's inputSchema. May wait."""
         return self._problems("inputSchema", "argument", arguments, encoded)
 
-    def time_and_expectation(self, requested_secs: float | None) -> tuple[Deadline, Expectation]:
+    def time_and_expectation(self, call: Call) -> tuple[Deadline, Expectation]:
         """How long a call that begins now may take and what is expected of its output."""
         expected = self._expected
-        if requested_secs is not None:
-            expected = expected._replace(timeout_secs=requested_secs)
+        if "timeoutSecs" in call.params:
+            expected = expected._replace(timeout_secs=allowed_secs(call, expected.timeout_secs, self._cap_secs))
         return Deadline(expected.timeout_secs, extends=self._extends, cap_secs=self._cap_secs), expected
 
     def environment(self, about_the_roots: Mapping[str, str], about_the_client: Mapping[str, str]) -> Environment:

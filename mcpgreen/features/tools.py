@@ -18,7 +18,7 @@ from mcpgreen.errors import (
     UnexpectedOutput,
 )
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import MAX_ROUNDS, ScriptFiles, encoded, requested_secs
+from mcpgreen.features.scripts import MAX_ROUNDS, ScriptFiles, encoded
 from mcpgreen.features.slots import Slot
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
 from mcpgreen.protocol import questions, shapes
@@ -69,7 +69,7 @@ def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
 
 def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:
     with ScriptFiles(call) as files:
-        deadline, expected = terms.time_and_expectation(requested_secs(call))
+        deadline, expected = terms.time_and_expectation(call)
         outcome = _run(call, terms, arguments_json, deadline)
         assert call.run is not None
         call.run.output_place = outcome.place

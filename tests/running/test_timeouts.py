@@ -68,6 +68,28 @@ def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(
 
 
 @pytest.mark.requirement("G-timeout")
+def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    """With enough requests of this kind nobody else was served any more."""
+    project.tool("plain", "sleep 600")
+    project.tool("short", "sleep 600", maxTimeoutSecs=0.1)
+    project.tool("long", "sleep 600", timeoutSecs=0.4)
+    project.prompt("stuck.sh", "#!/bin/sh\nexec sleep 600\n")
+    project.program("prompts/stuck.completion", "exec sleep 600")
+    client = speak(default_tool_timeout=0.1, resource_timeout_secs=1, max_timeout_secs=0.2)
+
+    secs = {name: client.start("tools/call", {"name": name, "timeoutSecs": 1e9}) for name in ("plain", "short", "long")}
+    texts = {name: text_of(client.wire.response(id)["result"]) for name, id in secs.items()}
+    assert "after 0.2s" in texts["plain"]
+    assert "after 0.1s" in texts["short"]
+    assert "after 0.4s" in texts["long"]  # as it may have without asking
+    assert client.error("prompts/get", {"name": "stuck", "timeoutSecs": 1e9})["message"].endswith("after 0.2s")
+    asked = {"ref": {"type": "ref/prompt", "name": "stuck"}, "argument": {"name": "a", "value": ""}}
+    assert client.error("completion/complete", {**asked, "timeoutSecs": 1e9})["message"].endswith("after 1s")
+
+
+@pytest.mark.requirement("G-timeout")
 def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
     project.tool("deaf", "trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.05; done", timeoutSecs=0.2)
     result = speak(kill_grace_secs=0.1).call_tool("deaf")
