@@ -30,8 +30,14 @@ def is_rubbish_notice(message: dict[str, Any]) -> bool:
 @pytest.mark.requirement("G-tolerant-input")
 @pytest.mark.parametrize(
     "line",
-    [PING + b"\r\n", b"\n\r\n  \n" + PING + b"\n", b" \t" + PING + b" \t\n", BOM + PING + b"\n"],
-    ids=["CRLF", "blank lines", "spaces around", "BOM"],
+    [
+        PING + b"\r\n",
+        b"\n\r\n  \n" + PING + b"\n",
+        b" \t" + PING + b" \t\n",
+        BOM + PING + b"\n",
+        b"\n" + BOM + PING + b"\n",
+    ],
+    ids=["CRLF", "blank lines", "spaces around", "BOM", "BOM on a later line"],
 )
 def test_what_surrounds_a_message_does_not_matter(wire: Wire, line: bytes) -> None:
     wire.methods[7] = "ping"
