@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mcpgreen.features.asking_scripts import AskingScript
+from mcpgreen.protocol.admission import ClientView
+from mcpgreen.protocol.revisions import BY_NAME
+from mcpgreen.running.deadline import Deadline
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, POLLING, accept, form, said, sample, url
@@ -638,3 +644,29 @@ def test_a_prompt_that_asks_what_the_client_cannot_is_an_error(project: ProjectB
 
     assert refusal["code"] == -32603
     assert refusal["message"] == "Prompt 'letter': This needs a client with elicitation.form."
+
+
+def test_time_goes_on_for_a_script_whose_question_cannot_be_asked_after_all() -> None:
+    """An unforeseen error left its deadline standing still: the script could wait for its answer for ever."""
+
+    def fail(*_: Any) -> Json:
+        raise RuntimeError("unforeseen")
+
+    def help_with(serve: Callable[..., None], *values: Any) -> bool:
+        with suppress(RuntimeError):
+            serve(*values)
+        return True
+
+    asking: Any = SimpleNamespace(statuses_of=fail, slot_left=lambda call: nullcontext())
+    call: Any = SimpleNamespace(
+        files=SimpleNamespace(reply_prefix="/replies/"),
+        help_with=help_with,
+        view=ClientView(BY_NAME["2025-11-25"], FORM, None),
+        memo={},
+        is_parked=False,
+    )
+    deadline = Deadline(60)
+    AskingScript(asking, call, deadline).ask({"who": NAME}, "/replies/1", None, size_bytes=1)
+
+    left_secs = deadline.remaining_secs()
+    eventually(lambda: deadline.remaining_secs() < left_secs)
