@@ -161,6 +161,7 @@ class Router:
                 self.services.waiting.require_place(free_slots=self._slots.counter)
                 self._start(call, ROUTES[method])
         except Exception as error:
+            call.leave_stream()
             sink.respond(self._refusal(call, error))
 
     def _is_answered(self, call: Call, route: Route) -> bool:
@@ -190,9 +191,9 @@ class Router:
     def _start(self, call: Call, route: Route) -> None:
         call.token = progress_token(call.params)
         call.stream.take(call)
-        call.sink.expect()
         self.services.waiting.add(call)
         call.greenlet = gevent.spawn(self._serve, call, route)
+        call.sink.expect()
 
     def _serve(self, call: Call, route: Route) -> None:
         try:
