@@ -104,7 +104,10 @@ class ChangeWatch:
             self._start_inotify()
         while True:
             began_at = time.monotonic()
-            self._look()
+            try:
+                self._look()
+            except Exception:  # whatever happens to one look, the next may see more
+                journal.exception("a look at the project failed unexpectedly")
             ended_at = time.monotonic()
             # A large project that changes all the time takes half of our time, not all of it.
             rested_at = ended_at + min(ended_at - began_at, LONGEST_BURST_SECS)

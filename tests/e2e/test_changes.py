@@ -375,3 +375,38 @@ def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_notice
                 gevent.sleep(0.005)
     finally:
         server.stop()
+
+
+def test_changes_are_noticed_after_a_look_that_failed_unexpectedly(
+    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The watch ended for good, and nobody heard of a change any more."""
+    flags = {"project_root": str(project.root), "registry_poll_secs": "0.05", "list_change_debounce_secs": "0.01"}
+    found, settings, environ = open_project(flags, os.environ)
+    server = Server(settings, found, environ=environ)
+    catalog = server.services.catalog
+    refresh = catalog.refresh
+    looks = []
+
+    def fail_once(source: str, **options: Any) -> bool:
+        looks.append(source)
+        if len(looks) == 1:
+            raise RuntimeError("unforeseen")
+        return refresh(source, **options)
+
+    monkeypatch.setattr(catalog, "refresh", fail_once)
+    sink = ListSink()
+    link = server.connect(sink)
+    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
+    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    server.watch()
+    try:
+        with gevent.Timeout(10):
+            while len(looks) < 4:
+                gevent.sleep(0.005)
+            project.tool("new", "echo")
+            while not any(b"tools/list_changed" in line for line in sink.lines):
+                gevent.sleep(0.005)
+    finally:
+        server.stop()
+    assert "unforeseen" in capfd.readouterr().err
