@@ -6,13 +6,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.resource_directories import resource_directories
 from mcpgreen.catalog.roots import Roots
 from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.features.slots import Places
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
 from mcpgreen.protocol.revisions import offered_capabilities
@@ -83,7 +85,8 @@ class Services:
             lambda: self.watcher, limit=settings.max_subscriptions, max_listens=settings.max_listens
         )
         self.waiting = WaitingCalls(max_calls=settings.max_queued_requests, max_bytes=settings.max_queued_bytes)
-        self.turns: dict[Any, Any] = {}  # semaphores of tools that may not run as often as they are called
+        # Of tools that may not run as often as they are called, as long as somebody calls them.
+        self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self._environ = environ
 
     def snapshot(self, kind: str) -> Snapshot:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gevent.lock import Semaphore
-
 from mcpgreen import journal, jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
@@ -19,7 +17,7 @@ from mcpgreen.errors import (
 )
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.features.scripts import MAX_ROUNDS, ScriptFiles, encoded
-from mcpgreen.features.slots import Slot
+from mcpgreen.features.slots import Places, Slot
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
 from mcpgreen.protocol import questions, shapes
 from mcpgreen.running import embedding, policy, results
@@ -159,8 +157,12 @@ def turn(call: Call) -> Slot | None:
     _, tool = call.target
     if tool.max_concurrent is None:
         return None
-    key = (tool.name, tool.max_concurrent)
-    return Slot(call.services.turns.setdefault(key, Semaphore(tool.max_concurrent)))
+    turns = call.services.turns
+    places = turns.get(tool.name)
+    if places is None:
+        places = turns[tool.name] = Places(tool.max_concurrent)
+    places.resize(tool.max_concurrent)  # those that run already count, whatever the limit was then
+    return Slot(places)
 
 
 def fit_result(call: Call, result: Json) -> Json:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gevent
+import pytest
 from gevent.lock import Semaphore
 
-from mcpgreen.features.slots import Slot
+from mcpgreen.features.slots import Places, Slot
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
 
 
 def test_who_gets_a_place_after_the_call_is_over_gives_it_back() -> None:
@@ -34,3 +40,53 @@ def test_a_place_is_given_back_once() -> None:
         slot.take()
 
     assert slots.counter == 2
+
+
+def free_places(places: Places, at_most: int) -> int:
+    slots = [Slot(places) for _ in range(at_most)]
+    takers = [gevent.spawn(slot.take) for slot in slots]
+    gevent.sleep(0)
+    taken = sum(taker.dead for taker in takers)
+    gevent.killall(takers)
+    for slot in slots:
+        slot.leave()
+    return taken
+
+
+@pytest.mark.parametrize("limits", [(3, 1), (1, 3), (2, 4, 1), (4, 1, 2), (1, 10**30, 2), (2, 1, 10**30)], ids=str)
+def test_the_number_of_places_may_change_while_all_are_taken(limits: tuple[int, ...]) -> None:
+    places = Places(limits[0])
+    held = [Slot(places) for _ in range(limits[0])]
+    for slot in held:
+        slot.take()
+    for limit in limits[1:]:
+        places.resize(limit)
+
+    assert free_places(places, 9) == min(9, max(0, limits[-1] - len(held)))
+    for left, slot in enumerate(held, 1):
+        slot.leave()
+        assert free_places(places, 9) == min(9, max(0, limits[-1] - len(held) + left))
+
+
+def test_a_new_limit_of_a_tool_counts_the_calls_that_run_already(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    """Calls under the old and the new limit ran side by side, more than either of them allows."""
+    script = "name=${MCP_TOOL_ARGS_JSON:9:1}; touch began-$name; until [[ -e end-$name ]]; do sleep 0.01; done"
+    project.tool("other", "sleep 0.1")
+    project.tool("busy", script, maxConcurrent=2)
+    client = speak(list_change_debounce_secs=0.01)
+    ids = {name: client.start_tool("busy", {"name": name}) for name in "ab"}
+    eventually(lambda: all((project.root / f"began-{name}").exists() for name in ids))
+    project.tool("busy", script, maxConcurrent=1, description="newer")
+    eventually(lambda: client.tools()["busy"].get("description") == "newer")
+    ids["c"] = client.start_tool("busy", {"name": "c"})
+    for name in "ab":
+        client.call_tool("other")
+        assert not (project.root / "began-c").exists()
+        project.write(f"end-{name}", "")
+        assert "result" in client.wire.response(ids[name])
+
+    eventually(lambda: (project.root / "began-c").exists())
+    project.write("end-c", "")
+    assert "result" in client.wire.response(ids["c"])
