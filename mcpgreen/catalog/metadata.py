@@ -26,7 +26,8 @@ COMPLETION_SUFFIXES = (".completion.sh", ".completion")
 ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
-MAX_META_BYTES = 262_144  # the worst of JSON takes 25 ms
+MAX_META_BYTES = 524_288
+MAX_META_VALUES = 30_000  # to look at them takes 30 ms, and nobody is served meanwhile
 HEAD_BYTES = 32_768
 READ_BYTES = 16_384
 INLINE_LINES = 10
@@ -261,6 +262,8 @@ def _add_icons(definition: dict[str, Any], icons: Any, directory: str, complaint
 
 
 def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_META_VALUES:
+        raise ProjectError(path, f"it has more than {MAX_META_VALUES} values")
     try:
         value = jsontext.loads(raw)
         if _HUGE_EXPONENT.search(raw) or max(map(len, _DIGITS.findall(raw)), default=0) >= _MANY_DIGITS:

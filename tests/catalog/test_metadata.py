@@ -86,6 +86,7 @@ def test_a_description_longer_than_one_read_is_read_to_its_end(tmp_path: Path) -
         ("a.meta.yaml", "", "must be an object, found null"),
         ("a.meta.yaml", "just text", 'must be an object, found "just text"'),
         pytest.param("a.meta.json", " " * (metadata.MAX_META_BYTES + 1), "larger than", id="large"),
+        pytest.param("a.meta.json", '{"a": [' + "[]," * 100_000 + "1]}", "more than 30000 values", id="many"),
     ],
 )
 def test_a_description_that_cannot_be_read_says_why(
