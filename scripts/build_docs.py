@@ -2,8 +2,8 @@
 
     python scripts/build_docs.py [--check] [DIRECTORY]
 
-Writes settings.md, errors.md, revisions.md, cli.md and modules.md into DIRECTORY (docs/ by default). With --check nothing is
-written: stale pages are named, and the exit status is 1 if there is one.
+Writes settings.md, errors.md, revisions.md, cli.md and modules.md into DIRECTORY (docs/ by default). With --check
+nothing is written: stale pages are named, and the exit status is 1 if there is one.
 
 No page has text of its own beyond headings: to change a page, change the table.
 """

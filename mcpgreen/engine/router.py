@@ -191,9 +191,9 @@ class Router:
     def _start(self, call: Call, route: Route) -> None:
         call.token = progress_token(call.params)
         call.stream.take(call)
+        call.sink.expect()
         self.services.waiting.add(call)
         call.greenlet = gevent.spawn(self._serve, call, route)
-        call.sink.expect()
 
     def _serve(self, call: Call, route: Route) -> None:
         try:

@@ -395,8 +395,8 @@ def test_changes_are_noticed_after_a_look_that_failed_unexpectedly(
         return refresh(source, **options)
 
     monkeypatch.setattr(catalog, "refresh", fail_once)
-    sink = ListSink()
-    link = server.connect(sink)
+    sink = MemorySink()
+    link = server.connect(sink, transport="fake")
     link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
     link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
     server.watch()
@@ -405,7 +405,7 @@ def test_changes_are_noticed_after_a_look_that_failed_unexpectedly(
             while len(looks) < 4:
                 gevent.sleep(0.005)
             project.tool("new", "echo")
-            while not any(b"tools/list_changed" in line for line in sink.lines):
+            while not any("tools/list_changed" in frame["method"] for frame in sink.notifications):
                 gevent.sleep(0.005)
     finally:
         server.stop()

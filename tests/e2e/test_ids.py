@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
-import gevent
 import pytest
 
-from mcpgreen.catalog.project import open_project
-from mcpgreen.cli.run_tool import ListSink
-from mcpgreen.engine.server import Server
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import LATEST_HANDSHAKE, Wire, modern_meta
+from tests.support.wire import Wire, modern_meta
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -111,34 +106,3 @@ def test_each_of_many_pipelined_requests_gets_exactly_one_answer(client: Wire) -
         assert client.response(f"n{number}")["result"] == {}
     client.settle()
     assert len({str(message["id"]) for message in client.seen}) == len(client.seen)
-
-
-class FailingOnce(ListSink):
-    has_failed = False
-
-    def expect(self) -> None:
-        if not self.has_failed:
-            self.has_failed = True
-            raise RuntimeError("unforeseen")
-
-
-def test_a_request_that_cannot_be_begun_is_answered_and_its_id_is_free(project: ProjectBuilder) -> None:
-    """The error ended the reader, and with it the server."""
-    project.tool("echo", "echo hello")
-    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
-    server = Server(settings, found, environ=environ)
-    sink = FailingOnce()
-    link = server.connect(sink)
-    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
-    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    try:
-        for _ in range(2):
-            link.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}})
-            with gevent.Timeout(10):
-                link.idle.wait()
-    finally:
-        server.stop()
-
-    first, second = map(json.loads, sink.lines[1:])
-    assert (first["id"], first["error"]["code"]) == (1, -32603)
-    assert (second["id"], second["result"]["content"][0]["text"]) == (1, "hello\n")

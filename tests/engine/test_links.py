@@ -162,3 +162,20 @@ def test_scripts_learn_from_the_transport_what_it_is(server: Server) -> None:
     link = FakeLink(server, transport="pigeon")
 
     assert text_of(link.ask_stateless("tools/call", {"name": "where"}, id=1)) == "pigeon\n"
+
+
+def test_a_request_that_cannot_be_begun_is_answered_and_its_id_is_free(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error ended the reader, and with it the server."""
+    link = FakeLink(server)
+
+    def fail() -> None:
+        raise RuntimeError("unforeseen")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(link.sink, "expect", fail)
+        answer = link.ask_stateless("tools/call", {"name": "quick"}, id=1)
+
+    assert answer["error"]["code"] == -32603
+    assert text_of(link.ask_stateless("tools/call", {"name": "quick"}, id=1)) == "quick\n"

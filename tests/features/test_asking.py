@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.features.asking_scripts import AskingScript
+from mcpgreen.features.asking.interaction import Interaction, State
+from mcpgreen.features.asking.scripts import AskingScript
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import BY_NAME
 from mcpgreen.running.deadline import Deadline
@@ -652,21 +653,23 @@ def test_time_goes_on_for_a_script_whose_question_cannot_be_asked_after_all() ->
     def fail(*_: Any) -> Json:
         raise RuntimeError("unforeseen")
 
-    def help_with(serve: Callable[..., None], *values: Any) -> bool:
+    def help_with(serve: Callable[..., None], *values: Any) -> None:
         with suppress(RuntimeError):
             serve(*values)
-        return True
 
-    asking: Any = SimpleNamespace(statuses_of=fail, slot_left=lambda call: nullcontext())
+    asking: Any = SimpleNamespace(ask_live=fail, slot_left=lambda call: nullcontext())
     call: Any = SimpleNamespace(
-        files=SimpleNamespace(reply_prefix="/replies/"),
-        help_with=help_with,
+        interaction=Interaction(),
+        is_cancelled=False,
+        is_stateless=False,
         view=ClientView(BY_NAME["2025-11-25"], FORM, None),
-        memo={},
-        is_parked=False,
+    )
+    run: Any = SimpleNamespace(
+        files=SimpleNamespace(reply_prefix="/replies/"), help_with=help_with, is_helped_by=lambda helper: True
     )
     deadline = Deadline(60)
-    AskingScript(asking, call, deadline).ask({"who": NAME}, "/replies/1", None, size_bytes=1)
+    AskingScript(asking, call, run, deadline).ask({"who": NAME}, "/replies/1", None, size_bytes=1)
 
+    assert call.interaction.state == State.RUNNING
     left_secs = deadline.remaining_secs()
     eventually(lambda: deadline.remaining_secs() < left_secs)
