@@ -24,6 +24,7 @@ ORDER = (
     "leaves",
     "protocol",
     "running",
+    "disk_watcher",
     "catalog",
     "providers",
     "links",

@@ -1,12 +1,16 @@
-"""Notice that the project changed on disk, also while nobody asks.
+"""Notice that the project changed on disk, also while nobody asks, and have ready what answers need.
 
-On Linux inotify on the hub says so at once; elsewhere, and as a safety net everywhere, the tree is looked at from time
-to time. A burst of changes is one change: the catalog is asked when the disk has been quiet for a moment.
+File events say so at once; where there are none, and as a safety net everywhere, the tree is looked at from time to
+time. A burst of changes is one change: the catalog is asked when the disk has been quiet for a moment.
+
+Lists are answered in the reader, which must not wait. So the router asks `is_ready` first, and lets a list that has to
+wait, for `register.sh` or for a long look, do so in a greenlet of its own.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -14,37 +18,39 @@ from gevent.event import Event
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
+from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.sources import SOURCES
-from mcpgreen.engine.registering import Registering
+from mcpgreen.disk_watcher import DiskWatcher
 from mcpgreen.errors import InternalError
-from mcpgreen.running.pipes import READ_EVENT
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.turns import let_others
 from mcpgreen.settings import Settings
 
 START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
-# By how a method begins: the sources of its items. Of completions it is not known beforehand.
-ALL_SOURCES = tuple(SOURCES)
-SOURCES_OF = {source: (source,) for source in SOURCES}
 
 
 class ChangeWatch:
     """Keeps a catalog current. One greenlet; `stop` ends it."""
 
-    def __init__(self, catalog: Catalog, settings: Settings, registering: Registering) -> None:
+    def __init__(
+        self, catalog: Catalog, settings: Settings, *, registrar: Registrar, shell: HookShell, disk: DiskWatcher
+    ) -> None:
         self._catalog = catalog
         self._settings = settings
-        self._registering = registering
+        self._registrar = registrar
+        self._shell = shell
+        self._disk = disk
+        self._events = disk.interest(lambda _: self._on_news())
+        self._running_hook = Semaphore(1)
         self._is_renewal_wanted = False
         self._looking = {source: Semaphore(1) for source in SOURCES}
         self._news = Event()
         self._news_at = 0.0
         self._greenlet: Any = None
         self._has_begun = False
-        self._inotify: Any = None
-        self._io_watcher: Any = None
 
     def start(self) -> None:
         if self._greenlet is None:
@@ -54,41 +60,44 @@ class ChangeWatch:
         if self._greenlet is not None:
             self._greenlet.kill()
             self._greenlet = None
-        self._stop_inotify()
 
     def catch_up(self) -> None:
         """Take note of what the disk has reported up to this moment, so that an answer given now is not stale."""
+        self._disk.catch_up()
         if not self._has_begun:
             self._catalog.mark_stale()  # nobody watches yet: every answer looks for itself
-        elif self._inotify is not None and self._inotify.has_news():
-            self._on_news()
-        if self._registering.is_old():
+        if self._registrar.is_hook_old():
             self._is_renewal_wanted = True  # for the next answer; this one need not wait
             self._news.set()
 
     def register(self) -> None:
         """Before an answer: run register.sh if it has not been run as it is now. May wait."""
-        if not self._registering.is_ready():
-            self._registering.make_ready()
+        if self._registrar.is_hook_due():
+            self._run_hook_if(self._registrar.is_hook_due)
             self._catalog.mark_stale()
 
     def is_ready(self, method: str) -> bool:
         """Whether a request can be answered without a hook, or a long look, first. A list is as of now; for what asks
         for one item it is enough to know some."""
-        if not self._registering.is_ready():
+        if self._registrar.is_hook_due():
             return False
-        sources = SOURCES_OF.get(method.partition("/")[0], ALL_SOURCES)
         if not method.endswith("/list"):
-            return all(map(self._catalog.is_known, sources))
+            return all(map(self._catalog.is_known, _sources_of(method)))
         self.catch_up()
-        return not any(map(self._catalog.takes_long, sources))
+        return not any(map(self._catalog.takes_long, _sources_of(method)))
 
     def make_ready(self, method: str) -> None:
         """Before an answer: do what it has to wait for."""
         self.register()
-        for source in SOURCES_OF.get(method.partition("/")[0], ALL_SOURCES):
+        for source in _sources_of(method):
             if self._catalog.takes_long(source):
                 self._refresh(source)
+
+    def _run_hook_if(self, is_needed: Callable[[], bool]) -> None:
+        """One run at a time; who comes meanwhile waits for it."""
+        with self._running_hook:
+            if is_needed():
+                self._registrar.run_hook(self._shell.run)
 
     def _refresh(self, source: str) -> None:
         """Look at the disk, while others have their turns. One at a time; who comes meanwhile wants a look that begins
@@ -99,28 +108,31 @@ class ChangeWatch:
                 self._catalog.refresh(source, turn=let_others)
 
     def _run(self) -> None:
-        self._has_begun = True
-        if self._settings.watch_files != "poll":
-            self._start_inotify()
+        # From now on what a look sees is watched; by what was seen before nobody is answered any more.
+        self._catalog.on_look = self._on_look
+        self._catalog.mark_stale()
         while True:
-            began_at = time.monotonic()
-            try:
-                self._look()
-            except Exception:  # whatever happens to one look, the next may see more
-                journal.exception("a look at the project failed unexpectedly")
-            ended_at = time.monotonic()
-            # A large project that changes all the time takes half of our time, not all of it.
-            rested_at = ended_at + min(ended_at - began_at, LONGEST_BURST_SECS)
-            if self._news.wait(self._pause_secs()):
-                self._wait_for_quiet()
-            gevent.sleep(max(0.0, rested_at - time.monotonic()))
+            self._look_and_wait()
+
+    def _look_and_wait(self) -> None:
+        began_at = time.monotonic()
+        self._look()
+        ended_at = time.monotonic()
+        # A large project that changes all the time takes half of our time, not all of it.
+        rested_at = ended_at + min(ended_at - began_at, LONGEST_BURST_SECS)
+        if self._news.wait(self._pause_secs()):
+            self._wait_for_quiet()
+        gevent.sleep(max(0.0, rested_at - time.monotonic()))
 
     def _look(self) -> None:
         # First the watches, then the look: what happens in between is seen by one or the other.
-        self._watch_directories()
+        if self._events.hears_all:
+            self._events.want_only(self._catalog.watched_directories(), let_others)
+        self._trust_events()
+        self._has_begun = True
         if self._is_renewal_wanted:
             self._is_renewal_wanted = False
-            self._registering.renew()
+            self._run_hook_if(self._registrar.is_hook_old)
         self.register()
         for source in SOURCES:
             try:
@@ -133,7 +145,7 @@ class ChangeWatch:
         if retry_at is not None:
             return max(0.05, retry_at - time.monotonic())
         poll_secs: float = self._settings.registry_poll_secs
-        return poll_secs if self._inotify is None else poll_secs * SAFETY_NET_FACTOR
+        return poll_secs * SAFETY_NET_FACTOR if self._events.hears_all else poll_secs
 
     def _wait_for_quiet(self) -> None:
         give_up_at = time.monotonic() + LONGEST_BURST_SECS
@@ -147,40 +159,20 @@ class ChangeWatch:
         self._news_at = time.monotonic()
         self._news.set()
 
-    def _start_inotify(self) -> None:
-        from mcpgreen.inotify import Inotify
-
-        try:
-            self._inotify = Inotify()
-        except OSError as error:
-            journal.info("changes are found by polling: %s", error)
-            return
-        self._io_watcher = gevent.get_hub().loop.io(self._inotify.fd, READ_EVENT)
-        self._io_watcher.start(self.catch_up)
-        self._catalog.trust_until_stale(True)
-        self._catalog.on_look = self._on_look
-        self._catalog.mark_stale()  # by what is known already nobody is answered any more
-
     def _on_look(self) -> None:
         """Nobody may be answered by what is seen in a directory that is not watched: a change there would not show."""
-        if self._inotify is None:
-            return
-        watched = self._inotify.watches()
-        if not self._inotify.watch_also(self._catalog.watched_directories()):
-            self._stop_inotify()
-        elif not self._inotify.watches() <= watched:
+        if self._events.hears_all and self._events.want(self._catalog.watched_directories()):
             self._on_news()  # it was looked at before it was watched
+        self._trust_events()
 
-    def _watch_directories(self) -> None:
-        if self._inotify is not None:
-            directories = self._catalog.watched_directories()
-            if not self._inotify.watch_exactly(directories, let_others):
-                self._stop_inotify()
+    def _trust_events(self) -> None:
+        """All or none: a change in a directory that may not be watched would not show."""
+        if not self._events.hears_all:
+            self._events.leave(self._events.directories)
+        self._catalog.trust_until_stale(self._events.hears_all)
 
-    def _stop_inotify(self) -> None:
-        if self._inotify is not None:
-            self._catalog.trust_until_stale(False)
-            self._io_watcher.stop()
-            self._io_watcher.close()
-            self._inotify.close()
-            self._inotify = None
+
+def _sources_of(method: str) -> tuple[str, ...]:
+    """Whose items a method is about, by how it begins. Of completions it is not known beforehand."""
+    source = method.partition("/")[0]
+    return (source,) if source in SOURCES else tuple(SOURCES)

@@ -15,9 +15,9 @@ from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.resource_directories import refused_directories
 from mcpgreen.catalog.roots import Roots, configured_roots
+from mcpgreen.disk_watcher import DiskWatcher
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
-from mcpgreen.engine.registering import Registering
 from mcpgreen.engine.router import Router
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Session
@@ -77,7 +77,6 @@ class Server:
         )
         shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
         registrar = Registrar(project, settings=settings)
-        registering = Registering(registrar, shell)
         catalog = Catalog(
             project,
             ttl_secs=settings.tools_ttl,
@@ -88,7 +87,8 @@ class Server:
             registrar=registrar,
             is_static=settings.static_registry,
         )
-        self._changes = ChangeWatch(catalog, settings, registering)
+        self._disk = DiskWatcher(uses_events=settings.watch_files != "poll")
+        self._changes = ChangeWatch(catalog, settings, registrar=registrar, shell=shell, disk=self._disk)
         self.services = Services(
             settings,
             project,
@@ -97,6 +97,7 @@ class Server:
             roots=roots or configured_roots(project.root, settings.roots),
             catalog=catalog,
             changes=self._changes,
+            disk=self._disk,
             runner=runner,
             state_dir=state_dir,
             policy=ProjectPolicy(project.ground(project.server_dir), shell=shell, state_dir=state_dir),
@@ -155,6 +156,7 @@ class Server:
         for session in list(self._sessions):
             self.close_session(session)
         self._changes.stop()
+        self._disk.close()
         self.services.close()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
         self.services.runner.close(is_clean=self.services.state_dir.remove())

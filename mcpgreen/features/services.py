@@ -14,6 +14,7 @@ from mcpgreen.catalog.registry import Catalog
 from mcpgreen.catalog.resource_directories import resource_directories
 from mcpgreen.catalog.roots import Roots
 from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.disk_watcher import DiskWatcher
 from mcpgreen.features.slots import Places
 from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
@@ -62,6 +63,7 @@ class Services:
         roots: Roots,
         catalog: Catalog,
         changes: Changes,
+        disk: DiskWatcher,
         runner: Runner,
         state_dir: StateDir,
         policy: ProjectPolicy,
@@ -88,6 +90,7 @@ class Services:
         # Of tools that may not run as often as they are called, as long as somebody calls them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self._environ = environ
+        self._disk = disk
 
     def snapshot(self, kind: str) -> Snapshot:
         """The items of this kind as they are on disk now, or, if it takes long to find out, as they were. Waits only if
@@ -138,4 +141,4 @@ class Services:
     def watcher(self) -> Watcher:
         from mcpgreen.features.watching import Watcher
 
-        return Watcher(lambda: self.providers, self.settings)
+        return Watcher(lambda: self.providers, self.settings, self._disk)

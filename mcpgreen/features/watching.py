@@ -1,16 +1,18 @@
 """Notice that a subscribed resource changed: a greenlet for each subscription, which looks when there is a reason.
 
-For a file the reason is another stat: inotify says so at once where it exists, and one clock asks for all files every
-few seconds. What a script or the network provides is read again from time to time, by all who want to know at the same
-moment, so that one read serves them all; the more of these there are, and the longer they take, the less often. Only
-the content counts: a file that was merely touched has not changed; a resource that cannot be read any more has, once.
+For a file the reason is another stat: file events say so at once where they exist, and one clock asks for all files
+every few seconds. What a script or the network provides is read again from time to time, by all who want to know at the
+same moment, so that one read serves them all; the more of these there are, and the longer they take, the less often.
+Only the content counts: a file that was merely touched has not changed; a resource that cannot be read any more has,
+once.
 
-Rule: who has been ended says nothing more and holds nothing, even if it was about to run.
+Rule: an ended watch must not say or hold anything, even if its greenlet was about to run.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +20,8 @@ from typing import Any
 import gevent
 from gevent.event import Event
 
-from mcpgreen import journal
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS
+from mcpgreen.disk_watcher import DiskWatcher
 from mcpgreen.features.readings import (
     GONE,
     UNKNOWN,
@@ -32,7 +34,6 @@ from mcpgreen.features.readings import (
     stamp_of,
 )
 from mcpgreen.providers.reading import Providers, Request
-from mcpgreen.running.pipes import READ_EVENT
 from mcpgreen.settings import Settings
 from mcpgreen.uris import scheme_of
 
@@ -178,19 +179,16 @@ class Watch:
 
 
 class Watcher:
-    """All watches of one server: the reads, the clock and the inotify that they share."""
+    """All watches of one server: the reads and the clock that they share."""
 
-    def __init__(self, providers: Callable[[], Providers], settings: Settings) -> None:
+    def __init__(self, providers: Callable[[], Providers], settings: Settings, disk: DiskWatcher) -> None:
         self.poll_secs: float = settings.resources_poll_interval_secs
-        self._uses_inotify = settings.watch_files != "poll"
         self._providers = providers
         self.readings = Readings(providers)
         self._watches: set[Watch] = set()
-        self._by_path: dict[str, set[Watch]] = {}
-        self._directories: dict[str, int] = {}  # how many paths are in each
+        self._files: dict[str, dict[str, set[Watch]]] = {}  # by directory and path
+        self._events = disk.interest(self._on_change)
         self._clock: Any = None
-        self._inotify: Any = None
-        self._io_watcher: Any = None
 
     def new_watch(self, find: Find, on_update: Callable[[], None]) -> Watch:
         watch = Watch(self, find, on_update)
@@ -215,80 +213,52 @@ class Watcher:
     def move(self, watch: Watch, path: str | None) -> None:
         """A watch has another file than before, or none."""
         if watch.path is not None:
-            watches = self._by_path[watch.path]
-            watches.discard(watch)
-            if not watches:
-                del self._by_path[watch.path]
-                self._leave(os.path.dirname(watch.path))
+            directory = os.path.dirname(watch.path)
+            files = self._files[directory]
+            files[watch.path].remove(watch)
+            if not files[watch.path]:
+                del files[watch.path]
+            if not files:
+                del self._files[directory]
+                self._events.leave([directory])
         watch.path = path
         if path is not None:
-            if path not in self._by_path:
-                self._by_path[path] = set()
-                self._enter(os.path.dirname(path))
-            self._by_path[path].add(watch)
-        self._run_or_rest()
-
-    def _enter(self, directory: str) -> None:
-        self._directories[directory] = self._directories.get(directory, 0) + 1
-        if self._inotify is not None:
-            self._inotify.watch(directory)
-
-    def _leave(self, directory: str) -> None:
-        self._directories[directory] -= 1
-        if not self._directories[directory]:
-            del self._directories[directory]
-            if self._inotify is not None:
-                self._inotify.unwatch(directory)
-
-    def _run_or_rest(self) -> None:
-        if self._by_path and self._clock is None:
+            directory = os.path.dirname(path)
+            self._files.setdefault(directory, {}).setdefault(path, set()).add(watch)
+            self._events.want([directory])
+        if self._files and self._clock is None:
             self._clock = gevent.spawn(self._tick_on)
-            if self._uses_inotify:
-                self._start_inotify()
-        elif not self._by_path and self._clock is not None:
+        elif not self._files and self._clock is not None:
             self._clock.kill(block=False)
             self._clock = None
-            self._stop_inotify()
 
     def _tick_on(self) -> None:
         while self.poll_secs:
             gevent.sleep(self.poll_secs)
-            for path, watches in self._by_path.items():
-                stamp = stamp_of(path)
-                for watch in watches:
-                    if stamp == UNSETTLED or stamp != watch.stamp:
-                        watch.notice()
-            if self._inotify is not None:
-                self._inotify.watch_again(self._directories)
+            for files in self._files.values():
+                for path, watches in files.items():
+                    stamp = stamp_of(path)
+                    for watch in watches:
+                        if stamp == UNSETTLED or stamp != watch.stamp:
+                            watch.notice()
+            self._events.want(self._files)  # directories that were removed may have come back
 
-    def _start_inotify(self) -> None:
-        from mcpgreen.inotify import Inotify
+    def _on_change(self, changed: dict[str, bool]) -> None:
+        for path, is_new in changed.items():
+            concerned = self._files.get(os.path.dirname(path), {}).get(path, set())
+            if not concerned or not (is_new and _is_being_written(path)):
+                # Of a directory no more is known: all that is in it may be different.
+                for watch in concerned.union(*self._files.get(path, {}).values()):
+                    watch.notice()
 
-        try:
-            self._inotify = Inotify()
-        except OSError as error:
-            journal.info("changes of resources are found by polling: %s", error)
-            return
-        for directory in self._directories:
-            self._inotify.watch(directory)
-        self._io_watcher = gevent.get_hub().loop.io(self._inotify.fd, READ_EVENT)
-        self._io_watcher.start(self._on_inotify)
 
-    def _stop_inotify(self) -> None:
-        if self._inotify is not None:
-            self._io_watcher.stop()
-            self._io_watcher.close()
-            self._inotify.close()
-            self._inotify = None
-
-    def _on_inotify(self) -> None:
-        for path in self._inotify.changed_paths():
-            for watch in self._by_path.get(path, ()):
-                watch.notice()
-            if path in self._directories:  # all that is in it may be different
-                for other in [each for each in self._by_path if os.path.dirname(each) == path]:
-                    for watch in self._by_path[other]:
-                        watch.notice()
+def _is_being_written(path: str) -> bool:
+    """Whether what just appeared is an ordinary new file, whose writer will close it: we hear of that too."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def last_beat(secs: float, at: float | None = None) -> float:

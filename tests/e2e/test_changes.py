@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
 import pytest
 
+from mcpgreen import inotify
 from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
 from mcpgreen.links.memory import MemorySink
@@ -22,6 +24,8 @@ Json = dict[str, Any]
 CHANGED = "notifications/tools/list_changed"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SID = META_PREFIX + "subscriptionId"
+
+needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
 
 
 def listen(wire: Wire, id: Any = "listen-1", *, filter: Any = None) -> Json:
@@ -337,17 +341,79 @@ def test_a_filter_that_makes_no_sense_is_refused(shared_speak: Callable[..., Cli
     assert len(wire.notices(ACKNOWLEDGED)) == acknowledged_before
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
+class Watching:
+    """A server in this process that watches a project, and a client that has listed everything."""
+
+    def __init__(self, project: ProjectBuilder, **flags: Any) -> None:
+        given = {"project_root": str(project.root), "list_change_debounce_secs": "0.01", **flags}
+        found, settings, environ = open_project(given, os.environ)
+        self.server = Server(settings, found, environ=environ)
+        self.catalog = self.server.services.catalog
+        self.sink = MemorySink()
+        link = self.server.connect(self.sink, transport="fake")
+        hello = {"protocolVersion": LATEST_HANDSHAKE}
+        link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+        link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        for kind in ("tools", "resources", "prompts"):
+            link.receive({"jsonrpc": "2.0", "id": kind, "method": f"{kind}/list"})
+            self.hear(f'"id":"{kind}"')  # a change is a difference to what was listed
+
+    def hear(self, text: str) -> None:
+        """Wait until a line with this has been sent, and forget what was sent."""
+        with gevent.Timeout(10):
+            while not any(text in frame["method"] for frame in self.sink.notifications):
+                gevent.sleep(0.005)
+        self.sink.notifications.clear()
+
+
+@pytest.fixture
+def watching(project: ProjectBuilder) -> Iterator[Callable[..., Watching]]:
+    begun: list[Watching] = []
+
+    def begin(**flags: Any) -> Watching:
+        begun.append(Watching(project, **flags))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.server.stop()
+
+
+@pytest.mark.requirement("G-list-changed")
+@pytest.mark.parametrize("limit", ["none at all", "in the first look", "later"])
+@needs_linux
+def test_a_change_is_told_where_the_system_lets_nothing_more_be_watched(
+    project: ProjectBuilder, watching: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    watch = inotify.Inotify.watch
+
+    def refuse(self: inotify.Inotify, directory: str) -> None:
+        if limit == "none at all" or directory.endswith("deep"):
+            raise OSError(errno.ENOSPC, "No space left on device", directory)
+        watch(self, directory)
+
+    monkeypatch.setattr(inotify.Inotify, "watch", refuse)
+    project.tool("one", "echo")
+    if limit != "later":
+        project.write("tools/deep/two.sh", "#!/bin/sh\n").chmod(0o755)
+    told = watching(registry_poll_secs="0.05", tools_ttl="0")
+    told.server.watch()
+    project.tool("new", "echo", description="new")
+    told.hear("tools/list_changed")
+    project.write("tools/deep/three.sh", "#!/bin/sh\n").chmod(0o755)
+    told.hear("tools/list_changed")
+    project.write("tools/deep/four.sh", "#!/bin/sh\n").chmod(0o755)
+    told.hear("tools/list_changed")
+
+
+@needs_linux
 def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_noticed(
-    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
+    project: ProjectBuilder, watching: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """resources/ was made before the project's directory was watched, and filled after the look but before the watch
     on resources/ itself: neither the one nor the other saw it."""
-    flags = {"project_root": str(project.root), "registry_poll_secs": "600", "list_change_debounce_secs": "0.01"}
-    found, settings, environ = open_project(flags, os.environ)
-    server = Server(settings, found, environ=environ)
-    catalog = server.services.catalog
-    find_directories, refresh = catalog.watched_directories, catalog.refresh
+    told = watching(registry_poll_secs="600")
+    find_directories, refresh = told.catalog.watched_directories, told.catalog.refresh
     directory = project.root / "resources"
 
     def find_directories_before_one_more() -> list[str]:
@@ -361,52 +427,7 @@ def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_notice
             (directory / "report.txt").touch()
         return is_changed
 
-    sink = MemorySink()
-    link = server.connect(sink, transport="fake")
-    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
-    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    link.receive({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})
-    monkeypatch.setattr(catalog, "watched_directories", find_directories_before_one_more)
-    monkeypatch.setattr(catalog, "refresh", look_before_one_more)
-    server.watch()
-    try:
-        with gevent.Timeout(10):
-            while not any("resources/list_changed" in frame["method"] for frame in sink.notifications):
-                gevent.sleep(0.005)
-    finally:
-        server.stop()
-
-
-def test_changes_are_noticed_after_a_look_that_failed_unexpectedly(
-    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The watch ended for good, and nobody heard of a change any more."""
-    flags = {"project_root": str(project.root), "registry_poll_secs": "0.05", "list_change_debounce_secs": "0.01"}
-    found, settings, environ = open_project(flags, os.environ)
-    server = Server(settings, found, environ=environ)
-    catalog = server.services.catalog
-    refresh = catalog.refresh
-    looks = []
-
-    def fail_once(source: str, **options: Any) -> bool:
-        looks.append(source)
-        if len(looks) == 1:
-            raise RuntimeError("unforeseen")
-        return refresh(source, **options)
-
-    monkeypatch.setattr(catalog, "refresh", fail_once)
-    sink = MemorySink()
-    link = server.connect(sink, transport="fake")
-    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": LATEST_HANDSHAKE}})
-    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    server.watch()
-    try:
-        with gevent.Timeout(10):
-            while len(looks) < 4:
-                gevent.sleep(0.005)
-            project.tool("new", "echo")
-            while not any("tools/list_changed" in frame["method"] for frame in sink.notifications):
-                gevent.sleep(0.005)
-    finally:
-        server.stop()
-    assert "unforeseen" in capfd.readouterr().err
+    monkeypatch.setattr(told.catalog, "watched_directories", find_directories_before_one_more)
+    monkeypatch.setattr(told.catalog, "refresh", look_before_one_more)
+    told.server.watch()
+    told.hear("resources/list_changed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import gevent
 import pytest
 
+from mcpgreen import inotify
 from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
 from tests.support.client import HANDSHAKE_REVISIONS
@@ -459,12 +461,74 @@ def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events:
         events.result(UNSUBSCRIBE, {"uri": note.as_uri()})
 
     round_of(0)
-    eventually(lambda: "anon_inode:inotify" in descriptors_of(pid))  # the one that watches over the lists
+    eventually(lambda: "anon_inode:inotify" in descriptors_of(pid))  # the one for lists and resources
     before = descriptors_of(pid)
     for number in range(1, 101):
         round_of(number)
 
     eventually(lambda: not new_descriptors(pid, before))
+
+
+@pytest.mark.requirement("G-list-changed", "G-resource-changes")
+@needs_proc
+def test_lists_and_resources_are_watched_by_one_inotify(
+    project: ProjectBuilder, note: Path, tmp_path: Path, start: Callable[..., Wire]
+) -> None:
+    """Each hears of what concerns it, in a directory of both and in one of its own, also when the other has left."""
+    elsewhere = tmp_path / "elsewhere" / "log.txt"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text("first\n", encoding="utf-8")
+    wire = start(resources_roots=f"{project.root}/resources:{elsewhere.parent}", **WAYS["events"])
+    wire.handshake()
+    for path in (note, elsewhere):
+        wire.result(SUBSCRIBE, {"uri": path.as_uri()})
+    wire.result("resources/list")
+    for number, path in enumerate((note, elsewhere, note)):
+        replace(path, f"{number}\n")
+        hear(wire, path.as_uri())
+    replace(project.root / "resources" / "new.txt", "new\n")
+    wire.notice(RESOURCES_CHANGED)
+    wire.result(UNSUBSCRIBE, {"uri": note.as_uri()})
+    replace(project.root / "resources" / "newer.txt", "new\n")
+    wire.notice(RESOURCES_CHANGED)
+
+    assert descriptors_of(wire.process.pid).count("anon_inode:inotify") == 1
+
+
+@pytest.mark.requirement("G-subscriptions-leave-nothing")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
+def test_subscribing_to_what_does_not_exist_opens_no_inotify_each_time(
+    project: ProjectBuilder, note: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was opened and closed for each such request, which was a fifth of its cost."""
+    opened: list[None] = []
+
+    class Counted(inotify.Inotify):
+        def __init__(self) -> None:
+            opened.append(None)
+            super().__init__()
+
+    monkeypatch.setattr(inotify, "Inotify", Counted)
+    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
+    server = Server(settings, found, environ=environ)
+    sink = Kept()
+    link = server.connect(sink)
+    hello = {
+        "protocolVersion": HANDSHAKE_REVISIONS[-1],
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    link.receive({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})
+    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    for number in range(20):
+        absent = (project.root / "resources" / f"absent{number}.txt").as_uri()
+        link.receive({"jsonrpc": "2.0", "id": number, "method": SUBSCRIBE, "params": {"uri": absent}})
+    with gevent.Timeout(10):
+        while sum(b"-32002" in line for line in sink.lines) < 20:
+            gevent.sleep(0.005)
+    server.stop()
+
+    assert len(opened) == 1
 
 
 class Kept:
