@@ -30,6 +30,7 @@ from mcpgreen.settings import Settings
 START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
+LONGEST_FAULT_SECS = 60.0
 
 
 class ChangeWatch:
@@ -111,8 +112,15 @@ class ChangeWatch:
         # From now on what a look sees is watched; by what was seen before nobody is answered any more.
         self._catalog.on_look = self._on_look
         self._catalog.mark_stale()
+        fault_secs: float = self._settings.registry_poll_secs
         while True:
-            self._look_and_wait()
+            try:
+                self._look_and_wait()
+                fault_secs = self._settings.registry_poll_secs
+            except Exception:  # without this greenlet no change would ever be told again
+                journal.exception("cannot look for changes of the project, next try in %g s", fault_secs)
+                gevent.sleep(fault_secs)
+                fault_secs = max(fault_secs, min(LONGEST_FAULT_SECS, fault_secs * 2))
 
     def _look_and_wait(self) -> None:
         began_at = time.monotonic()
@@ -134,11 +142,16 @@ class ChangeWatch:
             self._is_renewal_wanted = False
             self._run_hook_if(self._registrar.is_hook_old)
         self.register()
+        fault: Exception | None = None
         for source in SOURCES:
             try:
                 self._refresh(source)
             except InternalError as error:
                 journal.error("%s", error.message)
+            except Exception as error:  # the others are looked at all the same
+                fault = error
+        if fault is not None:
+            raise fault
 
     def _pause_secs(self) -> float:
         retry_at = self._catalog.retry_at()

@@ -380,6 +380,28 @@ def watching(project: ProjectBuilder) -> Iterator[Callable[..., Watching]]:
 
 
 @pytest.mark.requirement("G-list-changed")
+def test_an_unforeseen_error_does_not_end_the_watch(
+    project: ProjectBuilder, watching: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended for good: after one such error no client was told of any change until the server was started anew."""
+    told = watching(registry_poll_secs="0.05")
+    refresh, broken = told.catalog.refresh, {"tools"}
+
+    def fail(source: str, **options: Any) -> bool:
+        if source in broken:
+            raise RuntimeError("nobody thought of this")
+        return refresh(source, **options)
+
+    monkeypatch.setattr(told.catalog, "refresh", fail)
+    told.server.watch()
+    project.write("prompts/new.txt", "Hello")
+    told.hear("prompts/list_changed")  # also while the fault lasts
+    project.tool("new", "echo")
+    broken.clear()
+    told.hear("tools/list_changed")
+
+
+@pytest.mark.requirement("G-list-changed")
 @pytest.mark.parametrize("limit", ["none at all", "in the first look", "later"])
 @needs_linux
 def test_a_change_is_told_where_the_system_lets_nothing_more_be_watched(
