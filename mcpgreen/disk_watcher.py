@@ -92,8 +92,10 @@ class DiskWatcher:
                 if directory in interest.directories:
                     paths[path] = is_new and paths.get(path, True)
         if len(self._inotify.watched) < before:
-            for interest in self._interests:
-                interest.directories.intersection_update(self._inotify.watched)
+            for interest, paths in changed.items():
+                lost = interest.directories.difference(self._inotify.watched)
+                interest.directories -= lost
+                paths.update(dict.fromkeys(lost, False))
         for interest, paths in changed.items():
             if paths or self._inotify.has_more:
                 interest.on_change(paths)

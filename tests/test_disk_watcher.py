@@ -135,6 +135,22 @@ def test_each_hears_of_its_own_directories_until_it_leaves_them(disk: DiskWatche
     assert other.news() == {str(tree / "outer" / "inner" / "third")}
 
 
+def test_who_wants_what_is_in_a_directory_that_moves_hears_of_it_through_the_other(
+    disk: DiskWatcher, ear: Ear, tree: Path
+) -> None:
+    """The inner one gets no event of its own, and was not watched any more without anybody being told."""
+    other = Ear(disk)
+    ear.interest.want(names(tree)[:1])
+    other.interest.want(names(tree)[1:])
+    (tree / "outer").rename(tree / "elsewhere")
+    assert other.news() == {str(tree / "outer" / "inner")}
+    (tree / "outer" / "inner").mkdir(parents=True)
+    assert other.interest.want(names(tree)[1:])
+    (tree / "outer" / "inner" / "new").mkdir()
+
+    assert other.news() == {str(tree / "outer" / "inner" / "new")}
+
+
 def test_a_file_that_has_merely_appeared_is_told_from_one_that_was_written(ear: Ear, tree: Path) -> None:
     ear.interest.want(names(tree))
     written, begun = tree / "outer" / "written", tree / "outer" / "begun"
