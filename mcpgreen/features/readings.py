@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from contextlib import nullcontext
+from typing import Any
 from weakref import WeakValueDictionary
 
 from gevent.event import Event
@@ -29,16 +29,8 @@ SHARE = 0.1  # see `rest_secs`
 Stamp = tuple[int, ...]
 GONE: Stamp = ()
 UNSETTLED: Stamp = (0,)
-
-
-class State(NamedTuple):
-    """What a look saw: the digest of the content, or the code of the error."""
-
-    digest: str | None
-    error_code: int | None
-
-
-UNKNOWN = State(None, None)  # whatever is seen next differs from it
+State = str | int  # what a look saw: the digest of the content, or the code of the error
+UNKNOWN: State = ""  # whatever is seen next differs from it
 
 
 class Reading:
@@ -47,15 +39,11 @@ class Reading:
     def __init__(self, stamp: Stamp, *, took_secs: float = 0.0) -> None:
         self.began_at = time.monotonic()
         self.took_secs = took_secs  # of a script; until it is known, what the last one took
+        self.rested_at = 0.0  # before that there is to be no other look
         self.stamp = stamp
-        self.state: State | None = None  # None while it is under way, and if it was broken off
+        self.state = UNKNOWN  # while it is under way, and if it was broken off
         self.error: Exception | None = None
         self.is_over = Event()
-
-    @property
-    def is_broken_off(self) -> bool:
-        """Whether the greenlet that was reading has been ended."""
-        return self.state is None and bool(self.is_over.is_set())
 
 
 class Readings:
@@ -75,54 +63,53 @@ class Readings:
         key = (*request[:2], tuple(sorted(request.variables.items())), request.path, tuple(request.allowed))
         while True:
             reading = self._latest.get(key)
-            if reading is None or reading.began_at < since or reading.is_broken_off:
+            if reading is not None and reading.began_at >= since:
+                reading.is_over.wait()  # a provider has its own time limit
+                if reading.state != UNKNOWN:
+                    return reading
+            if reading is self._latest.get(key):
                 took_secs = 0.0 if reading is None else reading.took_secs
                 self._latest[key] = reading = Reading(stamp_of(path), took_secs=took_secs)
-                if self._providers().runs_script(request.provider):
+                is_script = self._providers().runs_script(request.provider)
+                if is_script:
                     self._of_scripts[key] = reading
-                    self._fill(reading, partial(self._digest_by_script, reading, request))
-                else:
-                    self._fill(reading, partial(self._digest_in_turns if may_wait else self._digest, request))
-                return reading
-            reading.is_over.wait()  # a provider has its own time limit
-            if not reading.is_broken_off:
+                self._fill(reading, request, is_script=is_script, may_wait=may_wait)
                 return reading
 
-    def rest_after(self, reading: Reading) -> float:
-        """For how many seconds there is to be no other look at what was read. The same for all who share it, and a
-        little different for each resource: what began at the same time must not stay together."""
-        if not reading.took_secs:
-            return 0.0
-        others = list(self._of_scripts.values())
-        secs = rest_secs(reading.took_secs, count=len(others), all_secs=sum(each.took_secs for each in others))
-        return secs * (1 + reading.began_at * 1000 % 1)
-
-    def _fill(self, reading: Reading, digest: Callable[[], str]) -> None:
+    def _fill(self, reading: Reading, request: Request, *, is_script: bool, may_wait: bool) -> None:
         try:
-            reading.state = State(digest(), None)
+            with self._slots if is_script else self.turn if may_wait else nullcontext():
+                began_at = time.monotonic()
+                try:
+                    reading.state = self._digest(request, may_wait=may_wait)
+                finally:
+                    if is_script:
+                        reading.took_secs = time.monotonic() - began_at
+                        reading.rested_at = time.monotonic() + self._rest_after(reading)
         except Exception as error:  # whatever it is, it is the outcome for all who share this read
             reading.error, reading.state = error, failed(error)
         finally:
             reading.is_over.set()
 
-    def _digest_by_script(self, reading: Reading, request: Request) -> str:
-        with self._slots:
-            began_at = time.monotonic()
-            try:
-                return self._digest(request)
-            finally:
-                reading.took_secs = time.monotonic() - began_at
-
-    def _digest_in_turns(self, request: Request) -> str:
-        with self.turn:
-            return self._digest(request, pause=self.turn.pause)
-
-    def _digest(self, request: Request, *, pause: Callable[[], None] = lambda: None) -> str:
+    def _digest(self, request: Request, *, may_wait: bool) -> str:
         content = self._providers().read(request)
         try:
-            return jsontext.digest_of_chunks(_with_pauses(content.chunks(), pause))
+            chunks = content.chunks()
+            return jsontext.digest_of_chunks(self._in_turns(chunks) if may_wait else chunks)
         finally:
             content.close()
+
+    def _in_turns(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+            self.turn.pause()
+
+    def _rest_after(self, reading: Reading) -> float:
+        """For how many seconds there is to be no other look at what a script was run for. The same for all who share
+        it, and a little different for each resource: what began at the same time must not stay together."""
+        others = list(self._of_scripts.values())
+        secs = rest_secs(reading.took_secs, count=len(others), all_secs=sum(each.took_secs for each in others))
+        return secs * (1 + reading.began_at * 1000 % 1)
 
 
 def rest_secs(took_secs: float, *, count: int, all_secs: float) -> float:
@@ -136,28 +123,18 @@ def rest_secs(took_secs: float, *, count: int, all_secs: float) -> float:
     return min(took_secs * count, all_secs) / SHARE
 
 
-def _with_pauses(chunks: Iterator[bytes], pause: Callable[[], None]) -> Iterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-        pause()
-
-
 def failed(error: Exception) -> State:
     """What a look saw that ended like this. Nobody is above a watch to hear of an error that was not foreseen."""
     if isinstance(error, RpcError):
-        return State(None, error.code)
+        return error.code
     journal.exception("a subscribed resource cannot be read")
-    return State(None, InternalError.code)
+    return InternalError.code
 
 
 def stamp_of(path: str | None) -> Stamp:
     """What a stat can tell about the content. `UNSETTLED` while the next write might leave the same stamp."""
     stamp = exact_stamp_of(path)
-    return stamp if is_settled(stamp) else UNSETTLED
-
-
-def is_settled(stamp: Stamp) -> bool:
-    return not stamp or stamp[0] <= time.time_ns() - SETTLING_NS
+    return stamp if not stamp or stamp[0] <= time.time_ns() - SETTLING_NS else UNSETTLED
 
 
 def exact_stamp_of(path: str | None) -> Stamp:

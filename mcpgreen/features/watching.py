@@ -55,18 +55,16 @@ class Watch:
         self._on_update = on_update
         self._news = Event()
         self._noticed_at = 0.0
-        self._state: State | None = None
+        self._state = UNKNOWN
         self._known: Request | None = None
-        self._reading: Reading | None = None  # kept, because others share it as long as somebody does
         self._failures_in_a_row = 0
         self._greenlet: Any = None
         self._is_remote = False
         self._is_over = False
         self._was_seen = Event()
         self._tells_first_look = False
-        self._rested_at = 0.0  # before that, no other look
         self.path: str | None = None
-        self.stamp = GONE
+        self.reading = Reading(GONE)  # the last one: kept, because others share it as long as somebody does
 
     @property
     def is_failing(self) -> bool:
@@ -74,10 +72,10 @@ class Watch:
 
     def look(self) -> None:
         """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
-        reading = self._read(self._find(None), since=time.monotonic(), may_wait=False)
-        if reading.error is not None:
-            raise reading.error
-        self._state = reading.state
+        self._read(self._find(None), since=time.monotonic(), may_wait=False)
+        if self.reading.error is not None:
+            raise self.reading.error
+        self._state = self.reading.state
 
     def start(self) -> None:
         """Watch from now on. Without a `look` before, a first one is begun."""
@@ -106,7 +104,7 @@ class Watch:
         self._known = None
 
     def _run(self) -> None:
-        if self._state is None:
+        if self._state == UNKNOWN:
             self._state = self._seen()
             if self._tells_first_look and not self._is_over:
                 self._on_update()
@@ -122,15 +120,16 @@ class Watch:
         try:
             with self._watcher.readings.turn:
                 request = self._find(self._known)
-            state = self._read(request, since=since, may_wait=True).state or UNKNOWN
+            self._read(request, since=since, may_wait=True)
+            state = self.reading.state
         except Exception as error:  # a watch goes on, whatever happens to one look
             state = failed(error)
-        self._failures_in_a_row = self._failures_in_a_row + 1 if state.error_code is not None else 0
+        self._failures_in_a_row = self._failures_in_a_row + 1 if isinstance(state, int) else 0
         if self.is_failing:
             self.forget_place()
         return state
 
-    def _read(self, request: Request, *, since: float | None, may_wait: bool) -> Reading:
+    def _read(self, request: Request, *, since: float | None, may_wait: bool) -> None:
         if self._is_over:
             raise gevent.GreenletExit
         path = self._watcher.local_path(request)
@@ -142,19 +141,16 @@ class Watch:
         # The address of a file says all: to find it again would mean to look at all that is listed, because it changed.
         self._known = request if path is not None and scheme_of(request.uri) == "file" else None
         self._is_remote = request.provider in NETWORK_PROVIDERS
-        self._reading = reading = self._watcher.readings.read(request, path, since=since, may_wait=may_wait)
-        self._rested_at = time.monotonic() + self._watcher.readings.rest_after(reading)
-        self.stamp = reading.stamp
-        return reading
+        self.reading = self._watcher.readings.read(request, path, since=since, may_wait=may_wait)
 
     def _wait_for_reason(self) -> float:
         """Until there is news, or it is time to look. Gives the moment before which a read does not count."""
-        secs = self._interval_secs()
+        secs, rested_at = self._interval_secs(), self.reading.rested_at
         if secs is None:
             self._news.wait()
-        elif not self._news.wait(last_beat(secs, max(self._rested_at, time.monotonic())) + secs - time.monotonic()):
+        elif not self._news.wait(last_beat(secs, max(rested_at, time.monotonic())) + secs - time.monotonic()):
             return last_beat(secs)  # all look at the same beat of the clock, and share one read
-        gevent.sleep(max(0.0, self._rested_at - time.monotonic()))
+        gevent.sleep(max(0.0, rested_at - time.monotonic()))
         return self._wait_for_quiet()
 
     def _interval_secs(self) -> float | None:
@@ -239,7 +235,7 @@ class Watcher:
                 for path, watches in files.items():
                     stamp = stamp_of(path)
                     for watch in watches:
-                        if stamp == UNSETTLED or stamp != watch.stamp:
+                        if stamp == UNSETTLED or stamp != watch.reading.stamp:
                             watch.notice()
             self._events.want(self._files)  # directories that were removed may have come back
 
