@@ -11,7 +11,7 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen import inotify
+from mcpgreen import inotify, jsontext
 from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
 from mcpgreen.links.memory import MemorySink
@@ -361,9 +361,9 @@ class Watching:
     def hear(self, text: str) -> None:
         """Wait until a line with this has been sent, and forget what was sent."""
         with gevent.Timeout(10):
-            while not any(text in frame["method"] for frame in self.sink.notifications):
+            while not any(text.encode() in jsontext.dumps(frame) for frame in self.sink.frames):
                 gevent.sleep(0.005)
-        self.sink.notifications.clear()
+        self.sink.frames.clear()
 
 
 @pytest.fixture
