@@ -151,12 +151,14 @@ def test_who_wants_what_is_in_a_directory_that_moves_hears_of_it_through_the_oth
     assert other.news() == {str(tree / "outer" / "inner" / "new")}
 
 
-def test_a_file_that_has_merely_appeared_is_told_from_one_that_was_written(ear: Ear, tree: Path) -> None:
+def test_a_file_that_has_merely_appeared_is_told_from_one_that_was_written(
+    disk: DiskWatcher, ear: Ear, tree: Path
+) -> None:
     ear.interest.want(names(tree))
     written, begun = tree / "outer" / "written", tree / "outer" / "begun"
     written.write_text("text", encoding="utf-8")
     with begun.open("w", encoding="utf-8"):
-        ear._disk.catch_up()
+        disk.catch_up()
         assert ear.heard == {str(written): False, str(begun): True}
 
 
