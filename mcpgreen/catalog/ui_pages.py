@@ -53,7 +53,7 @@ A_PERMISSION = Rule(lambda value: is_object(value) or is_boolean(value), "an obj
 
 
 class Page(NamedTuple):
-    """One page. `definition` is its item in a list, `contents_meta` the `_meta` of its contents, possibly empty."""
+    """One page. `definition` is its item in a list; its contents have the same `_meta`."""
 
     name: str
     uri: str
@@ -62,7 +62,6 @@ class Page(NamedTuple):
     template: str | None
     config: dict[str, Any]
     definition: dict[str, Any]
-    contents_meta: dict[str, Any]
 
 
 def discover_pages(project: Project, server_name: str) -> tuple[list[Page], list[str]]:
@@ -214,10 +213,8 @@ def _page_in(directory: str, name: str, server_name: str, *, warnings: list[str]
     definition: dict[str, Any] = {"name": name, "uri": uri}
     definition.update((key, fields[key]) for key in ("title", "description") if fields.get(key))
     definition["mimeType"] = MIME_TYPE
-    contents_meta = {"ui": ui} if ui else {}
-    if ui:
-        definition["_meta"] = contents_meta
-    return Page(name, uri, directory, entry, template, config, definition, contents_meta)
+    definition["_meta"] = {"ui": ui}
+    return Page(name, uri, directory, entry, template, config, definition)
 
 
 def _require_usable_template(source: str, template: str | None, config: dict[str, Any], entrypoint: str) -> None:
@@ -231,25 +228,17 @@ def _require_usable_template(source: str, template: str | None, config: dict[str
 
 
 def _ui_meta(source: str, given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
-    """`_meta.ui` of the page: what was given, in the shape that hosts read."""
+    """`_meta.ui` of the page: what was given, or the defaults, in the shape that hosts read."""
     given = {key: value for key, value in given.items() if value is not None}
     _require(source, META_RULES, given, "meta.")
-    ui: dict[str, Any] = {}
     csp = _known(given.get("csp", {}), CSP_FIELDS, "meta.csp.", complaints)
     _require(source, dict.fromkeys(CSP_FIELDS, DOMAINS), csp, "meta.csp.")
     permissions = _known(given.get("permissions", {}), PERMISSIONS, "meta.permissions.", complaints)
     _require(source, dict.fromkeys(PERMISSIONS, A_PERMISSION), permissions, "meta.permissions.")
-    if csp:
-        ui["csp"] = csp
     # An object asks for the permission, and so does true; hosts know objects only.
     wanted = {key: value if is_object(value) else {} for key, value in permissions.items() if value is not False}
-    if wanted:
-        ui["permissions"] = wanted
-    if given.get("sandboxDomain"):
-        ui["domain"] = given["sandboxDomain"]
-    if "prefersBorder" in given:
-        ui["prefersBorder"] = given["prefersBorder"]
-    return ui
+    ui = {"csp": csp, "permissions": wanted, "prefersBorder": given.get("prefersBorder", True)}
+    return {**ui, "domain": given["sandboxDomain"]} if given.get("sandboxDomain") else ui
 
 
 def _known(given: dict[str, Any], known: Sequence[str], prefix: str, complaints: list[str]) -> dict[str, Any]:

@@ -116,17 +116,20 @@ def test_a_page_says_what_its_description_says(tree: TreeBuilder) -> None:
         "mimeType": MIME_TYPE,
         "_meta": {"ui": ui},
     }
-    assert page.contents_meta == {"ui": ui}
     assert (page.template, page.config, page.entry) == ("kanban", {"title": "Tasks"}, None)
 
 
-def test_a_page_that_says_nothing_has_no_meta(tree: TreeBuilder) -> None:
+def test_a_page_that_says_nothing_has_the_defaults(tree: TreeBuilder) -> None:
     tree.write("ui/home/index.html", HTML)
 
     page = only_page(tree)
 
-    assert page.definition == {"name": "home", "uri": "ui://server/home", "mimeType": MIME_TYPE}
-    assert page.contents_meta == {}
+    assert page.definition == {
+        "name": "home",
+        "uri": "ui://server/home",
+        "mimeType": MIME_TYPE,
+        "_meta": {"ui": {"csp": {}, "permissions": {}, "prefersBorder": True}},
+    }
 
 
 def test_names_are_encoded_in_addresses_and_found_by_them(tree: TreeBuilder) -> None:
@@ -176,7 +179,7 @@ def test_what_nobody_knows_is_left_out_with_a_warning(tree: TreeBuilder) -> None
 
     pages, warnings = discover_pages(tree.project, "server")
 
-    assert pages[0].contents_meta == {}
+    assert pages[0].definition["_meta"] == {"ui": {"csp": {}, "permissions": {}, "prefersBorder": True}}
     assert [warning.split(" is unknown")[0] for warning in warnings] == [
         "ui/board/ui.meta.json: meta.csp.scriptDomains",
         "ui/board/ui.meta.json: meta.permissions.usb",

@@ -71,6 +71,8 @@ def test_13_pages_are_listed_and_read(serve: Serve, revision: str) -> None:
     assert (ui["csp"]["connectDomains"], ui["prefersBorder"]) == ([CDN], True)
     (other,) = client.result("resources/read", {"uri": "ui://dashboard"})["contents"]
     assert "<title>Dashboard</title>" in other["text"]
+    assert other["_meta"]["ui"] == {"csp": {}, "permissions": {}, "prefersBorder": True}
+    assert listed["ui://ui-demo/dashboard"]["_meta"]["ui"] == other["_meta"]["ui"]
 
 
 def test_13_a_ready_made_result_passes_as_it_is(serve: Serve) -> None:

@@ -72,7 +72,7 @@ def test_the_guide_has_a_page_for_every_template_and_data_for_each(pages: dict[s
     assert set(DATA) == {name for name in pages if name not in ("tasks", "map")}
     assert pages["tasks"].uri == "ui://my-board/tasks"
     assert pages["map"].entry is not None
-    assert "geolocation" in pages["map"].contents_meta["ui"]["permissions"]
+    assert "geolocation" in pages["map"].definition["_meta"]["ui"]["permissions"]
 
 
 @pytest.mark.parametrize("name", SEEN)
