@@ -35,21 +35,20 @@ setup(
         "jsonschema>=4.20",
         "pyyaml>=6",
         "docopt-ng>=0.9",
-        # URI templates (RFC 6570): expands those of resources; it has no dependencies and is kept up.
-        "uritemplate>=4.1",
         # libjq 1.8 for scripts on hosts without jq; a jq of our own took 2,000 lines and knew less. Elsewhere there are
         # no wheels, and building it must not be what keeps somebody from installing us. Its functions are used as
         # those of a C library, which no version promises: newer ones are to be tried first.
         "jq>=1.12,<1.14; platform_machine in 'x86_64 amd64 AMD64 aarch64 arm64'",
     ],
     extras_require={
-        # mcp and mcp-types judge what we put on the wire, trustme makes certificates; fastmcp is a peer in the
-        # benchmark only.
+        # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
+        # match; fastmcp is a peer in the benchmark only.
         "test": [
             "pytest>=8",
             "mcp>=2.3",
             "mcp-types>=2.3",
             "trustme",
+            "uritemplate>=4.1",
             "ruff",
             "mypy",
             "types-PyYAML",

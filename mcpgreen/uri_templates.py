@@ -19,7 +19,7 @@ from mcpgreen.uris import HEX_DIGITS, LETTERS, RESERVED, UNRESERVED, percent_dec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     # A name, where its value begins, and the first and the last position where it may end.
     Value = tuple[str, int, int, int]
@@ -90,17 +90,6 @@ class UriTemplate:
             if tables[-1][-1] < 0:
                 return None
         return tables[::-1]
-
-    def expand(self, variables: Mapping[str, str]) -> str:
-        """The URI for these values; variables without a value are left out."""
-        import re
-
-        import uritemplate
-
-        expanded = uritemplate.expand(self.text, dict(variables))
-        # The library passes on raw what stands outside of expressions, and in {+x} beside a percent-encoded character.
-        raw = r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
-        return re.sub(raw, lambda found: _percent_encoded(found.group()), expanded)
 
 
 class Subject:

@@ -53,7 +53,6 @@ OWNERS = {
     "referencing": ("protocol.schemas",),
     "yaml": ("catalog.yaml_text",),
     "docopt": ("cli.main",),
-    "uritemplate": ("uri_templates",),
     "jq": (),  # used as a library by sdk/json_tool, and by nobody as a module
     "gevent.subprocess": ("running.process",),
     "gevent.monkey": ("__main__", "tests/conftest.py"),

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from uritemplate import expand
 
 from mcpgreen.uri_templates import UriTemplate
 from mcpgreen.uris import problem_with
@@ -127,22 +128,6 @@ def test_the_variables_are_known_in_their_order() -> None:
     assert UriTemplate("x:{b}{/a,b}{?c}").variables == ("b", "a", "c")
 
 
-@pytest.mark.parametrize(
-    ("template", "values", "uri"),
-    [
-        ("x:{a}", {"a": "two words/é"}, "x:two%20words%2F%C3%A9"),
-        ("x:{+a}", {"a": "a/b 50%"}, "x:a/b%2050%25"),
-        ("x:{+a}", {"a": "kept%20 encoded 5%"}, "x:kept%20%20encoded%205%25"),
-        ("x:é/{a}", {"a": "1"}, "x:%C3%A9/1"),
-        ("x:y{?a,b}", {"b": "2"}, "x:y?b=2"),
-        ("x:y{?a,b}", {}, "x:y"),
-    ],
-)
-def test_expanding_gives_a_valid_uri(template: str, values: Values, uri: str) -> None:
-    assert UriTemplate(template).expand(values) == uri
-    assert problem_with(uri) is None
-
-
 TEMPLATES = [
     "x:{a}",
     "x:{a,b,c}",
@@ -169,7 +154,7 @@ def test_matching_undoes_expanding(template: str) -> None:
             for name in uri_template.variables
             if (length := chance.randint(1, 12))
         }
-        uri = uri_template.expand(values)
+        uri = expand(template, values)
 
         assert uri_template.match(uri) == values
         assert problem_with(uri) is None or "#" in uri
@@ -182,7 +167,7 @@ def test_values_that_are_absent_stay_absent(template: str) -> None:
     for _ in range(100):
         values = {name: str(chance.randint(0, 99)) for name in ("a", "b", "c")[: chance.randint(1, 3)]}
 
-        assert uri_template.match(uri_template.expand(values)) == values
+        assert uri_template.match(expand(template, values)) == values
 
 
 def shortest_secs(template: UriTemplate, uri: str) -> float:

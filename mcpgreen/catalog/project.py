@@ -34,7 +34,6 @@ DEFAULT_DIRECTORIES = {
     "tools_dir": "tools",
     "resources_dir": "resources",
     "prompts_dir": "prompts",
-    "completions_dir": "completions",
     "providers_dir": "providers",
     "ui_dir": "ui",
     "server_dir": "server.d",
@@ -56,7 +55,6 @@ class Project:
     tools_dir: str
     resources_dir: str
     prompts_dir: str
-    completions_dir: str
     providers_dir: str
     ui_dir: str
     server_dir: str

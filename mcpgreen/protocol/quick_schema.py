@@ -34,11 +34,6 @@ _BOUNDS = ("minimum", "maximum")
 _TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 
 
-def accepts(schema: Any, value: Any) -> bool:
-    """Whether the value is certainly valid. False says nothing."""
-    return is_simple(schema) and matches(schema, value)
-
-
 def dialect_of(schema: dict[str, Any]) -> str | None:
     """Which of the `DIALECTS` the schema is written in; None for one that we do not know."""
     named = schema.get("$schema", DEFAULT_DIALECT)
