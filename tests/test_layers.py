@@ -104,7 +104,7 @@ def test_this_repository_keeps_the_rules() -> None:
         (
             "mcpgreen/catalog/project.py",
             "import importlib\nyaml = importlib.import_module('yaml')\n",
-            "mcpgreen/catalog/project.py:2: yaml may be imported only in catalog.metadata.",
+            "mcpgreen/catalog/project.py:2: yaml may be imported only in catalog.yaml_text.",
         ),
         (
             "mcpgreen/cli/a.py",
