@@ -16,6 +16,7 @@ import pytest
 from mcpgreen import inotify
 from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
+from mcpgreen.links.memory import MemorySink
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.project import ProjectBuilder
@@ -511,8 +512,8 @@ def test_subscribing_to_what_does_not_exist_opens_no_inotify_each_time(
     monkeypatch.setattr(inotify, "Inotify", Counted)
     found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
     server = Server(settings, found, environ=environ)
-    sink = Kept()
-    link = server.connect(sink)
+    sink = MemorySink()
+    link = server.connect(sink, transport="fake")
     hello = {
         "protocolVersion": HANDSHAKE_REVISIONS[-1],
         "capabilities": {},
@@ -524,27 +525,11 @@ def test_subscribing_to_what_does_not_exist_opens_no_inotify_each_time(
         absent = (project.root / "resources" / f"absent{number}.txt").as_uri()
         link.receive({"jsonrpc": "2.0", "id": number, "method": SUBSCRIBE, "params": {"uri": absent}})
     with gevent.Timeout(10):
-        while sum(b"-32002" in line for line in sink.lines) < 20:
+        while sum("error" in answer and answer["error"]["code"] == -32002 for answer in sink.responses) < 20:
             gevent.sleep(0.005)
     server.stop()
 
     assert len(opened) == 1
-
-
-class Kept:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def put(self, line: Any, call: Any = None, *, is_droppable: bool = False) -> None:
-        self.lines.append(line if isinstance(line, bytes) else b"".join(line))
-
-    def wait_for_room(self) -> None: ...
-
-    def expect(self) -> None: ...
-
-    def withdraw(self) -> None: ...
 
 
 def living_greenlets() -> int:
@@ -557,8 +542,8 @@ def test_a_hundred_rounds_of_subscribing_leave_no_greenlet(project: ProjectBuild
     project.write("providers/echoing.sh", "#!/bin/sh\necho here\n").chmod(0o755)
     found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
     server = Server(settings, found, environ=environ)
-    sink = Kept()
-    link = server.connect(sink)
+    sink = MemorySink()
+    link = server.connect(sink, transport="fake")
     uris = [note.as_uri(), "echo://here", "echoing://x/1"]
 
     def say(method: str, params: Json, id: Any = None) -> None:
@@ -579,8 +564,8 @@ def test_a_hundred_rounds_of_subscribing_leave_no_greenlet(project: ProjectBuild
         for uri in uris[:2]:
             say(UNSUBSCRIBE, {"uri": uri}, f"u{number}{uri}")
 
-    assert not [line for line in sink.lines if b'"error"' in line]
-    assert not [line for line in sink.lines if UPDATED.encode() in line]
+    assert not [answer for answer in sink.responses if "error" in answer]
+    assert not [frame for frame in sink.notifications if frame["method"] == UPDATED]
     give_up = gevent.Timeout(15)
     with give_up:
         while living_greenlets() > before:
@@ -709,7 +694,7 @@ def test_an_open_listen_holds_nothing_of_its_request_that_is_not_needed(project:
     """A client may keep as many listens open as it likes, and each request may have megabytes."""
     found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
     server = Server(settings, found, environ=environ)
-    link = server.connect(Kept())
+    link = server.connect(MemorySink(), transport="fake")
     junk = {"junk of this test": "junk"}
     capabilities = {"experimental": dict(junk)}
     for number in range(3):
