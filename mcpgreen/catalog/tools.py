@@ -11,7 +11,8 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog import metadata
@@ -29,24 +30,6 @@ UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not 
 
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
-
-
-class Tool(NamedTuple):
-    """One script that clients may call. `definition` is what goes on the wire, `registry_entry` all that is known."""
-
-    name: str
-    path: str
-    relative_path: str
-    command: list[str]
-    definition: dict[str, Any]
-    timeout_secs: float | None
-    timeout_hint: str | None
-    progress_extends_timeout: bool | None
-    max_timeout_secs: float | None
-    max_concurrent: int | None
-    needs: tuple[str, ...]  # what has to be asked of a client
-    interaction: str
-    registry_entry: dict[str, Any]
 
 
 def _is_need(value: Any) -> bool:
@@ -78,18 +61,38 @@ KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
 
 
 class Description(NamedTuple):
-    """What is known of a tool apart from its script. `others` are fields that nobody here knows."""
+    """What is known of a tool apart from its script. `definition` is what goes on the wire, `unlisted` are the other
+    fields as they were written. Those that have a default here are the ones that mean something to us."""
 
     definition: dict[str, Any]
-    timeout_secs: float | None
-    timeout_hint: str | None
-    progress_extends_timeout: bool | None
-    max_timeout_secs: float | None
-    max_concurrent: int | None
-    needs: tuple[str, ...]
-    interaction: str
-    others: dict[str, Any]
+    unlisted: dict[str, Any]
     complaints: list[str]
+    timeout_secs: float | None = None
+    timeout_hint: str | None = None
+    progress_extends_timeout: bool | None = None
+    max_timeout_secs: float | None = None
+    max_concurrent: int | None = None
+    needs: Sequence[str] = ()  # what has to be asked of a client
+    interaction: str = INTERACTIONS[0]
+
+
+ATTRIBUTE_OF = {re.sub("_(.)", lambda match: match[1].upper(), name): name for name in Description._field_defaults}
+LISTED_FIELDS = KNOWN_FIELDS - ATTRIBUTE_OF.keys()
+
+
+class Tool(NamedTuple):
+    """One script that clients may call. `registry_entry` is all that is known of it."""
+
+    name: str
+    path: str
+    relative_path: str
+    command: list[str]
+    description: Description
+    registry_entry: dict[str, Any]
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return self.description.definition
 
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
@@ -127,7 +130,8 @@ def _with_pages(project: Project, tools: list[Tool]) -> list[Tool]:
         if page is not None:
             meta = with_ui(tool.definition.get("_meta"), page_uri=page.uri)
             entry = {**tool.registry_entry, "_meta": meta}
-            tool = tool._replace(definition={**tool.definition, "_meta": meta}, registry_entry=entry)
+            description = tool.description._replace(definition={**tool.definition, "_meta": meta})
+            tool = tool._replace(description=description, registry_entry=entry)
         linked.append(tool)
     return linked
 
@@ -179,22 +183,21 @@ def _described_tool(
 ) -> Tool:
     if status.st_mode & WRITABLE_BY_OTHERS:
         warnings.append(f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)")
-    relative_path = path[len(project.tools_dir.rstrip("/")) + 1 :]
+    name, relative_path = description.definition["name"], path[len(project.tools_dir.rstrip("/")) + 1 :]
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     return Tool(
-        name=description.definition["name"],
+        name=name,
         path=path,
         relative_path=relative_path,
         command=[path] if is_executable else [*_interpreter_of(os.path.basename(path), head), path],
-        definition=description.definition,
-        timeout_secs=description.timeout_secs,
-        timeout_hint=description.timeout_hint,
-        progress_extends_timeout=description.progress_extends_timeout,
-        max_timeout_secs=description.max_timeout_secs,
-        max_concurrent=description.max_concurrent,
-        needs=description.needs,
-        interaction=description.interaction,
-        registry_entry=_registry_entry(description, relative_path),
+        description=description,
+        registry_entry={
+            "name": name,
+            "description": "",
+            "path": relative_path,
+            **description.definition,
+            **description.unlisted,
+        },
     )
 
 
@@ -227,18 +230,9 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private:
             raise ProjectError(path, f"{key} {fault}")
     metadata.decorate(definition, fields, os.path.dirname(path), complaints, private=private)
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
-    return Description(
-        definition=definition,
-        timeout_secs=fields.get("timeoutSecs"),
-        timeout_hint=fields.get("timeoutHint"),
-        progress_extends_timeout=fields.get("progressExtendsTimeout"),
-        max_timeout_secs=fields.get("maxTimeoutSecs"),
-        max_concurrent=fields.get("maxConcurrent"),
-        needs=tuple(fields.get("needs", ())),
-        interaction=fields.get("interaction", INTERACTIONS[0]),
-        others={key: value for key, value in fields.items() if key not in KNOWN_FIELDS},
-        complaints=complaints,
-    )
+    unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
+    known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    return Description(definition, unlisted, complaints, **known)
 
 
 def _as_object(schema: Any) -> Any:
@@ -299,22 +293,6 @@ def _interpreter_of(file_name: str, head: bytes) -> list[str]:
         return ["bash"]
     words = head[2:].split(b"\n", 1)[0].strip().split(None, 1)
     return [os.fsdecode(word) for word in words] or ["bash"]
-
-
-def _registry_entry(description: Description, relative_path: str) -> dict[str, Any]:
-    definition = description.definition
-    entry = {"name": definition["name"], "description": "", "path": relative_path, **definition}
-    own_fields = {
-        "timeoutSecs": description.timeout_secs,
-        "timeoutHint": description.timeout_hint,
-        "progressExtendsTimeout": description.progress_extends_timeout,
-        "maxTimeoutSecs": description.max_timeout_secs,
-        "maxConcurrent": description.max_concurrent,
-        "needs": list(description.needs) or None,
-    }
-    entry.update((key, value) for key, value in own_fields.items() if value is not None)
-    entry.update(description.others)
-    return entry
 
 
 def distinct_tools(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:

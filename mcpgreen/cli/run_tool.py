@@ -143,7 +143,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
         problems = terms.argument_problems(arguments, jsontext.dumps(arguments))
     except RpcError as error:
         problems = [error.message]
-    timeout_secs = timeout_secs or tool.timeout_secs or services.settings.default_tool_timeout
+    timeout_secs = timeout_secs or tool.description.timeout_secs or services.settings.default_tool_timeout
     sys.stdout.write(
         f"Tool: {tool.name} ({tool.relative_path})\n"
         f"Args: {len(jsontext.dumps(arguments))} bytes\n"

@@ -49,18 +49,19 @@ class ToolTerms:
 
     def __init__(self, services: Services, tool: Tool) -> None:
         settings = services.settings
-        extends = tool.progress_extends_timeout
+        described = tool.description
+        extends = described.progress_extends_timeout
         self._tool = tool
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}
         self._extends = settings.progress_extends_timeout if extends is None else extends
-        self._cap_secs = tool.max_timeout_secs or settings.max_timeout_secs
+        self._cap_secs = described.max_timeout_secs or settings.max_timeout_secs
         self._expected = Expectation(
             stdout_limit_bytes=settings.max_tool_output_size,
             stderr_limit_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
             stderr_tail_bytes=settings.tool_stderr_tail_limit if settings.tool_stderr_capture else 0,
-            timeout_secs=tool.timeout_secs or settings.default_tool_timeout,
-            timeout_hint=tool.timeout_hint,
+            timeout_secs=described.timeout_secs or settings.default_tool_timeout,
+            timeout_hint=described.timeout_hint,
             max_timeout_secs=self._cap_secs,
             response_limit_bytes=settings.max_response_bytes,
             output_problems=self._output_problems if "outputSchema" in tool.definition else None,
@@ -111,10 +112,11 @@ class ToolTerms:
 def _variables(tool: Tool) -> dict[str, str]:
     """What every run of this tool sees."""
     variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
-    if tool.progress_extends_timeout is not None:
-        variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if tool.progress_extends_timeout else "false"
-    if tool.max_timeout_secs:
-        variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{tool.max_timeout_secs:g}"
-    if tool.timeout_hint:
-        variables["MCPBASH_TIMEOUT_HINT"] = tool.timeout_hint
+    described = tool.description
+    if described.progress_extends_timeout is not None:
+        variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if described.progress_extends_timeout else "false"
+    if described.max_timeout_secs:
+        variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{described.max_timeout_secs:g}"
+    if described.timeout_hint:
+        variables["MCPBASH_TIMEOUT_HINT"] = described.timeout_hint
     return variables

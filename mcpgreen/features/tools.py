@@ -38,9 +38,9 @@ def call_tool(call: Call) -> Json:
     terms.require_safe()
     services.policy.require_allowed(tool.name, terms.entry_json)
     arguments_json = _checked_arguments(call, tool, terms)
-    if tool.needs:
+    if tool.description.needs:
         _require_needs(call, tool)
-    if tool.interaction == "park" and "requestState" not in call.params:
+    if tool.description.interaction == "park" and "requestState" not in call.params:
         call.interaction.answers = {}  # answers to questions that it has not asked
     for _ in range(MAX_ROUNDS):
         try:
@@ -91,7 +91,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
 def _require_needs(call: Call, tool: Tool) -> None:
     """A tool that will ask does not start for a client that cannot be asked."""
     try:
-        questions.require_met(tool.needs, call.view.capabilities, call.view.revision)
+        questions.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
     except MissingClientCapability as error:
         raise _cannot_be_asked(call, tool, error) from error
 
@@ -140,8 +140,8 @@ def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapabilit
 def may_repeat(call: Call) -> bool:
     """Whether running the tool a second time is as good as going on with the first."""
     _, tool = call.target
-    if tool.interaction != "auto":
-        return bool(tool.interaction == "replay")
+    if tool.description.interaction != "auto":
+        return bool(tool.description.interaction == "replay")
     hints = tool.definition.get("annotations", {})
     return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
 
@@ -155,13 +155,14 @@ def runs_script(call: Call) -> bool:
 def turn(call: Call) -> Slot | None:
     """What a call waits for when its tool says how many of it may run at a time."""
     _, tool = call.target
-    if tool.max_concurrent is None:
+    most = tool.description.max_concurrent
+    if most is None:
         return None
     turns = call.services.turns
     places = turns.get(tool.name)
     if places is None:
-        places = turns[tool.name] = Places(tool.max_concurrent)
-    places.resize(tool.max_concurrent)  # those that run already count, whatever the limit was then
+        places = turns[tool.name] = Places(most)
+    places.resize(most)  # those that run already count, whatever the limit was then
     return Slot(places)
 
 

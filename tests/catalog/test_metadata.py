@@ -150,7 +150,7 @@ def test_an_annotation_that_is_cut_off_asks_for_a_file() -> None:
 def test_without_fields_everything_has_a_default() -> None:
     description = described({})
     assert description.definition == {"name": "greet", "inputSchema": NO_ARGUMENTS}
-    assert description[1:] == (None, None, None, None, None, (), "auto", {}, [])
+    assert description[1:] == ({}, [], None, None, None, None, None, (), "auto")
 
 
 def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None:
@@ -172,8 +172,8 @@ def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None
     assert description.timeout_hint == "Ask for less"
     assert description.progress_extends_timeout is True
     assert description.max_timeout_secs == 60
-    assert description.needs == ("roots",)
-    assert description.others == {"mine": 1}
+    assert description.needs == ["roots"]
+    assert description.unlisted == {**own, "needs": ["roots"], "mine": 1}
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: De
     desk.write_json({"version": 1, "tools": [item]})
     (tool,) = desk.catalog().snapshot("tools").items
 
-    assert (tool.name, tool.relative_path, tool.timeout_secs) == ("mine", "plain.sh", 3)
+    assert (tool.name, tool.relative_path, tool.description.timeout_secs) == ("mine", "plain.sh", 3)
     assert tool.command == ["bash", str(desk.tree.root / "tools" / "plain.sh")]
     assert tool.definition == {
         "name": "mine",

@@ -152,13 +152,14 @@ def test_touching_files_keeps_the_snapshot_and_its_cache(bench: Bench) -> None:
     assert bench.catalog.snapshot("tools") is before
 
 
-def test_a_new_timeout_is_served_without_announcing_a_new_list(bench: Bench) -> None:
+@pytest.mark.parametrize("changed", [{"timeoutSecs": 7}, {"interaction": "replay"}])
+def test_a_new_unlisted_field_is_served_without_announcing_a_new_list(bench: Bench, changed: dict[str, Any]) -> None:
     bench.tree.tool("a", timeoutSecs=5)
     before = bench.catalog.snapshot("tools")
-    bench.tree.tool("a", timeoutSecs=7)
+    bench.tree.tool("a", **{"timeoutSecs": 5, **changed})
     assert bench.catalog.refresh("tools") is False
     after = bench.catalog.snapshot("tools")
-    assert after.items[0].timeout_secs == 7
+    assert after.items[0].description.unlisted == {"timeoutSecs": 5, **changed}
     assert after.hash != before.hash
     assert bench.changes == []
 

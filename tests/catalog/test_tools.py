@@ -124,7 +124,7 @@ def test_the_registry_entry_holds_everything_that_is_known(tree: TreeBuilder) ->
         "needs": ["roots"],
     }
     assert tool.definition == {"name": "greet", "title": "Greet", "inputSchema": schema}
-    assert tool.timeout_secs == 5
+    assert tool.description.timeout_secs == 5
 
 
 def test_a_bad_description_costs_one_tool_and_a_warning(tree: TreeBuilder) -> None:
