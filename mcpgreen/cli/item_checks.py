@@ -29,7 +29,7 @@ from mcpgreen.protocol.schema_lint import patterns_in
 from mcpgreen.protocol.slow_patterns import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
-from mcpgreen.providers.scripts import require_safe, script_for, why_missing
+from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running import jq, shebang
 from mcpgreen.settings import Settings
 from mcpgreen.uris import scheme_of
@@ -121,14 +121,13 @@ class Checks:
             yield "warning", f"{self._project.shown(path)} {fault}"
 
     def _provider_problems(self, provider: str) -> Iterator[Problem]:
-        directory = self._project.providers_dir
-        script = script_for(provider, directory)
+        script = script_for(provider, self._project)
         if script is None:
             if provider not in PROVIDERS:
-                yield "error", f"its provider is missing: {why_missing(provider, directory)}"
+                yield "error", f"its provider is missing: {why_missing(provider, self._project.providers_dir)}"
             return
         try:
-            require_safe(provider, script, self._project.ground(directory))
+            script.require_safe()
         except Denied as error:
             yield "error", error.message
         obeys_first_line = script.command[0] != "bash"
@@ -139,7 +138,7 @@ class Checks:
     def _file_problems(self, resource: Resource) -> Iterator[Problem]:
         """A client may name roots of its own later, so this is how it is without them."""
         project = self._project
-        if resource.provider != DEFAULT_PROVIDER or script_for(DEFAULT_PROVIDER, project.providers_dir) is not None:
+        if resource.provider != DEFAULT_PROVIDER or script_for(DEFAULT_PROVIDER, project) is not None:
             return
         try:
             own_path = resource.path if scheme_of(resource.uri) != "file" else None

@@ -16,11 +16,9 @@ from mcpgreen.catalog.survey import survey
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, RpcError
-from mcpgreen.features.services import Services
-from mcpgreen.features.tool_terms import ToolTerms, terms_of
+from mcpgreen.features.tool_terms import terms_of
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
-from mcpgreen.running import policy
 from mcpgreen.settings import Settings
 
 Json = dict[str, Any]
@@ -139,7 +137,8 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
         return 1
     try:
         terms = terms_of(services, snapshot, tool)
-        _require_permission(services, tool.name, terms)
+        services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())
+        terms.script.require_safe()
         problems = terms.argument_problems(arguments, jsontext.dumps(arguments))
     except RpcError as error:
         problems = [error.message]
@@ -152,14 +151,6 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
         f"Status: {'; '.join(problems) or 'ready'}\n"
     )
     return 1 if problems else 0
-
-
-def _require_permission(services: Services, name: str, terms: ToolTerms) -> None:
-    """Ask all who are asked before a call. Raises what a client would be told."""
-    settings = services.settings
-    policy.require_allowed(name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
-    terms.require_safe()
-    services.policy.require_allowed(name, terms.entry_json)
 
 
 def _tell_why_missing(project: Project, name: str) -> None:

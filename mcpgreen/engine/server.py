@@ -28,7 +28,6 @@ from mcpgreen.protocol.welcome import Identity
 from mcpgreen.running import temporary
 from mcpgreen.running.descriptor_limit import descriptor_limit, scripts_that_fit
 from mcpgreen.running.hooks import HookShell
-from mcpgreen.running.process import Limits
 from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
@@ -59,16 +58,7 @@ class Server:
         storage = Storage(on_news=self._on_storage_news)
         self._links: list[Link] = []
         self._sessions: set[Session] = set()
-        runner = Runner(
-            directory=project.root,
-            is_open_to_others=settings.core_dumps,
-            limits=Limits(
-                stdout_bytes=settings.max_tool_output_size,
-                stderr_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
-                kill_grace_secs=settings.kill_grace_secs,
-                drain_secs=settings.drain_secs,
-            ),
-        )
+        runner = Runner(directory=project.root, is_open_to_others=settings.core_dumps)
         state_dir = StateDir(
             temporary.place_of(settings.tmp_root, environ, root=project.root),
             is_kept=settings.preserve_state,
@@ -100,7 +90,9 @@ class Server:
             disk=self._disk,
             runner=runner,
             state_dir=state_dir,
-            policy=ProjectPolicy(project.ground(project.server_dir), shell=shell, state_dir=state_dir),
+            policy=ProjectPolicy(
+                project.ground(project.server_dir), settings=settings, shell=shell, state_dir=state_dir
+            ),
         )
         self._router = Router(self.services)
         for path in refused_directories(project, settings):

@@ -70,6 +70,7 @@ class Call:
         "method",
         "params",
         "run",
+        "serial",
         "services",
         "session",
         "sink",
@@ -100,6 +101,7 @@ class Call:
         self.stream = stream
         self.sink = sink  # for its answer: the stream's own, or that of a batch
         self.services = services
+        self.serial = services.runner.next_serial()  # of what it runs: in the names of its files, and as a mark
         self.interaction = Interaction()
         self.run: Run | None = None  # while it has a script
         self.token: str | int | None = None  # of progress, if the client gave one and the call takes time

@@ -16,11 +16,11 @@ from mcpgreen.catalog.registered import CompletionScript
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
-from mcpgreen.features.scripts import allowed_secs, encoded, output_or_error
-from mcpgreen.running import policy, tracing
+from mcpgreen.features.scripts import ScriptFiles, allowed_secs, encoded, output_or_error
+from mcpgreen.running import tracing
 from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.environment import described, packed
-from mcpgreen.running.starting import Script, run_script
+from mcpgreen.running.environment import described
+from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script, unheard
 from mcpgreen.uris import is_within
 
 Json = dict[str, Any]
@@ -85,19 +85,14 @@ def ask(call: Call, question: Question) -> Answer:
     path, own_secs = question.script
     if not os.path.exists(path):
         raise InternalError(f"Completion '{question.name}' could not be started: its script does not exist.")
-    policy.require_safe(question.name, path, services.project.ground(_home_of(call, path)), kind="Completion")
     secs = allowed_secs(call, own_secs or services.settings.resource_timeout_secs)
     command = [path] if os.access(path, os.X_OK) else ["bash", path]
-    script = Script(f"Completion '{question.name}'", path, command)
-    services.runner.prepare()  # who would have to remove the directory after a crash is there before it
-    variables = {**_variables(call, question), "MCPBASH_STATE_DIR": services.state_dir.require().path}
-    outcome = run_script(
-        services.runner,
-        script,
-        env=packed(services.provider_environment.for_run("", variables)),
-        deadline=Deadline(secs),
-        on_control=lambda chunk: None,
-    )
+    script = Script(f"Completion '{question.name}'", path, command, services.project.ground(_home_of(call, path)))
+    with ScriptFiles(call) as files:
+        variables = {**_variables(call, question), "MCPBASH_STATE_DIR": files.directory.path}
+        env = services.provider_environment.for_run("", variables)
+        run = ScriptRun(script, env, Deadline(secs), Limits.of(services.settings), call.serial, unheard)
+        outcome = run_script(services.runner, run)
     return _printed(b"".join(output_or_error(script.label, outcome, secs)), question)
 
 

@@ -15,11 +15,12 @@ from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
 from mcpgreen.features.placeholders import Filling
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, output_of
+from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, encoded, output_or_error, run_for
 from mcpgreen.protocol import shapes
 from mcpgreen.protocol.content import ROLES, problem_of_block
-from mcpgreen.running import policy
-from mcpgreen.running.starting import Script
+from mcpgreen.running import results
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.starting import Limits, Script
 from mcpgreen.running.turns import in_turns
 
 Json = dict[str, Any]
@@ -214,18 +215,23 @@ def _invalid(prompt: Prompt, problem: str) -> InternalError:
 
 def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
     assert prompt.path is not None
-    project = call.services.project
-    policy.require_safe(prompt.name, prompt.path, project.ground(project.prompts_dir), kind="Prompt")
+    services, project = call.services, call.services.project
+    script = Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path], project.ground(project.prompts_dir))
+    variables = {"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path}
+    secs = allowed_secs(call, prompt.timeout_secs or services.settings.default_tool_timeout)
     for _ in range(MAX_ROUNDS):
-        output = output_of(
+        outcome, error_report, _ = run_for(
             call,
-            Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path]),
-            variables={"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path},
-            arguments=given,
-            entry=prompt.registry_entry,
-            timeout_secs=allowed_secs(call, prompt.timeout_secs or call.services.settings.default_tool_timeout),
+            script,
+            services.environment.with_more(variables, call.roots.variables, call.about_the_client),
+            entry_json=jsontext.dumps(prompt.registry_entry),
+            arguments_json=encoded(given, "arguments"),
+            deadline=Deadline(secs),
+            limits=Limits.of(services.settings),
         )
-        text = b"".join(output).decode("utf-8", "replace")
+        if error_report.strip():
+            raise results.chosen_error(error_report)
+        text = b"".join(output_or_error(script.label, outcome, secs)).decode("utf-8", "replace")
         if '"input_required"' not in text or not _has_asked(call, prompt, text):
             return _from_output(call, prompt, text)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")

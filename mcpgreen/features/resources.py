@@ -120,7 +120,9 @@ def _read_by_script(call: Call, request: Request) -> Content:
             "MCP_PROGRESS_TOKEN": token_variable(call.token),
         }
         content = call.services.providers.read(
-            request._replace(variables=variables), listen=lambda deadline: Channel(Reports(call, deadline)).feed
+            request._replace(variables=variables),
+            listen=lambda deadline: Channel(Reports(call, deadline)).feed,
+            serial=call.serial,
         )
         files.remove()
     return content

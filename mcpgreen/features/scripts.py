@@ -1,7 +1,4 @@
-"""Run a script for a request that is not a tool call: its output, or an error that says what went wrong.
-
-Also what all requests that run a script have in common: values as JSON for its environment, and the client's patience.
-"""
+"""Run a script for a request: with files of its own, as tools are run, and with the client's patience."""
 
 from __future__ import annotations
 
@@ -10,21 +7,23 @@ from typing import Any
 
 import gevent
 
-from mcpgreen import jsontext
+from mcpgreen import journal, jsontext
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.running import results
 from mcpgreen.running.channel import Channel
 from mcpgreen.running.deadline import MAX_SECS, Deadline
+from mcpgreen.running.environment import Environment
 from mcpgreen.running.process import Ending, Outcome
 from mcpgreen.running.scratch import CallFiles
-from mcpgreen.running.starting import Script, run_script
+from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script
 
 MAX_ROUNDS = 10  # of a script that prints its questions and is run again with the answers
 
 
 class ScriptFiles:
-    """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them."""
+    """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them. What the
+    call runs next has another number, and so other files."""
 
     __slots__ = ("_call", "_files", "_run")
 
@@ -34,57 +33,55 @@ class ScriptFiles:
         services.runner.prepare()  # who would have to remove the files after a crash is there before them
         self._call = call
         self._run = run
-        self._files = run.files = services.state_dir.new_call()
+        self._files = run.files = services.state_dir.new_call(call.serial)
+        journal.debug("request %r to %s is call %d", call.id, call.method, call.serial)
 
     def __enter__(self) -> CallFiles:
         return self._files
 
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        call = self._call
         self._run.files = None  # whoever cancels the call from now on has no script to tell
         if kind is not None and issubclass(kind, gevent.GreenletExit):
             # The script may still be looking for its cancel file.
-            self._call.services.runner.after_stopping(self._files.remove)
+            call.services.runner.after_stopping(self._files.remove)
         elif kind is not None:
             self._files.remove()
-        self._call.stop_helpers()
+        call.stop_helpers()
+        call.serial = call.services.runner.next_serial()
 
 
-def output_of(
+def run_for(
     call: Call,
     script: Script,
+    env: Environment,
     *,
-    variables: Mapping[str, str],
-    arguments: Mapping[str, Any],
-    entry: Mapping[str, Any],
-    timeout_secs: float,
-) -> list[bytes]:
-    """Run it in the environment of a tool, with its SDK at hand. Raises ScriptError for an error it chose itself."""
+    entry_json: bytes,
+    arguments_json: bytes,
+    deadline: Deadline,
+    limits: Limits,
+) -> tuple[Outcome, bytes, bytes]:
+    """Run it as a tool is run, with the SDK at hand: `env` has what is the same for several calls. Gives how it ended,
+    and what it left as error and as embedded resources."""
     services, interaction = call.services, call.interaction
     assert call.run is not None
-    arguments_json = encoded(arguments, "arguments")
-    meta_json = encoded(call.params.get("_meta") or {}, "_meta")
     with ScriptFiles(call) as files:
-        common = services.environment.with_more(variables, call.roots.variables, call.about_the_client)
         env = services.environment.for_call(
-            common,
+            env,
             files,
-            entry_json=jsontext.dumps(entry),
+            entry_json=entry_json,
             arguments_json=arguments_json,
-            meta_json=meta_json,
+            meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
             worker_key=call.worker_key,
             progress_token=call.token,
             answers_json=jsontext.dumps(interaction.answers) if interaction.answers else b"",
             own_state=interaction.own_state,
         )
-        deadline = Deadline(timeout_secs)
         channel = Channel(Reports(call, deadline))
-        outcome = run_script(services.runner, script, env=env, deadline=deadline, on_control=channel.feed)
+        outcome = run_script(services.runner, ScriptRun(script, env, deadline, limits, call.serial, channel.feed))
         call.run.output_place = outcome.place
-        call.stop_helpers()
-        error_report, _ = files.take_reports()
-    if error_report.strip():
-        raise results.chosen_error(error_report)
-    return output_or_error(script.label, outcome, timeout_secs)
+        call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
+        return outcome, *files.take_reports()
 
 
 def output_or_error(label: str, outcome: Outcome, timeout_secs: float) -> list[bytes]:

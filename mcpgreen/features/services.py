@@ -20,7 +20,7 @@ from mcpgreen.features.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.welcome import Identity
-from mcpgreen.running.environment import ToolEnvironment
+from mcpgreen.running.environment import ProviderEnvironment, ToolEnvironment
 from mcpgreen.running.project_policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.schema_checks import SchemaChecks
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
     from mcpgreen.features.watching import Watcher
     from mcpgreen.providers.reading import Providers
-    from mcpgreen.running.provider_environment import ProviderEnvironment
 
 
 class Changes(Protocol):
@@ -112,8 +111,6 @@ class Services:
 
     @cached_property
     def provider_environment(self) -> ProviderEnvironment:
-        from mcpgreen.running.provider_environment import ProviderEnvironment
-
         base = self.environment.about_the_server
         return ProviderEnvironment(self._environ, settings=self.settings, about_the_server=base)
 

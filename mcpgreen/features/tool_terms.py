@@ -13,12 +13,11 @@ from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import allowed_secs
 from mcpgreen.features.services import Services
 from mcpgreen.protocol.schemas import BadSchema
-from mcpgreen.running import policy
 from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import Environment
 from mcpgreen.running.results import Expectation
 from mcpgreen.running.schema_checks import Schema
-from mcpgreen.running.starting import Script
+from mcpgreen.running.starting import Limits, Script
 
 
 def terms_of(services: Services, snapshot: Snapshot, tool: Tool) -> ToolTerms:
@@ -32,21 +31,6 @@ def terms_of(services: Services, snapshot: Snapshot, tool: Tool) -> ToolTerms:
 class ToolTerms:
     """The terms on which a tool is called."""
 
-    __slots__ = (
-        "_base",
-        "_cap_secs",
-        "_checks",
-        "_environment",
-        "_expected",
-        "_extends",
-        "_ground",
-        "_schemas",
-        "_tool",
-        "_variables",
-        "entry_json",
-        "script",
-    )
-
     def __init__(self, services: Services, tool: Tool) -> None:
         settings = services.settings
         described = tool.description
@@ -56,9 +40,10 @@ class ToolTerms:
         self._schemas: dict[str, Schema] = {}
         self._extends = settings.progress_extends_timeout if extends is None else extends
         self._cap_secs = described.max_timeout_secs or settings.max_timeout_secs
+        self.limits = Limits.of(settings)
         self._expected = Expectation(
-            stdout_limit_bytes=settings.max_tool_output_size,
-            stderr_limit_bytes=settings.max_tool_stderr_size or settings.max_tool_output_size,
+            stdout_limit_bytes=self.limits.stdout_bytes,
+            stderr_limit_bytes=self.limits.stderr_bytes,
             stderr_tail_bytes=settings.tool_stderr_tail_limit if settings.tool_stderr_capture else 0,
             timeout_secs=described.timeout_secs or settings.default_tool_timeout,
             timeout_hint=described.timeout_hint,
@@ -66,16 +51,12 @@ class ToolTerms:
             response_limit_bytes=settings.max_response_bytes,
             output_problems=self._output_problems if "outputSchema" in tool.definition else None,
         )
-        self._ground = services.project.ground(services.project.tools_dir)
-        self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command)
+        ground = services.project.ground(services.project.tools_dir)
+        self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command, ground)
         self.entry_json = jsontext.dumps(tool.registry_entry)
         self._base = services.environment
         self._variables = _variables(tool)
         self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
-
-    def require_safe(self) -> None:
-        """Raises Denied if the script lies where none may lie, or if others could have written it."""
-        policy.require_safe(self._tool.name, self._tool.path, self._ground)
 
     def argument_problems(self, arguments: dict[str, Any], encoded: bytes) -> list[str]:
         """What is wrong with the arguments, which are also given as JSON, by the tool's inputSchema. May wait."""

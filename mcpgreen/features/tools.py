@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpgreen import journal, jsontext
+from mcpgreen import journal
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import (
@@ -15,16 +15,13 @@ from mcpgreen.errors import (
     Unanswered,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import MAX_ROUNDS, ScriptFiles, encoded
+from mcpgreen.features.call import Call
+from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for
 from mcpgreen.features.slots import Places, Slot
 from mcpgreen.features.tool_terms import ToolTerms, terms_of
 from mcpgreen.protocol import questions, shapes
-from mcpgreen.running import embedding, policy, results
-from mcpgreen.running.channel import Channel
-from mcpgreen.running.deadline import Deadline
+from mcpgreen.running import embedding, results
 from mcpgreen.running.process import Outcome
-from mcpgreen.running.starting import run_script
 
 Json = dict[str, Any]
 
@@ -32,11 +29,8 @@ Json = dict[str, Any]
 def call_tool(call: Call) -> Json:
     services = call.services
     snapshot, tool = call.target
-    settings = services.settings
-    policy.require_allowed(tool.name, allowlist=settings.tool_allowlist, allow_default=settings.tool_allow_default)
     terms = terms_of(services, snapshot, tool)
-    terms.require_safe()
-    services.policy.require_allowed(tool.name, terms.entry_json)
+    services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
     arguments_json = _checked_arguments(call, tool, terms)
     if tool.description.needs:
         _require_needs(call, tool)
@@ -66,26 +60,29 @@ def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
 
 
 def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:
-    with ScriptFiles(call) as files:
-        deadline, expected = terms.time_and_expectation(call)
-        outcome = _run(call, terms, arguments_json, deadline)
-        assert call.run is not None
-        call.run.output_place = outcome.place
-        call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
-        if deadline.extends:
-            reason = "max_exceeded" if deadline.is_at_cap else "idle"
-            expected = expected._replace(timeout_reason=reason)
-        error_report, resources_report = files.take_reports()
-        blocks = _embedded(call, resources_report) if resources_report else []
-        try:
-            return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
-        except UnexpectedOutput as failure:
-            _warn(call, f"Tool '{tool.name}': {failure.text}")
-            raise
-        except ToolFailure:
-            if call.is_stateless and _fell_over_a_question(call, outcome):
-                raise _gave_up(call, tool, outcome) from None
-            raise
+    deadline, expected = terms.time_and_expectation(call)
+    outcome, error_report, resources_report = run_for(
+        call,
+        terms.script,
+        terms.environment(call.roots.variables, call.about_the_client),
+        entry_json=terms.entry_json,
+        arguments_json=arguments_json,
+        deadline=deadline,
+        limits=terms.limits,
+    )
+    if deadline.extends:
+        reason = "max_exceeded" if deadline.is_at_cap else "idle"
+        expected = expected._replace(timeout_reason=reason)
+    blocks = _embedded(call, resources_report) if resources_report else []
+    try:
+        return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
+    except UnexpectedOutput as failure:
+        _warn(call, f"Tool '{tool.name}': {failure.text}")
+        raise
+    except ToolFailure:
+        if call.is_stateless and _fell_over_a_question(call, outcome):
+            raise _gave_up(call, tool, outcome) from None
+        raise
 
 
 def _require_needs(call: Call, tool: Tool) -> None:
@@ -184,24 +181,6 @@ def _named_tool(call: Call) -> tuple[Snapshot, Tool] | None:
             return None
         raise InvalidParams(f"Tool '{name}' not found")
     return snapshot, tool
-
-
-def _run(call: Call, terms: ToolTerms, arguments_json: bytes, deadline: Deadline) -> Outcome:
-    services, interaction = call.services, call.interaction
-    assert call.run is not None and call.run.files is not None
-    env = services.environment.for_call(
-        terms.environment(call.roots.variables, call.about_the_client),
-        call.run.files,
-        entry_json=terms.entry_json,
-        arguments_json=arguments_json,
-        meta_json=encoded(call.params.get("_meta") or {}, "_meta"),
-        worker_key=call.worker_key,
-        progress_token=call.token,
-        answers_json=jsontext.dumps(interaction.answers) if interaction.answers else b"",
-        own_state=interaction.own_state,
-    )
-    channel = Channel(Reports(call, deadline))
-    return run_script(services.runner, terms.script, env=env, deadline=deadline, on_control=channel.feed)
 
 
 def _embedded(call: Call, report: bytes) -> list[Json]:

@@ -19,16 +19,15 @@ from mcpgreen.confined import FileFailure, OpenFile
 from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
-from mcpgreen.providers.scripts import ProviderScript, require_safe, script_for, why_missing
+from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.environment import packed
+from mcpgreen.running.environment import ProviderEnvironment
 from mcpgreen.running.output_places import OutputPlace
 from mcpgreen.running.pipes import OnChunk
 from mcpgreen.running.process import Ending, Outcome
-from mcpgreen.running.provider_environment import ProviderEnvironment
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
-from mcpgreen.running.starting import Script, run_script
+from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script, unheard
 from mcpgreen.settings import Settings
 from mcpgreen.uris import is_within
 
@@ -148,20 +147,21 @@ class Providers:
             return False
         return real_path is not None and any(is_within(real_path, each) for each in directories)
 
-    def read(self, request: Request, *, listen: Listen | None = None) -> Content:
+    def read(self, request: Request, *, listen: Listen | None = None, serial: int | None = None) -> Content:
         """Raises the RpcError that a client should see. A script has nobody to report to, or to ask, unless there is
-        somebody to `listen`."""
+        somebody to `listen`, and a call with a number."""
         script = self._script_of(request.provider)
         try:
             if script is not None:
-                require_safe(request.provider, script, self._project.ground(self._project.providers_dir))
-                return self._run([*script.command, request.uri], request, listen)
+                return self._run(script._replace(command=[*script.command, request.uri]), request, listen, serial)
             if request.provider not in PROVIDERS:
                 missing = why_missing(request.provider, self._project.providers_dir)
                 journal.warning("Resource provider '%s' is missing: %s", request.provider, missing)
                 raise InternalError(f"Unsupported resource provider '{request.provider}'")
             if request.provider in NETWORK_PROVIDERS:
-                return self._run(["sh", LAUNCHER, request.provider, request.uri], request, listen)
+                command = ["sh", LAUNCHER, request.provider, request.uri]
+                launcher = Script(f"Resource provider '{request.provider}'", LAUNCHER, command)
+                return self._run(launcher, request, listen, serial)
             return self._read_here(request)
         except ProviderFailure as failure:
             raise rpc_error(failure.status, failure.text, request.uri) from failure
@@ -196,7 +196,7 @@ class Providers:
     def _path_of(self, request: Request) -> str:
         return request.path or path_of_uri(request.uri, base=self._project.root)
 
-    def _run(self, command: Sequence[str], request: Request, listen: Listen | None) -> Content:
+    def _run(self, script: Script, request: Request, listen: Listen | None, serial: int | None) -> Content:
         secs: float = self._settings.resource_timeout_secs
         variables = {
             # One with a colon in it would read as two others.
@@ -206,21 +206,15 @@ class Providers:
             "MCPBASH_SERVER_DIR": self._project.server_dir,
             **request.variables,
         }
-        env = self._environment.for_run(request.provider, variables)
         self._runner.prepare()  # who would have to remove the directory after a crash is there before it
         # What a killed provider leaves there goes with the server.
-        env["TMPDIR"] = env["MCPBASH_STATE_DIR"] = self._state_dir.require().path
-        script = Script(f"Resource provider '{request.provider}'", command[0], command)
+        place = self._state_dir.require().path
+        env = self._environment.for_run(request.provider, {**variables, "TMPDIR": place, "MCPBASH_STATE_DIR": place})
         deadline = Deadline(secs)
-        outcome = run_script(
-            self._runner,
-            script,
-            env=packed(env),
-            deadline=deadline,
-            on_control=listen(deadline) if listen is not None else _ignore,
-            stdout_bytes=self._settings.max_resource_bytes,
-        )
-        return self._content(request, outcome, secs)
+        limits = Limits.of(self._settings, stdout_bytes=self._settings.max_resource_bytes)
+        on_control = listen(deadline) if listen is not None else unheard
+        run = ScriptRun(script, env, deadline, limits, serial or self._runner.next_serial(), on_control)
+        return self._content(request, run_script(self._runner, run), secs)
 
     def _content(self, request: Request, outcome: Outcome, secs: float) -> Content:
         if outcome.ended_by == Ending.STDOUT_LIMIT:
@@ -232,14 +226,10 @@ class Providers:
             raise rpc_error(outcome.exit_code, reason, request.uri)
         return Held(outcome.stdout, name=_name_in(request), place=outcome.place)
 
-    def _script_of(self, provider: str) -> ProviderScript | None:
-        return script_for(provider, self._project.providers_dir)
+    def _script_of(self, provider: str) -> Script | None:
+        return script_for(provider, self._project)
 
 
 def _name_in(request: Request) -> str:
     """The part of an address that ends like the name of a file. With git that is in the fragment."""
     return request.uri if request.provider == "git" else request.uri.partition("#")[0].partition("?")[0]
-
-
-def _ignore(chunk: bytes) -> None:
-    """What a script reports that is run for nobody in particular."""

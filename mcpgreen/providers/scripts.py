@@ -1,4 +1,4 @@
-"""The project's own provider scripts: which one provides, how it is started, and whether it may run.
+"""The project's own provider scripts: which one provides, and how it is started.
 
 A script is an executable file in providers/, or one without the bit that is a shell script or begins with `#!`. Its
 name without the suffix is that of the provider.
@@ -9,28 +9,23 @@ Rule: nothing is remembered. The directory is small, and a script that was chang
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from mcpgreen.catalog.metadata import read_start
+from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.tools import SHELL_SUFFIXES
-from mcpgreen.running import policy
-from mcpgreen.running.trust import Ground
+from mcpgreen.running.starting import Script
 
 FIRST_LINE_BYTES = 256
 
 
-class ProviderScript(NamedTuple):
-    path: str
-    command: list[str]
-
-
-def script_for(provider: str, directory: str) -> ProviderScript | None:
+def script_for(provider: str, project: Project) -> Script | None:
     """The script of this provider, if the project has one."""
+    directory = project.providers_dir
     for name in _names_for(provider, directory):
         path = os.path.join(directory, name)
         command = _command_of(path)
         if command is not None:
-            return ProviderScript(path, command)
+            return Script(f"Resource provider '{provider}'", path, command, project.ground(directory))
     return None
 
 
@@ -41,11 +36,6 @@ def why_missing(provider: str, directory: str) -> str:
     if present:
         return f"{place}/{present[0]} is neither executable nor a script (chmod +x)"
     return f"it would be an executable file {place}/{provider}, with any suffix"
-
-
-def require_safe(provider: str, script: ProviderScript, ground: Ground) -> None:
-    """Raises Denied for one that must not run."""
-    policy.require_safe(provider, script.path, ground, kind="Resource provider")
 
 
 def _names_for(provider: str, directory: str) -> list[str]:

@@ -13,17 +13,28 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from mcpgreen import __version__, jsontext
+from mcpgreen import __version__, journal, jsontext
 from mcpgreen.errors import Denied
 from mcpgreen.running import jq, scratch
 from mcpgreen.running.jq import SDK_DIR
-from mcpgreen.running.process import CONTROL_FD
 from mcpgreen.running.scratch import CallFiles
+from mcpgreen.running.spawning import CONTROL_FD
 from mcpgreen.settings import Settings
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
 MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
+PROVIDER_NAMES = (
+    *("PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LANG"),
+    *("USERPROFILE", "APPDATA", "SYSTEMROOT", "MSYSTEM", "MSYS2_ARG_CONV_EXCL"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+)
+PROVIDER_PREFIXES = ("LC_", *PREFIXES)
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE")
+NAMES_OF = {
+    "git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS", *CERTIFICATES),
+    "https": CERTIFICATES,
+}
 MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 MAX_TOKEN_CHARS = 1000
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
@@ -139,6 +150,34 @@ class ToolEnvironment:
             env[payload.file_variable] = files.spill(payload.file_name, content)
         else:
             env[payload.variable] = content
+
+
+class ProviderEnvironment:
+    """Builds the environment of a provider or completion script from the server's own, and from what tools are told
+    about the server. It is less than a tool sees, because it is run for the server, not for a call. `isolate`: the
+    names above and our own; `allowlist` and `inherit` as for tools."""
+
+    def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._about_the_server = about_the_server
+        self._more_names: tuple[str, ...] = ()
+        self._inherits = settings.provider_env_mode == "inherit" and settings.provider_env_inherit_allow
+        if settings.provider_env_mode == "inherit" and not self._inherits:
+            journal.warning(
+                "provider_env_mode=inherit needs MCPGREEN_PROVIDER_ENV_INHERIT_ALLOW=true; isolated instead"
+            )
+        if settings.provider_env_mode == "allowlist":
+            self._more_names = tuple(settings.provider_env_allowlist)
+
+    def for_run(self, provider: str, variables: Mapping[str, str]) -> Environment:
+        """For a script of this provider ("" for a completion), with the variables of this run."""
+        names = {*PROVIDER_NAMES, *NAMES_OF.get(provider, ()), *self._more_names}
+        kept = {
+            name: value
+            for name, value in self._environ.items()
+            if (self._inherits or name in names or name.startswith(PROVIDER_PREFIXES)) and name not in SECRETS
+        }
+        return packed({"MCPGREEN_PYTHON": sys.executable, **kept, **self._about_the_server, **variables})
 
 
 def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str) -> dict[str, str]:

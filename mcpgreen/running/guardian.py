@@ -19,12 +19,14 @@ import signal
 import time
 from collections import deque
 from contextlib import suppress
+from resource import struct_rusage
 from typing import Any
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.running.marks import CALL_DIGITS
+from mcpgreen.running.reaper import reaper
 
 # Not descriptor 0: a bash whose stdin is a socket takes itself for a remote shell, and reads its owner's .bashrc.
 SOCKET_FD = 3
@@ -129,7 +131,6 @@ class Guardians:
         self._known = known
         self._guarded = b""
         self._current: Guardian | None = None
-        self._watcher: Any = None
         self._timer: Any = None
         self._started_at: deque[float] = deque(maxlen=STARTS)
 
@@ -138,8 +139,7 @@ class Guardians:
         guardian = self._current = Guardian(self._mark_prefix)
         self._started_at.append(time.monotonic())
         self._known.add(b"%d" % guardian.pid)
-        self._watcher = gevent.get_hub().loop.child(guardian.pid, trace=True, ref=False)
-        self._watcher.start(self._on_change)
+        reaper().watch(guardian.pid, self._on_change)
         if self._guarded:
             guardian.tell(b"state " + self._guarded)
 
@@ -157,14 +157,12 @@ class Guardians:
                 self._current.tell(b"goodbye")
             self._forget()
 
-    def _on_change(self) -> None:
+    def _on_change(self, status: int, usage: struct_rusage) -> None:
         """In the hub."""
-        status = self._watcher.rstatus
         if self._current is None:
             return
-        if not (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
-            if os.WIFSTOPPED(status):
-                os.kill(self._current.pid, signal.SIGKILL)  # one that is stopped guards nothing
+        if os.WIFSTOPPED(status):
+            os.kill(self._current.pid, signal.SIGKILL)  # one that is stopped guards nothing
             return
         self._forget()
         if len(self._started_at) < STARTS:
@@ -199,7 +197,7 @@ class Guardians:
 
     def _forget(self) -> None:
         if self._current is not None:
-            self._watcher.close()
+            reaper().forget(self._current.pid)
             self._current.let_go()
             self._known.discard(b"%d" % self._current.pid)
             self._current = None

@@ -67,29 +67,31 @@ class HookShell:
         self._runner = runner
         self._env: dict[str, str] | None = None
 
-    def run(self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int) -> HookEnd:
-        """Through the runner of the server: other greenlets go on, and a cancelled one stops its hook."""
+    def run(
+        self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, serial: int | None = None
+    ) -> HookEnd:
+        """Through the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial` is the
+        number of the call that it is run for, if it is for one."""
         from mcpgreen.running.deadline import Deadline
         from mcpgreen.running.environment import packed
-        from mcpgreen.running.process import CONTROL_FD, Ending
+        from mcpgreen.running.process import Ending
+        from mcpgreen.running.spawning import CONTROL_FD
+        from mcpgreen.running.starting import Limits, Script, ScriptRun
 
         assert self._runner is not None, "without a server there is only run_blocking"
         answer = _Answer(limit_bytes)
+        script = Script(os.path.basename(path), path, _command(verb, CONTROL_FD, path, *arguments))
+        limits = Limits.of(self._settings, stdout_bytes=limit_bytes)
+        serial = serial or self._runner.next_serial()
+        run = ScriptRun(script, packed(self._variables()), Deadline(secs), limits, serial, answer.take)
         try:
-            outcome = self._runner.run(
-                _command(verb, CONTROL_FD, path, *arguments),
-                env=packed(self._variables()),
-                deadline=Deadline(secs),
-                on_control=answer.take,
-            )
+            outcome = self._runner.run(run)
         except OSError as error:
             return _not_started(error)
-        stdout = b"".join(outcome.stdout)
-        is_too_long = answer.is_too_long or len(stdout) > limit_bytes
-        is_too_long = is_too_long or outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT)
+        is_too_long = answer.is_too_long or outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT)
         status = None if outcome.ended_by == Ending.DEADLINE else outcome.exit_code
         failure = _failure(status, secs=secs, limit_bytes=limit_bytes if is_too_long else None)
-        return HookEnd(failure, answer.content, stdout, outcome.stderr)
+        return HookEnd(failure, answer.content, b"".join(outcome.stdout), outcome.stderr)
 
     def run_blocking(
         self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, shows_stderr: bool = False

@@ -27,9 +27,14 @@ class Marks:
         self._count = 0
         self._limits = _own_limits()
 
-    def next(self) -> int:
+    def next_serial(self) -> int:
+        """The number of another call."""
         self._count = (self._count + 1) % CALLS
-        return self._first + self._count
+        return self._count
+
+    def of(self, serial: int) -> int:
+        """The mark of the call that has this number."""
+        return self._first + serial
 
     def put_on(self, mark: int) -> None:
         """Who is started from now on carries the mark. Nothing may switch greenlets until it is taken off."""

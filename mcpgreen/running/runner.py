@@ -9,22 +9,24 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from resource import struct_rusage
+from typing import Any
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.running import descendants, prctl
-from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.descriptor_limit import descriptor_limit
 from mcpgreen.running.guardian import Guardians
 from mcpgreen.running.marks import VARIABLE, Marks
 from mcpgreen.running.output_places import OutputPlaces
-from mcpgreen.running.pipes import OnChunk
-from mcpgreen.running.process import Child, Directory, Ending, Limits, Outcome, ScriptRun
+from mcpgreen.running.process import Child, Ending, Outcome, RunningScript
 from mcpgreen.running.processors import Processors
+from mcpgreen.running.reaper import reaper
+from mcpgreen.running.spawning import Directory, PosixSpawner, Spawner
+from mcpgreen.running.starting import ScriptRun
 from mcpgreen.running.strays import Strays, adopted_strays, signal_group
 from mcpgreen.running.turns import Starts
 
@@ -34,74 +36,60 @@ QUIET_LOOKS = 2
 SWEEP_PAUSE_SECS = 0.001
 
 
-class Leader(NamedTuple):
-    """A child that we started, and the mark of all that it starts."""
-
-    pid: int
-    mark: int
-
-
 class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
-    def __init__(self, *, directory: str, limits: Limits, is_open_to_others: bool = False) -> None:
+    def __init__(self, *, directory: str, is_open_to_others: bool = False) -> None:
         """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one."""
         self._directory = Directory(directory)
-        self._limits = limits
         self._is_open_to_others = is_open_to_others
         self._marks = Marks()
+        self._spawner: Spawner = PosixSpawner(self._marks)
         self._processors: Processors | None = None
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
-        self._leaders: dict[int, Leader] = {}
+        self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its mark
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._guardians = Guardians(self._marks.prefix, self._known)
         self._stoppers: set[Any] = set()
         self._starts = Starts()
         self._output_places = OutputPlaces()
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        env: dict[bytes, bytes],
-        deadline: Deadline,
-        on_control: OnChunk,
-        stdout_bytes: int | None = None,
-    ) -> Outcome:
-        """Run to the end, with a mark added to `env`. Raises OSError when the command cannot be started. `stdout_bytes`
-        is how much it may print if that is not what tools may."""
-        limits = self._limits if stdout_bytes is None else self._limits._replace(stdout_bytes=stdout_bytes)
+    def next_serial(self) -> int:
+        """A number for a run that nobody has numbered."""
+        return self._marks.next_serial()
+
+    def run(self, run: ScriptRun) -> Outcome:
+        """Run to the end, with its mark added to its environment. Raises OSError when it cannot be started."""
         if not self._is_prepared:
             self._prepare()
-        mark = self._marks.next()
-        env[VARIABLE] = b"%d" % mark
+        mark = self._marks.of(run.serial)
+        run.env[VARIABLE] = b"%d" % mark
         with self._starts:
-            self._marks.put_on(mark)
-            try:
-                run = ScriptRun(command, env, self._directory, limits, on_control, self._output_places.new())
-            finally:
-                self._marks.take_off()
-            leader = Leader(run.child.pid, mark)
-            self._leaders[leader.pid] = leader
-            self._known.add(b"%d" % leader.pid)
+            place = self._output_places.new()
+            running = RunningScript(run, spawner=self._spawner, directory=self._directory, mark=mark, place=place)
+            child = running.child
+            self._leaders[child.pid] = child
+            self._known.add(b"%d" % child.pid)
         try:
             if self._processors is not None:
-                self._processors.make_way(leader.pid, scripts=len(self._leaders))
-            ended_by = run.wait(deadline)
+                self._processors.make_way(child.pid, scripts=len(self._leaders))
+            ended_by = running.wait(run.deadline)
             if ended_by == Ending.EXIT:
-                run.drain(self._limits.drain_secs)
-            if self._is_anything_left(run.child, leader):
-                self._signal(leader, signal.SIGTERM)
-                self._wait_or_kill(run.child, leader)
-                run.take_the_rest()
+                running.drain(run.limits.drain_secs)
+            if self._is_anything_left(child):
+                self._signal(child, signal.SIGTERM)
+                self._wait_or_kill(child, run.limits.kill_grace_secs)
+                running.take_the_rest()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
-            self._signal(leader, signal.SIGTERM)
-            self._in_background(self._end, run, leader)
+            self._signal(child, signal.SIGTERM)
+            self._in_background(self._end, running, run.limits.kill_grace_secs)
             raise
-        self._close(run, leader)
-        return run.outcome(ended_by)
+        self._close(running)
+        took_ms = (child.ended_at - child.began_at) * 1000
+        journal.debug("call %d: %s was process %d for %d ms", run.serial, run.script.label, child.pid, took_ms)
+        return running.outcome(ended_by)
 
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
@@ -139,15 +127,12 @@ class Runner:
         """A child that is no script, and nobody's stray, until it ends or `end_known` ends it."""
         number = b"%d" % pid
         self._known.add(number)
-        loop = gevent.get_hub().loop
-        loop.install_sigchld()
-        watcher = loop.child(pid, ref=False)
 
-        def on_exit() -> None:
-            watcher.close()
-            self._known.discard(number)
+        def on_change(status: int, usage: struct_rusage) -> None:
+            if not os.WIFSTOPPED(status):
+                self._known.discard(number)
 
-        watcher.start(on_exit)
+        reaper().watch(pid, on_change)
 
     def end_known(self, pid: int) -> None:
         if b"%d" % pid in self._known:  # else somebody else may have the number by now
@@ -170,7 +155,7 @@ class Runner:
     def _prepare(self) -> None:
         if not self._is_open_to_others:
             prctl.shut_out_others()
-        gevent.get_hub().loop.install_sigchld()
+        reaper()  # before there is anybody to be reaped
         _keep_descriptors_from_scripts()
         if self._strays is None:
             self._strays = adopted_strays(self._known)
@@ -195,45 +180,45 @@ class Runner:
         self._stoppers.add(stopper)
         stopper.rawlink(self._stoppers.discard)
 
-    def _end(self, run: ScriptRun, leader: Leader) -> None:
+    def _end(self, running: RunningScript, grace_secs: float) -> None:
         """After the first signal. The pipes stay open meanwhile: a script that cleans up may still write."""
-        self._wait_or_kill(run.child, leader)
-        self._close(run, leader)
+        self._wait_or_kill(running.child, grace_secs)
+        self._close(running)
 
-    def _close(self, run: ScriptRun, leader: Leader) -> None:
-        run.close()
-        self._leaders.pop(leader.pid, None)
-        self._known.discard(b"%d" % leader.pid)
+    def _close(self, running: RunningScript) -> None:
+        running.close()
+        self._leaders.pop(running.child.pid, None)
+        self._known.discard(b"%d" % running.child.pid)
         # Whoever is left when no call is running has shed its mark: only now can it be told from the others' processes.
         if not self._leaders and self._strays is not None and self._strays.kill_all():
             self._in_background(self._sweep)
 
-    def _wait_or_kill(self, child: Child, leader: Leader) -> None:
-        if not self._wait_until_gone(child, leader, self._limits.kill_grace_secs):
-            self._kill(child, leader)
+    def _wait_or_kill(self, leader: Child, grace_secs: float) -> None:
+        if not self._wait_until_gone(leader, grace_secs):
+            self._kill(leader)
 
-    def _kill(self, child: Child, leader: Leader) -> None:
+    def _kill(self, leader: Child) -> None:
         give_up_at = time.monotonic() + KILL_PATIENCE_SECS
         while time.monotonic() < give_up_at:
             self._signal(leader, signal.SIGKILL)
             if self._strays is not None:
                 self._strays.kill_those_of(leader.mark)
-            if self._wait_until_gone(child, leader, 0.1):
+            if self._wait_until_gone(leader, 0.1):
                 return
         journal.error("process group %d does not die", leader.pid)
 
-    def _wait_until_gone(self, child: Child, leader: Leader, secs: float) -> bool:
+    def _wait_until_gone(self, leader: Child, secs: float) -> bool:
         give_up_at = time.monotonic() + secs
         pause_secs = 0.0002
-        while self._is_anything_left(child, leader):
+        while self._is_anything_left(leader):
             if time.monotonic() >= give_up_at:
                 return False
             gevent.sleep(pause_secs)
             pause_secs = min(pause_secs * 2, 0.02)
         return True
 
-    def _is_anything_left(self, child: Child, leader: Leader) -> bool:
-        if child.returncode is None:
+    def _is_anything_left(self, leader: Child) -> bool:
+        if leader.status is None:
             return True
         if self._strays is None:
             return signal_group(leader.pid, 0)
@@ -245,7 +230,7 @@ class Runner:
         for leader in list(self._leaders.values()):
             self._signal(leader, number)
 
-    def _signal(self, leader: Leader, number: int) -> None:
+    def _signal(self, leader: Child, number: int) -> None:
         """To the group at once, then to those who left it; each gets it once."""
         outsiders: list[int] = []
         if self._strays is not None:

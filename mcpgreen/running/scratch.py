@@ -49,7 +49,6 @@ class StateDir:
         self._on_named = on_named
         self.is_kept = is_kept
         self._directory: PrivateDirectory | None = None
-        self._count = 0
 
     def require(self) -> PrivateDirectory:
         """The directory, made anew if it is not there. Raises InternalError when that cannot be or the disk is full."""
@@ -59,8 +58,8 @@ class StateDir:
             directory = self._fresh()
         return directory
 
-    def new_call(self) -> CallFiles:
-        """Raises InternalError when the disk is full."""
+    def new_call(self, serial: int) -> CallFiles:
+        """For the call of this number. Raises InternalError when the disk is full."""
         self._storage.require_room()
         directory = self._directory
         changed_at_ns = None if directory is None else directory.changed_at_ns()
@@ -68,8 +67,7 @@ class StateDir:
             directory = self._fresh()
         elif time.time_ns() - changed_at_ns <= COARSE_NS:
             changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
-        self._count += 1
-        return CallFiles(self, directory, b"call.%d." % self._count, known_change_ns=changed_at_ns)
+        return CallFiles(self, directory, b"call.%d." % serial, known_change_ns=changed_at_ns)
 
     def failure(self, error: OSError) -> InternalError:
         """What a call is told when one of its files cannot be written."""

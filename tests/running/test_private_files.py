@@ -145,10 +145,10 @@ def test_a_directory_that_is_cleaned_away_during_a_call_costs_that_call_its_file
 
 def test_a_state_directory_that_was_moved_is_emptied(scratch: Path) -> None:
     state = new_state(scratch)
-    files = state.new_call()
+    files = state.new_call(1)
     files.spill(b"arguments", b"secret")
     moved = Path(state.require().path).rename(scratch / "moved")
-    state.new_call()
+    state.new_call(1)
 
     assert list(moved.iterdir()) == []
     files.remove()
@@ -169,7 +169,7 @@ def test_long_arguments_go_into_a_file_of_our_own(scratch: Path, kind: str) -> N
         os.mkfifo(place)
     else:
         (place / "below").mkdir(parents=True)
-    path = state.new_call().spill(b"arguments", b"said")
+    path = state.new_call(1).spill(b"arguments", b"said")
 
     assert Path(os.fsdecode(path)).read_bytes() == b"said"
     assert victim.read_text() == "as it was"
@@ -180,7 +180,7 @@ def test_long_arguments_go_into_a_file_of_our_own(scratch: Path, kind: str) -> N
 def test_a_report_that_is_a_link_is_not_read(scratch: Path, name: str) -> None:
     (scratch / "secret").write_text("secret")
     state = new_state(scratch)
-    files = state.new_call()
+    files = state.new_call(1)
     Path(os.fsdecode(files.place) + name).symlink_to(scratch / "secret")
 
     assert files.take_reports() == (b"", b"")
@@ -190,7 +190,7 @@ def test_a_report_that_is_a_link_is_not_read(scratch: Path, name: str) -> None:
 
 def test_a_cancel_file_is_no_way_to_another_file(scratch: Path) -> None:
     state = new_state(scratch)
-    files = state.new_call()
+    files = state.new_call(1)
     Path(os.fsdecode(files.place) + "cancelled").symlink_to(scratch / "made")
     files.mark_cancelled()
 
@@ -203,7 +203,7 @@ def test_what_scripts_leave_below_the_directory_goes_with_it(scratch: Path) -> N
     outside.mkdir()
     (outside / "kept").write_text("")
     state = new_state(scratch)
-    files = state.new_call()
+    files = state.new_call(1)
     tree = Path(os.fsdecode(files.place) + "tree")
     (tree / "a" / "b").mkdir(parents=True)
     (tree / "a" / "file").write_text("")

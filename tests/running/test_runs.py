@@ -1,0 +1,101 @@
+"""One run of a script: the number that joins request, process and files; how its end is noticed; what it has used."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+from tests.support.wire import Wire, text_of
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")
+
+# Two runs at the same time and one with a narrow limit: how they ended, and what they used.
+THREE_RUNS = """
+import json, gevent
+from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.runner import Runner
+from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script, unheard
+
+runner = Runner(directory=".")
+
+def run(serial, text, stdout_bytes=1000):
+    script = Script(f"Script {serial}", "/bin/sh", ["/bin/sh", "-c", text])
+    limits = Limits(stdout_bytes, 1000, 0.1, 0.1)
+    return run_script(runner, ScriptRun(script, {}, Deadline(60), limits, serial, unheard))
+
+def told(outcome):
+    child = outcome.child
+    used_secs = child.usage.ru_utime + child.usage.ru_stime
+    took_secs = child.ended_at - child.began_at
+    return [outcome.ended_by, b"".join(outcome.stdout).decode(), child.pid, child.mark, used_secs, took_secs]
+
+busy = gevent.spawn(run, 1, "echo $$; i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done")
+idle = gevent.spawn(run, 2, "echo $$; sleep 0.05")
+print(json.dumps([told(busy.get()), told(idle.get()), told(run(3, "printf %0300d 1", 299))]))
+runner.stop_all(grace_secs=0)
+runner.close(is_clean=True)
+"""
+
+
+@needs_proc
+def test_one_number_joins_request_process_and_files(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    project.write("server.d/policy.sh", 'echo "$MCPGREEN_CALL" > asked; mcp_tools_policy_check() { return 0; }')
+    project.tool("tell", 'echo "$MCPGREEN_CALL $MCP_TOOL_ERROR_FILE"; grep "realtime timeout" /proc/self/limits')
+    wire = start(stderr_level="debug")
+    wire.handshake()
+    told = text_of(wire.call_tool("tell"))
+
+    mark, file, limit = re.findall(r"^(\d+) (\S+)\nMax realtime timeout +(\d+) ", told)[0]
+    serial = int(mark[-8:])
+    assert limit == mark == project.read("asked").strip()
+    assert os.path.basename(file) == f"call.{serial}.error.json"
+    eventually(lambda: re.search(rf"request \d+ to tools/call is call {serial}\n", wire.stderr))
+    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' was process \d+ for \d+ ms\n", wire.stderr))
+
+
+def test_calls_have_different_numbers(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("tell", 'echo "$MCPGREEN_CALL"')
+
+    assert len({text_of(client.call_tool("tell")) for _ in range(3)}) == 3
+
+
+def test_an_outcome_says_which_process_it_was_what_that_used_and_which_limit_it_met(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", THREE_RUNS], cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    busy, idle, wordy = json.loads(done.stdout)
+
+    assert [run[0] for run in (busy, idle, wordy)] == ["exit", "exit", "stdout limit"]
+    assert [run[1] for run in (busy, idle)] == [f"{run[2]}\n" for run in (busy, idle)]
+    assert [run[3] % 10**8 for run in (busy, idle, wordy)] == [1, 2, 3]
+    assert busy[4] > idle[4]
+    assert idle[5] >= 0.05
+
+
+def test_a_script_that_is_stopped_and_goes_on_has_not_ended(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("dozing", "(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo awake")
+
+    assert text_of(client.call_tool("dozing")) == "awake\n"
+
+
+@needs_proc
+def test_hundreds_who_end_at_once_leave_nothing(project: ProjectBuilder, client: Wire) -> None:
+    """More than are reaped in one turn, and none of them started by us."""
+    project.tool("crowd", "for i in $(seq 300); do (read line < gate &) ; done; exec 9>gate; echo done")
+    os.mkfifo(project.root / "gate")
+
+    assert text_of(client.call_tool("crowd")) == "done\n"
+    eventually(lambda: not zombies_of(client.process.pid))
+
+
+def zombies_of(pid: int) -> list[Any]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in children if ") Z " in Path(f"/proc/{child}/stat").read_text()]
