@@ -54,7 +54,7 @@ OWNERS = {
     "yaml": ("catalog.yaml_text",),
     "docopt": ("cli.main",),
     "jq": (),  # used as a library by sdk/json_tool, and by nobody as a module
-    "gevent.subprocess": (),  # its watchers would take our children from running.reaper
+    "gevent.subprocess": ("running.process",),
     "gevent.monkey": ("__main__", "tests/conftest.py"),
     "logging": (),
 }

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from resource import struct_rusage
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
+from gevent import subprocess
+from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.deadline import Deadline
@@ -40,17 +42,18 @@ class Ending:
     STDERR_LIMIT = "stderr limit"
 
 
-class Child:
-    """A process, and a bell for the one who waits for it. Times are those of the monotonic clock; `usage` is what it
-    has used, with those of its children that it waited for, and None until its end has been seen."""
+class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
+    """A gevent Popen whose process was made by a `Spawner` and whose end is seen by the `reaper`, and a bell for the one
+    who waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children
+    that it waited for, and None until its end has been seen."""
 
-    __slots__ = ("_waiter", "began_at", "ended_at", "mark", "pid", "status", "usage")
-
-    def __init__(self, pid: int, mark: int) -> None:
+    def __init__(self, pid: int, command: Sequence[str], mark: int) -> None:
         self.pid = pid
+        self.args = command
         self.mark = mark
+        self.stdin = self.stdout = self.stderr = self.returncode = None
+        self.result = AsyncResult()
         self.began_at = self.ended_at = time.monotonic()
-        self.status: int | None = None  # once it has ended: as a shell would say it, 128 + n after signal n
         self.usage: struct_rusage | None = None
         self._waiter: Any = None
         reaper().watch(pid, self._on_change)
@@ -70,9 +73,10 @@ class Child:
 
     def _on_change(self, status: int, usage: struct_rusage) -> None:
         if not os.WIFSTOPPED(status):
-            self.status = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+            self.returncode = os.waitstatus_to_exitcode(status)
             self.usage = usage
             self.ended_at = time.monotonic()
+            self.result.set(self.returncode)
             self.ring()
 
 
@@ -94,7 +98,7 @@ class RunningScript:
         read_ends, write_ends = _pipes(3)
         try:
             pid = spawner.spawn(run.script.command, run.env, directory=directory, outputs=write_ends, mark=mark)
-            self.child = Child(pid, mark)
+            self.child = Child(pid, run.script.command, mark)
         except BaseException:
             _close_all(read_ends)
             raise
@@ -118,7 +122,7 @@ class RunningScript:
             self.child.wait_for_bell()
         finally:
             timer.close()
-        while self.child.status is None and not self._overflow:
+        while self.child.returncode is None and not self._overflow:
             self._stderr_reader.watch()
             self._control_reader.watch()
             remaining_secs = deadline.remaining_secs()
@@ -158,7 +162,9 @@ class RunningScript:
     def outcome(self, ended_by: str) -> Outcome:
         child = self.child
         stderr = b"".join(self._stderr.chunks())
-        return Outcome(child.status or 0, self._stdout.chunks(), stderr, self._overflow or ended_by, self._place, child)
+        code = child.returncode or 0
+        code = code if code >= 0 else 128 - code
+        return Outcome(code, self._stdout.chunks(), stderr, self._overflow or ended_by, self._place, child)
 
     @property
     def _overflow(self) -> str | None:

@@ -218,7 +218,7 @@ class Runner:
         return True
 
     def _is_anything_left(self, leader: Child) -> bool:
-        if leader.status is None:
+        if leader.returncode is None:
             return True
         if self._strays is None:
             return signal_group(leader.pid, 0)
