@@ -43,15 +43,16 @@ class Ending:
 
 
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
-    """A gevent Popen whose process was made by a `Spawner` and whose end is seen by the `reaper`, and a bell for the one
-    who waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children
-    that it waited for, and None until its end has been seen."""
+    """A gevent Popen whose process was made by a `Spawner` and whose end is seen by the `reaper`, and a bell for whoever
+    waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children that
+    it waited for, and None until its end has been seen."""
 
     def __init__(self, pid: int, command: Sequence[str], mark: int) -> None:
         self.pid = pid
         self.args = command
         self.mark = mark
-        self.stdin = self.stdout = self.stderr = self.returncode = None
+        self.stdin = self.stdout = self.stderr = None
+        self.returncode: int | None = None
         self.result = AsyncResult()
         self.began_at = self.ended_at = time.monotonic()
         self.usage: struct_rusage | None = None

@@ -77,7 +77,7 @@ def test_an_outcome_says_which_process_it_was_what_that_used_and_which_limit_it_
     assert [run[1] for run in (busy, idle)] == [f"{run[2]}\n" for run in (busy, idle)]
     assert [run[3] % 10**8 for run in (busy, idle, wordy)] == [1, 2, 3]
     assert busy[4] > idle[4]
-    assert idle[5] >= 0.05
+    assert idle[5] > 0.01  # we may see late that it has begun
 
 
 def test_a_script_that_is_stopped_and_goes_on_has_not_ended(project: ProjectBuilder, client: Wire) -> None:
