@@ -43,7 +43,7 @@ class Ending:
 
 
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
-    """A gevent Popen whose process was made by a `Spawner` and whose end is seen by the `reaper`, and a bell for whoever
+    """A gevent Popen whose process a `Spawner` has made and whose end is seen by the `reaper`, and a bell for whoever
     waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children that
     it waited for, and None until its end has been seen."""
 
