@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 KIB = 1024
 MIB = 1024 * KIB
+# What is printed is longer as JSON: twice for quotes and line ends, three times for most alphabets other than ours, and
+# JSON goes out as text and as structured content. What is mostly control characters need not fit.
+RESPONSE_FACTOR = 3
 GIB = 1024 * MIB
 DAY_SECS = 86_400
 
@@ -74,8 +77,9 @@ GROUPS = {
             "How many bytes a script may write to stdout. One that writes more is stopped."),
         Setting("max_tool_stderr_size", integer, 0, low=0, high=GIB, doc=
             "How many bytes a script may write to stderr. 0: as many as to stdout."),
-        Setting("max_response_bytes", integer, 10 * MIB, low=0, high=GIB, doc=
-            "How long the reply with the result of a tool, a prompt or a completion may be. 0: unlimited."),
+        Setting("max_response_bytes", integer, RESPONSE_FACTOR * 10 * MIB + MIB, low=0, high=GIB, doc=
+            "How long the reply with the result of a tool, a prompt or a completion may be. 0: unlimited. Unless it is "
+            "set, it grows with `max_tool_output_size`."),
         Setting("max_ui_resource_bytes", integer, MIB, low=1, high=GIB, doc=
             "How large a page that clients show may be."),
         Setting("max_line_bytes", integer, 4 * MIB, low=KIB, high=GIB, doc=
@@ -279,7 +283,11 @@ OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
     """Resolve all rows; see `settings.resolve` for what the three mappings hold."""
-    return resolve(ROWS, flags=flags, environ=environ, project_env=project_env, other_variables=OTHER_VARIABLES)
+    settings = resolve(ROWS, flags=flags, environ=environ, project_env=project_env, other_variables=OTHER_VARIABLES)
+    room_bytes = RESPONSE_FACTOR * settings.max_tool_output_size + MIB
+    if room_bytes > settings.max_response_bytes and settings.origin("max_response_bytes") == "default":
+        return settings.with_values(max_response_bytes=room_bytes)
+    return settings
 
 
 def default_of(name: str) -> Any:

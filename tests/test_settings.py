@@ -21,7 +21,7 @@ from mcpgreen.settings import (
     seconds,
     text,
 )
-from mcpgreen.settings_catalog import ROWS, load
+from mcpgreen.settings_catalog import ROWS, default_of, load
 
 REPOSITORY = Path(__file__).parent.parent
 SIZE = Setting("size", integer, 10, low=1, high=20, aliases=("MCP_OLD_SIZE",))
@@ -335,3 +335,12 @@ def test_where_a_row_takes_it_an_empty_value_is_a_value() -> None:
     assert resolved(row).second_key == "key"
     assert resolved(row, environ={"MCPGREEN_SECOND_KEY": "", "MCPBASH_SECOND_KEY": "other"}).second_key == ""
     assert resolved(row, environ={"MCPBASH_SECOND_KEY": " "}).origin("second_key") == "MCPBASH_SECOND_KEY"
+
+
+def test_the_limit_of_a_response_follows_that_of_the_output_unless_it_is_set() -> None:
+    output = {"MCPGREEN_MAX_TOOL_OUTPUT_SIZE": "50000000"}
+    assert load({}, {}, {}).max_response_bytes == default_of("max_response_bytes")
+    assert load({}, {"MCPGREEN_MAX_TOOL_OUTPUT_SIZE": "5"}, {}).max_response_bytes == default_of("max_response_bytes")
+    assert load({}, output, {}).max_response_bytes == 3 * 50_000_000 + (1 << 20)
+    assert load({}, {**output, "MCPGREEN_MAX_RESPONSE_BYTES": "5"}, {}).max_response_bytes == 5
+    assert load({}, {**output, "MCPGREEN_MAX_RESPONSE_BYTES": "0"}, {}).max_response_bytes == 0

@@ -107,8 +107,8 @@ def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
 
 
 def _filling(call: Call, values: dict[str, str]) -> Filling:
-    settings = call.services.settings
-    return Filling(values, limit_chars=settings.max_response_bytes or settings.max_line_bytes)
+    """Arguments make a prompt no longer than a program could."""
+    return Filling(values, limit_chars=call.services.settings.max_tool_output_size)
 
 
 def _number_in_json(prompt: Prompt, name: str, value: float) -> str:

@@ -81,9 +81,19 @@ def test_output_that_is_too_long_as_json_is_refused(
     project: ProjectBuilder, speak: Speak, beginning: str, exit_code: int
 ) -> None:
     project.tool("say", f"printf '{beginning}'; {FILL.format(4_000_000)}; exit {exit_code}")
-    error = speak().error("tools/call", {"name": "say"})
+    error = speak(max_response_bytes=10 * MIB).error("tools/call", {"name": "say"})
 
     assert error == {"code": -32603, "message": "Response exceeded response size limit (10485760 bytes)"}
+
+
+@pytest.mark.parametrize("line", ["", "a line", "строка"], ids=["empty lines", "ASCII", "Cyrillic"])
+def test_what_a_script_may_print_also_fits_into_a_response(project: ProjectBuilder, speak: Speak, line: str) -> None:
+    """Ten megabytes of lines are more as JSON, and the limit of the one was that of the other."""
+    size_bytes = len(line.encode()) + 1
+    lines = 9_900_000 // size_bytes
+    project.tool("say", f"yes '{line}' | head -n {lines}")
+
+    assert text_of(speak().call_tool("say")) == f"{line}\n" * lines
 
 
 @pytest.mark.parametrize("exit_code", [0, 1])
