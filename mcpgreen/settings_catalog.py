@@ -242,7 +242,7 @@ GROUPS = {
         Setting("manual_buffer_max_bytes", integer, MIB, low=1, high=GIB, doc=
             "How many bytes register.sh may register through its functions."),
         Setting("static_registry", flag, False, doc=
-            "Whether the project is read once and never again: changes on disk show after a restart."),
+            "Whether what `.registry/` lists is served, or else the project read once, and never looked at again."),
         Setting("watch_files", choice("auto", "poll"), "auto", doc=
             "How changes on disk are noticed: by the system's file events where it has them, or by looking regularly."),
         Setting("registry_poll_secs", seconds, 5.0, low=0.05, high=3600, doc=

@@ -103,6 +103,7 @@ def describe_prompt(
         if key in fields:
             definition[key] = fields[key]
     arguments, schemas = _arguments(source, fields)
+    required = tuple(argument["name"] for argument in arguments if argument.get("required"))
     if arguments:
         definition["arguments"] = arguments
     metadata.decorate(
@@ -117,13 +118,15 @@ def describe_prompt(
     if "messages" in fields:
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
+    if schemas:
+        others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}
     return Prompt(
         name=definition["name"],
         path=None,
         relative_path="",
         is_program=False,
         role=role,
-        required=tuple(argument["name"] for argument in arguments if argument.get("required")),
+        required=required,
         schemas=schemas,
         messages=fields.get("messages"),
         input_requests=_checked_questions(source, fields.get("inputRequests")),
@@ -183,7 +186,7 @@ def _lonely_prompt(project: Project, path: str, relative_path: str, complaints: 
     )
     if prompt.messages is None:
         raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
-    return prompt._replace(relative_path=relative_path)
+    return prompt._replace(relative_path=relative_path, registry_entry={**prompt.registry_entry, "path": relative_path})
 
 
 def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

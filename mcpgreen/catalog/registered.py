@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.metadata import shown
+from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registration import Registration
 from mcpgreen.catalog.survey import is_below
@@ -32,12 +33,12 @@ def registered_tools(project: Project, registration: Registration, items: list[J
     from mcpgreen.catalog.tools import tool_at
 
     def tool(item: Json, complaints: list[str]) -> Any:
-        path, status = _file_of(project, item, below=project.tools_dir)
+        path, status = file_of(project, item, below=project.tools_dir)
         found, problems = tool_at(project, path, item, status=status)
         complaints.extend(problems)
         return found
 
-    return _each(registration, "tool", items, tool)
+    return each(registration.source, "tool", items, tool)
 
 
 def registered_prompts(project: Project, registration: Registration, items: list[Json]) -> Discovery:
@@ -48,12 +49,12 @@ def registered_prompts(project: Project, registration: Registration, items: list
             return describe_prompt(
                 _in(project.prompts_dir), item, default_name="", complaints=complaints, private=project.private
             )
-        path, status = _file_of(project, item, below=project.prompts_dir)
+        path, status = file_of(project, item, below=project.prompts_dir)
         described = describe_prompt(path, item, default_name="", complaints=complaints, private=project.private)
         relative_path = path.removeprefix(_in(project.prompts_dir))
         return with_file(described, path, relative_path, is_program=is_program(path, status))
 
-    return _each(registration, "prompt", items, prompt)
+    return each(registration.source, "prompt", items, prompt)
 
 
 def registered_resources(project: Project, registration: Registration, items: list[Json]) -> Discovery:
@@ -68,7 +69,7 @@ def registered_resources(project: Project, registration: Registration, items: li
         return described._replace(definition={**described.definition, "provider": described.provider})
 
     # Clients read by address, so two may share a name.
-    return _each(registration, "resource", items, resource, distinct="uri")
+    return each(registration.source, "resource", items, resource, distinct="uri")
 
 
 def registered_templates(project: Project, registration: Registration, items: list[Json]) -> Discovery:
@@ -82,7 +83,7 @@ def registered_templates(project: Project, registration: Registration, items: li
             path=None
         )
 
-    return _each(registration, "resource template", items, template)
+    return each(registration.source, "resource template", items, template)
 
 
 def registered_completions(project: Project, registration: Registration) -> dict[str, CompletionScript]:
@@ -93,26 +94,27 @@ def registered_completions(project: Project, registration: Registration) -> dict
     }
 
 
-def _each(
-    registration: Registration,
+def each(
+    source: str,
     what: str,
     items: list[Json],
     read: Callable[[Json, list[str]], Any],
     *,
     distinct: str = "name",
+    pace: Pace = UNPACED,
 ) -> Discovery:
     """Read one after the other. Of those that clients could not tell apart the first counts."""
     warnings: list[str] = []
     kept: dict[str, Any] = {}
-    for item in items:
+    for item in pace.over(items):
         name: str = item["name"]
-        label = f"{registration.source}: the {what} {name if name.isprintable() else shown(name)}"
+        label = f"{source}: the {what} {name if name.isprintable() else shown(name)}"
         complaints: list[str] = []
         try:
             found = read(item, complaints)
             key: str = getattr(found, distinct)
             if kept.setdefault(key, found) is not found:
-                raise ProjectError(registration.source, f"an earlier one has the {distinct} {key}")
+                raise ProjectError(source, f"an earlier one has the {distinct} {key}")
         except ProjectError as error:
             warnings.append(Loss(f"{label} is left out: {error.reason}"))
         warnings.extend(f"{label}: {complaint}" for complaint in complaints)
@@ -124,7 +126,7 @@ def _in(directory: str) -> str:
     return os.path.join(directory, "")
 
 
-def _file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:
+def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:
     """The file that an item names, relative to the directory of its kind."""
     given, place = item.get("path"), project.shown(below)
     if not isinstance(given, str) or not given or not given.isprintable():

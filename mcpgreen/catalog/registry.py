@@ -3,7 +3,8 @@
 `Catalog` decides when to look (time to live, stale marks, back-off after a failure); `survey` looks, and `tools`,
 `resources` and `prompts` read, unless the project registers its items by hand (`registrar`). Whatever goes wrong with
 the disk, the last good snapshot goes on serving; a registration that cannot be used is an error for whoever asks.
-`.registry/<kind>.json` is an output for people and other programs; it is never read, so a planted one has no effect.
+`.registry/<kind>.json` is an output for people and other programs. Only a static catalog reads it (`kept`), if it is to
+be trusted as a tool is; else a planted one has no effect.
 
 Rule: nothing in here switches greenlets, apart from the `turn` that `refresh` may be given: a look at a large project
 takes a second, which nobody should have to wait for. Such a look works on what nobody else has, and a second one may
@@ -18,14 +19,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
-from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registrar import Registrar
 from mcpgreen.catalog.shelf import Look, Shelf
 from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
-from mcpgreen.catalog.sources import FILE_OF, SOURCE_OF, SOURCES, TITLE_OF
-from mcpgreen.catalog.survey import subdirectory, survey
+from mcpgreen.catalog.sources import FILE_OF, SOURCE_OF, SOURCES, TITLE_OF, Source
+from mcpgreen.catalog.survey import Tree, subdirectory, survey
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.running.storage import Storage
 
@@ -58,7 +59,7 @@ class Catalog:
         registrar: Registrar | None = None,
         is_static: bool = False,
     ) -> None:
-        """`is_static`: what has been read once is never looked at again."""
+        """`is_static`: what `.registry/` has is served, or what has been read once, and never looked at again."""
         self.project = project
         self.ttl_secs = ttl_secs
         self.max_bytes = max_bytes
@@ -208,25 +209,46 @@ class Catalog:
 
     def _look(self, name: str, shelf: Shelf, registration: Registration | None, pace: Pace, *, force: bool) -> Look:
         source = SOURCES[name]
-        tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
-        registered = registration.hash if registration is not None else None
-        tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
-        if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
-            return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
-        snapshots: dict[str, Snapshot] = {}
-        texts: dict[str, list[bytes]] = {}
-        warnings: list[str] = []
-        left_out: dict[str, int] = {}
-        for kind, found in source.read(self.project, tree, registration).items():
-            warnings += found.warnings
-            left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
+        is_found = registration is None or all(registration.items.get(kind) is None for kind in source.kinds)
+        kept = self._kept(source, pace) if self.is_static and is_found and not force else None
+        if kept is not None:
+            tree, items = Tree([], (), True, [], [], pace), kept
+        else:
+            tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
+            registered = registration.hash if registration is not None else None
+            tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
+            if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
+                return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
+            items = source.read(self.project, tree, registration)
+        warnings = [warning for found in items.values() for warning in found.warnings]
+        look = Look(tree, {}, warnings, {}, {})
+        for kind, found in items.items():
+            look.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
             if self.on_hint is not None:
                 for hint in found.hints:
                     self.on_hint(hint)
-            snapshots[kind] = snapshot = snapshot_of(kind, found.items, shelf.snapshots.get(kind), pace)
-            if snapshot is not shelf.snapshots.get(kind):
-                texts[kind] = self._file_text(snapshot, pace)
-        return Look(tree, snapshots, warnings, texts, left_out)
+            earlier = shelf.snapshots.get(kind)
+            snapshot = look.snapshots[kind] = snapshot_of(kind, found.items, earlier, pace, is_found=is_found)
+            if snapshot is not earlier and kept is None:
+                look.texts[kind] = self._file_text(snapshot, pace)
+        return look
+
+    def _kept(self, source: Source, pace: Pace) -> dict[str, Discovery] | None:
+        """What an earlier look left in `.registry/`; None, and a word of why, if one has to look again."""
+        from mcpgreen.catalog.kept import kept_items
+
+        try:
+            return {
+                kind: kept_items(self.project, kind, self._path_of(kind), max_bytes=self.max_bytes, pace=pace)
+                for kind in source.kinds
+            }
+        except ProjectError as error:
+            remedy = "the project is read instead; mcpgreen scan writes the file"
+            journal.warning("static_registry: %s; %s", self._reason_of(error), remedy)
+            return None
+
+    def _path_of(self, kind: str) -> str:
+        return os.path.join(self.project.registry_dir, FILE_OF.get(kind, kind) + ".json")
 
     def _file_text(self, snapshot: Snapshot, pace: Pace) -> list[bytes]:
         text = file_text(snapshot, pace)
@@ -270,7 +292,7 @@ class Catalog:
         return f"{self.project.shown(error.path)}: {error.reason}"
 
     def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: list[bytes] | None, pace: Pace) -> None:
-        path = os.path.join(self.project.registry_dir, FILE_OF.get(snapshot.kind, snapshot.kind) + ".json")
+        path = self._path_of(snapshot.kind)
         if text is None and not shelf.is_file_due and (shelf.is_unwritable or os.path.exists(path)):
             return
         shelf.is_file_due = True

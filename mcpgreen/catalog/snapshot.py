@@ -12,9 +12,12 @@ from mcpgreen.catalog.items import Item
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.regular_files import new_file, unguessable
 
+FORMAT_VERSION = 1
+
 
 class Snapshot(NamedTuple):
-    """All items of one kind at one time. `cache` belongs to the layers above: what they derive dies with the items."""
+    """All items of one kind at one time. `cache` belongs to the layers above: what they derive dies with the items.
+    `is_found`: they were looked for on disk, and not registered by hand."""
 
     kind: str
     items: tuple[Any, ...]
@@ -23,12 +26,15 @@ class Snapshot(NamedTuple):
     total: int
     generated_at: str
     cache: dict[Any, Any]
+    is_found: bool = True
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.kind}: {self.total} items, {self.hash[:12]}>"
 
 
-def snapshot_of(kind: str, items: Sequence[Item], earlier: Snapshot | None, pace: Pace = UNPACED) -> Snapshot:
+def snapshot_of(
+    kind: str, items: Sequence[Item], earlier: Snapshot | None, pace: Pace = UNPACED, *, is_found: bool = True
+) -> Snapshot:
     """The earlier one if nothing is different: what was derived from it stays valid."""
     digest = jsontext.digest_of_list([item.registry_entry for item in some] for some in pace.slices(items))
     # Not everything is part of a registry entry: the executable bit, for one, decides how a tool is started.
@@ -42,6 +48,7 @@ def snapshot_of(kind: str, items: Sequence[Item], earlier: Snapshot | None, pace
         total=len(items),
         generated_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         cache={},
+        is_found=is_found,
     )
 
 
@@ -67,9 +74,9 @@ def _listing(items: Sequence[Item]) -> bytes:
 
 
 def file_text(snapshot: Snapshot, pace: Pace = UNPACED) -> list[bytes]:
-    """The file, in pieces."""
+    """The file, in pieces. What was registered has no format version: it has to be asked for again."""
     envelope = {
-        "format_version": 1,
+        **({"format_version": FORMAT_VERSION} if snapshot.is_found else {}),
         "version": 1,
         "generatedAt": snapshot.generated_at,
         "items": [],

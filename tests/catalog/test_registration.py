@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -445,3 +446,15 @@ def test_where_registrations_lie_is_watched(desk: Desk) -> None:
     desk.catalog().snapshot("tools")
 
     assert str(desk.tree.root / "server.d") in desk.catalog().watched_directories()
+
+
+def test_what_is_registered_is_not_kept_for_a_static_catalog(desk: Desk) -> None:
+    """It has to be asked for again; what is found beside it is kept."""
+    desk.tree.write("server.d/register.json", json.dumps({"version": 1, "tools": []}))
+    catalog = desk.catalog()
+    for kind in ("tools", "prompts"):
+        catalog.snapshot(kind)
+    registry = desk.tree.root / ".registry"
+
+    assert "format_version" not in json.loads((registry / "tools.json").read_bytes())
+    assert json.loads((registry / "prompts.json").read_bytes())["format_version"] == 1

@@ -224,3 +224,28 @@ def test_a_static_registry_is_read_once_and_not_watched(project: ProjectBuilder,
     assert text_of(wire.call_tool("one")) == "hello from one\n"
     assert names(wire) == ["one"]
     assert wire.notices(CHANGED) == []
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["ours alone", "open to others"])
+def test_a_static_registry_serves_what_an_earlier_server_wrote_if_it_can_be_trusted(
+    project: ProjectBuilder, start: Callable[..., Wire], is_open: bool
+) -> None:
+    """It read every description at each start."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    project.tool("found", "sleep 600", inputSchema=schema, timeoutSecs=0.1)
+    project.prompt("hello.txt", "Hello {{who}}", arguments=[{"name": "who"}])
+    project.resource("note.txt", "note", uri="own://note")
+    for planted in (False, True):
+        with start(static_registry="true") as wire:
+            wire.handshake()
+            assert names(wire) == (["found", "later"] if planted and is_open else ["found"])
+            error = wire.call_tool("found", {"n": "x"})
+            assert error["isError"] and "n" in text_of(error)
+            assert "after 0.1s" in text_of(wire.call_tool("found", {"n": 1}))
+            prompt = wire.result("prompts/get", {"name": "hello", "arguments": {"who": "you"}})
+            assert prompt["messages"][0]["content"]["text"] == "Hello you"
+            assert wire.result("resources/read", {"uri": "own://note"})["contents"][0]["text"] == "note"
+            assert ("is not trusted" in wire.stderr) is (planted and is_open)
+        if is_open:
+            (project.root / ".registry").chmod(0o777)
+        project.tool("later", "echo")
