@@ -8,6 +8,11 @@ SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/
 	mcpgreen/providers/*.sh mcpgreen/running/*.sh \
 	project/tools/*/*.sh project/providers/*.sh tests/conformance/project/tools/*.sh \
 	tests/conformance/project/providers/*.sh)
+# A selection is quicker in one process, unless it is large: TESTS=tests/features WORKERS=auto
+WORKERS ?= $(if $(TESTS),0,auto)
+# The checkout as a plain line in a .pth file. By itself, setuptools has every Python of the environment load a finder,
+# which takes longer than all the rest of its start; and tests start thousands.
+EDITABLE := --config-settings editable_mode=compat -e
 ROUNDS ?= 100
 ABUSE_SECS ?= 200
 SUITE := tests/conformance
@@ -20,7 +25,7 @@ run: $(VENV)/.runs ## Show the server at work on project/
 	@$(BIN)/python scripts/demo.py
 
 test: $(VENV)/.tests ## Run all tests
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 lint: $(VENV)/.tests ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -53,17 +58,17 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python has no working venv module (Debian: apt install python3-venv)."; exit 1; }
 
 $(VENV)/.runs: $(VENV)/bin/python setup.py
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) .
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.runs
 	@echo "Installing what the tests need (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) '.[test]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.runs
 	@echo "Installing the peers (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) '.[bench]'
 	@touch $@
 
 $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json

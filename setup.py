@@ -45,6 +45,7 @@ setup(
         # match; fastmcp is a peer in the benchmark only.
         "test": [
             "pytest>=8",
+            "pytest-xdist>=3.2",
             "mcp>=2.3",
             "mcp-types>=2.3",
             "trustme",

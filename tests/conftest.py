@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,13 +11,30 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.running.prctl import PR_SET_CHILD_SUBREAPER
+from tests.support import apart
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE, Wire
 
+prctl = ctypes.CDLL(None).prctl if sys.platform.startswith("linux") else None
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(id, ...): the rows of requirements.yaml that this test covers")
+    apart.set_up(config)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=apart.is_alone)  # last: each of them keeps all workers waiting
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A server inside this process makes it adopt orphans. Those of all later tests would stay with it as zombies, by
+    the ten thousand where scripts fork again and again, and whoever looks through /proc then takes seconds."""
+    if prctl is not None:
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @pytest.fixture
@@ -88,4 +107,4 @@ def servers_on(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
 
     yield start_server
     for server in started:
-        server.kill()
+        server.end()

@@ -159,7 +159,7 @@ def conversation_with(place: Path, conversation: Block) -> list[tuple[Any, Any]]
             assert arrow == "<--", line
             answers.append((message, server.receive(lambda _: True)))
     finally:
-        server.kill()
+        server.end()
     return answers
 
 
@@ -191,7 +191,7 @@ def test_the_server_lists_the_tools_of_the_page_and_no_others(walk: Walk) -> Non
         server.handshake()
         listed = [tool["name"] for tool in server.result("tools/list")["tools"]]
     finally:
-        server.kill()
+        server.end()
 
     assert listed == sorted(SCRIPTS)
 

@@ -54,7 +54,7 @@ def test_the_configuration_of_the_page_starts_a_server(walk: Walk) -> None:
         wire.handshake("2025-06-18")
         assert wire.call_tool("greet", {"name": "Ada"})["structuredContent"]["success"] is True
     finally:
-        wire.kill()
+        wire.end()
 
 
 def test_settings_that_the_page_says_are_not_read_are_not_there() -> None:

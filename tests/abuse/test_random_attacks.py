@@ -33,6 +33,7 @@ RANDOM_SEED = random.SystemRandom().getrandbits(32) if IS_FULL else 3
 THIRD_SEED = int(os.environ.get("MCPGREEN_ABUSE_SEED", RANDOM_SEED))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("seed", [*FIXED_SEEDS, THIRD_SEED], ids=["first", "second", "third"])
 def test_random_attacks_leave_the_server_as_it_was(
     seed: int, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
@@ -62,6 +63,7 @@ def test_every_attack_says_what_it_is() -> None:
     assert all(callable(attack) for attack in ATTACKS.values())
 
 
+@pytest.mark.alone
 def test_a_held_server_shows_in_the_longest_ping() -> None:
     """The measure itself: a server that is stopped for a while is seen to be held."""
     held_secs = 0.2

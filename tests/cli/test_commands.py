@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forking import can_fork
 from tests.support.prerequisites import without_privileges
 from tests.support.project import ProjectBuilder
-from tests.support.wire import CHECKOUT, clean_environment
+from tests.support.wire import CHECKOUT, clean_environment, nursery
 
 
 def mcpgreen(
@@ -22,12 +23,15 @@ def mcpgreen(
     cwd: Path | None = None,
     prefix: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
+    environment = clean_environment(env)
+    if stdin == subprocess.DEVNULL and not prefix and can_fork(environment):
+        return nursery().run(arguments, environment, str(cwd) if cwd else None, timeout=30)
     return subprocess.run(
         [*prefix, sys.executable, "-m", "mcpgreen", *arguments],
         stdin=stdin,
         capture_output=True,
         text=True,
-        env=clean_environment(env),
+        env=environment,
         cwd=cwd,
         timeout=30,
         check=False,

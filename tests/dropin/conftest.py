@@ -7,7 +7,6 @@ tree is of our own writing and uses the functions and files that such a project 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,10 +65,10 @@ def serve(tree: OldTree, tmp_path: Path) -> Iterator[Serve]:
 
     def serve_revision(revision: str = LATEST_HANDSHAKE, *, capabilities: Json | None = None, **env: str) -> Client:
         variables = {"MCPBASH_PROJECT_ROOT": str(tree.root), "MCPBASH_TOOL_ALLOWLIST": "*", **env}
-        wire = Wire(None, command=[sys.executable, "-m", "mcpgreen"], env=variables, cwd=tmp_path)
+        wire = Wire(None, arguments=(), env=variables, cwd=tmp_path)
         started.append(wire)
         return Client(wire, revision, capabilities=capabilities)
 
     yield serve_revision
     for wire in started:
-        wire.kill()
+        wire.end()

@@ -12,6 +12,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
+# All servers here are fresh: what they import at the first use needs descriptors, too.
 OBSERVABLE = {"MCPGREEN_CORE_DUMPS": "true"}  # else only root sees what it has open
 
 
@@ -29,7 +30,7 @@ def allow_descriptors(wire: Wire, count: int, *, spare: int | None = None) -> No
 def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectBuilder) -> None:
     project.tool("quick", "true")
     project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
-    with Wire(project.root, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64", **OBSERVABLE}) as wire:
+    with Wire(project.root, is_fresh=True, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64", **OBSERVABLE}) as wire:
         wire.handshake()
         wire.call_tool("quick")
         open_before = descriptors_of(wire.process.pid)
@@ -72,7 +73,7 @@ def test_whatever_is_asked_without_descriptors_costs_that_request_alone(
         ("completion/complete", {"ref": {"type": "ref/prompt", "name": "ask"}, "argument": {"name": "a", "value": ""}}),
         ("tools/list", {}),
     ]
-    with Wire(project.root, env=OBSERVABLE) as wire:
+    with Wire(project.root, is_fresh=True, env=OBSERVABLE) as wire:
         wire.handshake()
         wire.result("tools/list")
         if is_warm:
@@ -98,7 +99,7 @@ def test_a_temporary_directory_that_is_cleaned_away_is_made_again(project: Proje
     scratch = project.root / "scratch"
     scratch.mkdir()
     project.tool("size", 'cat "$MCP_TOOL_ARGS_FILE" | wc -c')
-    with Wire(project.root, env={"TMPDIR": str(scratch), "MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as wire:
+    with Wire(project.root, is_fresh=True, env={"TMPDIR": str(scratch), "MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as wire:
         wire.handshake()
         first = text_of(wire.call_tool("size", {"a": 1}))
         for directory in scratch.iterdir():
@@ -113,7 +114,7 @@ def test_a_place_for_temporary_files_that_goes_away_is_named_as_the_reason(proje
     project.tool("hello", "echo hello")
     place = project.root / "scratch"
     place.mkdir()
-    with Wire(project.root, env={"MCPGREEN_TMP_ROOT": str(place)}) as wire:
+    with Wire(project.root, is_fresh=True, env={"MCPGREEN_TMP_ROOT": str(place)}) as wire:
         wire.handshake()
         place.rmdir()
         error = wire.error("tools/call", {"name": "hello"})

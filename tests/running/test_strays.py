@@ -141,6 +141,7 @@ def test_a_process_that_hides_whose_it_is_does_not_outlive_the_server(
     assert not is_alive(pid)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("prepare", ["pass", "shed()", "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)"])
 def test_a_chain_of_forks_ends_with_its_call(
     project: ProjectBuilder, start: Callable[..., Wire], comm: str, prepare: str
@@ -155,6 +156,7 @@ def test_a_chain_of_forks_ends_with_its_call(
     assert wire.stop() == 0
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("prepare", ["pass", "shed()"])
 def test_a_chain_of_forks_does_not_outlive_the_server(
@@ -220,6 +222,7 @@ def test_a_stray_of_another_user_holds_nobody_up(project: ProjectBuilder, client
     assert not is_alive(pid)  # root may stop anybody
 
 
+@pytest.mark.alone
 def test_the_reader_goes_on_while_a_chain_is_hunted(
     project: ProjectBuilder, start: Callable[..., Wire], comm: str
 ) -> None:
@@ -236,6 +239,7 @@ def test_the_reader_goes_on_while_a_chain_is_hunted(
     assert subprocess.run(["kill", "-0", str(wire.process.pid)]).returncode == 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("prepare", ["pass", "shed()"])
 def test_hundreds_of_strays_end_with_their_call(
     project: ProjectBuilder, start: Callable[..., Wire], prepare: str

@@ -11,15 +11,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.support import validation
+from tests.support.forking import Forked, Nursery, can_fork
 from tests.support.waiting import PATIENCE_SECS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LATEST_HANDSHAKE = "2025-11-25"
 MODERN = "2026-07-28"
+END_SECS = 2.0  # for a server to end when the test is over; then it is killed
 Json = dict[str, Any]
 
 META_PREFIX = "io.modelcontextprotocol/"
@@ -57,22 +60,28 @@ class Wire(Asker):
         root: Path | str | None,
         *,
         env: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = ("serve",),
         command: Sequence[str] | None = None,
         cwd: Path | str | None = None,
         new_session: bool = False,
+        is_fresh: bool = False,
     ) -> None:
-        command = list(command or [sys.executable, "-m", "mcpgreen", "serve"])
-        if root is not None:
-            command += ["--project-root", str(root)]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=clean_environment(env),
-            cwd=str(cwd) if cwd else None,
-            start_new_session=new_session,
-        )
+        """A server with a command line of its own is a fresh process, others need not be (see `forking`)."""
+        whole = [*(arguments if command is None else ()), *([] if root is None else ["--project-root", str(root)])]
+        environment, directory = clean_environment(env), str(cwd) if cwd else None
+        self.process: subprocess.Popen[bytes] | Forked
+        if command is None and not is_fresh and can_fork(environment):
+            self.process = nursery().fork(whole, environment, directory, new_session=new_session)
+        else:
+            self.process = subprocess.Popen(
+                [*(command or [sys.executable, "-m", "mcpgreen"]), *whole],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd=directory,
+                start_new_session=new_session,
+            )
         self.revision: str | None = None
         self.methods: dict[Any, str] = {}  # of our requests, by id
         self.modern_marks: list[Any] = []  # ids and progress tokens of stateless requests
@@ -183,6 +192,15 @@ class Wire(Asker):
         finally:
             self.kill()
 
+    def end(self) -> None:
+        """The test is over: the server goes at once and takes its scripts along. If it were killed, its guardian would
+        do that, and look through all of /proc again and again."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_SECS)
+        self.kill()
+
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
@@ -202,7 +220,7 @@ class Wire(Asker):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.kill()
+        self.end()
 
     def _next_message(self, give_up_at: float) -> Json:
         try:
@@ -246,6 +264,11 @@ class Wire(Asker):
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self._stderr.append(line)
+
+
+@cache
+def nursery() -> Nursery:
+    return Nursery(clean_environment())
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

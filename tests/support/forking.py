@@ -1,0 +1,231 @@
+"""Servers from a process that has imported everything already.
+
+Until it answers, a server takes 150 ms of a processor; 130 of them start Python and import. Tests start servers by the
+thousand. So one process imports the modules once and forks for each server: what runs then is `mcpgreen.__main__.main`
+as in a fresh process, with pipes, environment, directory and session of its own.
+
+What differs is what comes before `main`: the command line in /proc, the parent, and variables that Python itself reads.
+A test about these asks for a fresh process (`Wire(..., is_fresh=True)`); with MCPGREEN_FRESH_SERVERS set, all are.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, NoReturn
+
+LENGTH_BYTES = 4
+REPORT = 3  # in a request, after stdin, stdout and stderr: where the number and the end of the process are told
+STATUS_BYTES = 16
+MOST_FDS = 4096
+READ_BY_PYTHON = ("PYTHON", "LANG", "LC_", "TZ")
+NOT_IMPORTED = ("mcpgreen.sdk", "mcpgreen.default_project")
+ALSO_IMPORTED = ("gevent.libev.corecext",)
+
+
+class Forked:
+    """One such process, with as much of `subprocess.Popen` as tests use."""
+
+    def __init__(self, pid: int, report: socket.socket, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.pid = pid
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self.returncode: int | None = None
+        self._report = report
+
+    def poll(self) -> int | None:
+        return self.returncode if self.returncode is not None else self._end_within(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and self._end_within(timeout) is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _end_within(self, timeout: float | None) -> int | None:
+        if select.select([self._report], [], [], timeout)[0]:
+            told = self._report.recv(STATUS_BYTES)
+            self._report.close()
+            assert told, "the process that forks servers has ended"
+            self.returncode = os.waitstatus_to_exitcode(int(told))
+        return self.returncode
+
+
+class Nursery:
+    """The process that forks, seen from the tests. It ends with them."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            code = f"from tests.support.forking import look_after; look_after({theirs.fileno()})"
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=dict(environment),
+                pass_fds=(theirs.fileno(),),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        atexit.register(self._close)
+
+    def fork(
+        self, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None = None, *, new_session: bool = False
+    ) -> Forked:
+        request = {"argv": list(arguments), "env": dict(env), "cwd": cwd or os.getcwd(), "new_session": new_session}
+        message = json.dumps(request).encode()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
+            given = [stdin, stdout, stderr, theirs.fileno()]
+            socket.send_fds(self._control, [len(message).to_bytes(LENGTH_BYTES, "big")], given)
+            self._control.sendall(message)
+            for fd in (stdin, stdout, stderr):
+                os.close(fd)
+        pid = int(ours.recv(STATUS_BYTES))
+        return Forked(pid, ours, open(to_stdin, "wb"), open(from_stdout, "rb"), open(from_stderr, "rb"))
+
+    def run(
+        self, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None = None, *, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """As `subprocess.run`, with nothing on stdin."""
+        process = self.fork(arguments, env, cwd)
+        process.stdin.close()
+        with process.stdout, process.stderr, ThreadPoolExecutor(2) as readers:
+            printed = [readers.submit(stream.read) for stream in (process.stdout, process.stderr)]
+            try:
+                status = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                raise
+            stdout, stderr = (each.result().decode() for each in printed)
+        return subprocess.CompletedProcess(list(arguments), status, stdout, stderr)
+
+    def _close(self) -> None:
+        self._control.close()
+        self._process.wait()
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Whether a fork sees all of this environment that a fresh process would see."""
+    if os.environ.get("MCPGREEN_FRESH_SERVERS") or not hasattr(socket, "send_fds"):
+        return False
+    return not any(name.startswith(READ_BY_PYTHON) and name != "PYTHONPATH" for name in env)
+
+
+# What follows runs in the process that forks.
+
+
+def look_after(control_fd: int) -> None:
+    """Fork on demand, and tell the ends of the processes, until there is nobody left to tell."""
+    control = socket.socket(fileno=control_fd)
+    _import_all()
+    gc.freeze()
+    reports: dict[int, socket.socket] = {}
+    wake_reader, wake_writer = socket.socketpair()
+    wake_writer.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake_writer.fileno())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        ready = select.select([control, wake_reader], [], [])[0]
+        if wake_reader in ready:
+            wake_reader.recv(4096)
+            _tell_ends(reports)
+        if control in ready:
+            length, fds, _, _ = socket.recv_fds(control, LENGTH_BYTES, REPORT + 1)
+            if not length:
+                return
+            request = json.loads(_exactly(control, int.from_bytes(length, "big")))
+            pid = os.fork()
+            if pid == 0:
+                _become(request, fds)
+            report = socket.socket(fileno=fds.pop())
+            report.send(b"%d" % pid)
+            reports[pid] = report
+            for fd in fds:
+                os.close(fd)
+
+
+def _import_all() -> None:
+    import mcpgreen
+
+    for module in pkgutil.walk_packages(mcpgreen.__path__, "mcpgreen."):
+        if not module.name.startswith(NOT_IMPORTED):
+            importlib.import_module(module.name)
+    for name in ALSO_IMPORTED:
+        importlib.import_module(name)
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        content += control.recv(size - len(content))
+    return content
+
+
+def _tell_ends(reports: dict[int, socket.socket]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        with reports.pop(pid) as report:
+            try:
+                report.send(b"%d" % status)
+            except OSError:
+                continue  # nobody wants to know
+
+
+def _become(request: dict[str, Any], fds: list[int]) -> NoReturn:
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if request["new_session"]:
+            os.setsid()
+        for target, fd in enumerate(fds[:REPORT]):
+            os.dup2(fd, target)
+        os.closerange(REPORT, MOST_FDS)
+        os.chdir(request["cwd"])
+        os.environ.clear()
+        os.environ.update(request["env"])
+        sys.argv[:] = ["mcpgreen", *request["argv"]]
+        sys.path[0] = request["cwd"]
+        gc.unfreeze()
+        from mcpgreen.__main__ import main
+
+        status = main()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    try:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    finally:
+        os._exit(status)
