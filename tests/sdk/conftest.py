@@ -19,6 +19,7 @@ from tests.support.prerequisites import require_program
 
 SDK = Path(__file__).parents[2] / "mcpgreen" / "sdk"
 OWN_TOOL = SDK / "json-tool"
+ANY_TOOL = shutil.which("jq") or shutil.which("gojq") or str(OWN_TOOL)
 STREAM = "/dev/fd/97"
 # The descriptor moves to 97 inside the child: a parent that dup2()s onto 97 could hit one of pytest's own files.
 ON_97 = 'exec 97>&"$1"; eval "exec $1>&-"; shift; exec "$@"'
@@ -146,11 +147,17 @@ def path_without_jq(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(params=["jq", "gojq", "json-tool"])
-def full(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+def each(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     """Hosts with a JSON tool, one after the other: jq, gojq, and neither, where our own has to do."""
     if request.param == OWN_TOOL.name:
         return Bench(tmp_path, str(OWN_TOOL), request.getfixturevalue("path_without_jq"))
     return Bench(tmp_path, require_program(request.param))
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Bench:
+    """A host with a JSON tool. That the others understand the same is seen in test_each_json_tool.py."""
+    return Bench(tmp_path, ANY_TOOL)
 
 
 @pytest.fixture
@@ -159,9 +166,8 @@ def minimal(tmp_path: Path) -> Bench:
     return Bench(tmp_path, "")
 
 
-@pytest.fixture(params=["jq", "json-tool", "minimal"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+@pytest.fixture(params=["full", "minimal"])
+def either(request: pytest.FixtureRequest) -> Bench:
     """With a JSON tool and without: the behaviour must not depend on it."""
-    if request.param == "jq":
-        return Bench(tmp_path, shutil.which("jq") or shutil.which("gojq") or str(OWN_TOOL))
-    return Bench(tmp_path, str(OWN_TOOL) if request.param == OWN_TOOL.name else "")
+    bench: Bench = request.getfixturevalue(request.param)
+    return bench

@@ -17,11 +17,15 @@ DOWNLOAD = 'mcp_download_safe --url "$URL" --out "f 1"'
 
 
 @pytest.fixture
-def host(either: Bench, authority: Any, site: Site) -> Bench:  # noqa: F811
+def host(full: Bench, authority: Any, site: Site) -> Bench:  # noqa: F811
     """A host that trusts the site; the guard is open for its address, but no host is allowed."""
-    certificate = either.directory / "authority.pem"
+    return trusting(full, authority, site)
+
+
+def trusting(bench: Bench, authority: Any, site: Site) -> Bench:  # noqa: F811
+    certificate = bench.directory / "authority.pem"
     authority.cert_pem.write_to_path(str(certificate))
-    either.env.update(
+    bench.env.update(
         URL=f"https://127.0.0.1:{site.port}/ok",
         BASE=f"https://127.0.0.1:{site.port}",
         CURL_CA_BUNDLE=str(certificate),
@@ -29,13 +33,20 @@ def host(either: Bench, authority: Any, site: Site) -> Bench:  # noqa: F811
         MCPBASH_HOME=str(SDK.parent),
         MCPBASH_FRAMEWORK_VERSION="1.2",
     )
-    return either
+    return bench
 
 
 def test_a_download_is_saved_byte_for_byte(host: Bench) -> None:
     run = host.shell(f"{DOWNLOAD} --allow 127.0.0.1")
     assert (run.exit_code, run.result) == (0, {"success": True, "bytes": 9, "path": "f 1"})
     assert (host.directory / "f 1").read_bytes() == b"caf\xc3\xa9\n\x00\xff\n"
+
+
+def test_downloads_need_no_json_tool(minimal: Bench, authority: Any, site: Site) -> None:  # noqa: F811
+    host = trusting(minimal, authority, site)
+    run = host.shell(f"{DOWNLOAD} --allow 127.0.0.1 >&2; {DOWNLOAD}")
+    assert json.loads(run.stderr) == {"success": True, "bytes": 9, "path": "f 1"}
+    assert run.result["error"]["type"] == "host_blocked"
 
 
 def test_nothing_else_is_left_beside_a_download(host: Bench) -> None:
@@ -114,8 +125,8 @@ def test_a_failed_download_says_why(
         ("--url https://example.com --out .", "write_error"),
     ],
 )
-def test_a_download_that_makes_no_sense_is_not_tried(either: Bench, arguments: str, kind: str) -> None:
-    run = either.shell(f"mcp_download_safe {arguments}", MCPBASH_HOME=str(SDK.parent))
+def test_a_download_that_makes_no_sense_is_not_tried(full: Bench, arguments: str, kind: str) -> None:
+    run = full.shell(f"mcp_download_safe {arguments}", MCPBASH_HOME=str(SDK.parent))
     assert (run.exit_code, run.result["success"], run.result["error"]["type"]) == (0, False, kind)
 
 
@@ -128,29 +139,29 @@ def provider(bench: Bench, script: str) -> str:
 
 
 @pytest.mark.parametrize("status", [1, 2, 3, 126, 127])
-def test_a_provider_that_fails_otherwise_is_named(either: Bench, status: int) -> None:
-    home = provider(either, f"echo odd >&2; exit {status}")
-    run = either.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME=home)
+def test_a_provider_that_fails_otherwise_is_named(full: Bench, status: int) -> None:
+    home = provider(full, f"echo odd >&2; exit {status}")
+    run = full.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME=home)
     assert run.result["error"] == {"type": "provider_error", "message": "odd"}
 
 
-def test_a_missing_provider_is_named(either: Bench) -> None:
-    run = either.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME="/nonexistent")
+def test_a_missing_provider_is_named(full: Bench) -> None:
+    run = full.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME="/nonexistent")
     assert run.result["error"]["type"] == "provider_unavailable"
 
 
-def test_a_file_of_the_users_keeps_its_content_when_the_download_fails(either: Bench) -> None:
-    home = provider(either, "echo half; exit 5")
-    (either.directory / "f").write_text("mine", encoding="utf-8")
-    either.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME=home)
-    assert (either.directory / "f").read_text(encoding="utf-8") == "mine"
+def test_a_file_of_the_users_keeps_its_content_when_the_download_fails(full: Bench) -> None:
+    home = provider(full, "echo half; exit 5")
+    (full.directory / "f").write_text("mine", encoding="utf-8")
+    full.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME=home)
+    assert (full.directory / "f").read_text(encoding="utf-8") == "mine"
 
 
-def test_or_fail_prints_the_path_or_ends_the_script(either: Bench) -> None:
+def test_or_fail_prints_the_path_or_ends_the_script(full: Bench) -> None:
     call = 'p=$(mcp_download_safe_or_fail --url https://example.com --out f); echo "<$p>"'
-    good = provider(either, "echo content")
-    assert either.shell(call, MCPBASH_HOME=good).stdout == "<f>\n"
+    good = provider(full, "echo content")
+    assert full.shell(call, MCPBASH_HOME=good).stdout == "<f>\n"
     (Path(good) / "providers" / "https.sh").write_text("echo no >&2; exit 4", encoding="utf-8")
-    run = either.shell(call, MCPBASH_HOME=good)
+    run = full.shell(call, MCPBASH_HOME=good)
     assert (run.exit_code, run.stdout) == (1, "")
     assert run.error == {"code": -32602, "message": "Download failed (host_blocked): no", "data": None}
