@@ -29,8 +29,9 @@ setup(
         ],
         "mcpgreen.default_project": ["**/*"],
     },
+    # The lowest versions are tried in CI (.ci/run): each has to exist as it is written here.
     install_requires=[
-        "gevent>=24.2",
+        "gevent>=24.2.1",
         "ujson>=5.10",
         "jsonschema>=4.20",
         "pyyaml>=6",
@@ -49,7 +50,7 @@ setup(
             "mcp>=2.3",
             "mcp-types>=2.3",
             "trustme",
-            "uritemplate>=4.1",
+            "uritemplate>=4.1.1",
             "ruff",
             "mypy",
             "types-PyYAML",

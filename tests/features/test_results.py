@@ -20,19 +20,20 @@ LINK = {"type": "resource_link", "uri": "file:///x.txt", "name": "x.txt", "mimeT
 EMBEDDED = {"type": "resource", "resource": {"uri": "file:///x.txt", "mimeType": "text/plain", "text": "x"}}
 BLOB = {"type": "resource", "resource": {"uri": "file:///x.bin", "mimeType": "a/b", "blob": "AAAA"}}
 TEXT = {"type": "text", "text": "hello", "annotations": {"audience": ["user"], "priority": 0.5}}
-PRINT_ARGUMENT = 'import json, os; print(json.loads(os.environ["MCP_TOOL_ARGS_JSON"])["out"], end="")'
 SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", MODERN)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _tools(shared_project: ProjectBuilder) -> None:
-    shared_project.python_tool("say", PRINT_ARGUMENT)
+    shared_project.tool("say", "exec cat output")
     shared_project.tool("bytes", r"printf 'a\xff\xfeb\xc3'; printf 'c\000d'; printf '\xed\xa0\x80'")
 
 
 def said(client: Client, output: Any) -> Json:
     """The result of a tool that prints this."""
-    return client.call_tool("say", {"out": output if isinstance(output, str) else json.dumps(output)})
+    text = output if isinstance(output, str) else json.dumps(output)
+    (client.wire.root / "output").write_text(text, encoding="utf-8", newline="")
+    return client.call_tool("say")
 
 
 @pytest.mark.requirement("P-110")

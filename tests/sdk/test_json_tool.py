@@ -81,11 +81,19 @@ def test_a_filter_that_fails_says_so(
     assert capfd.readouterr().err.startswith("jq: error")
 
 
+def are_all_right(rows: list[tuple[str, list[str]]], jq: str) -> bool:
+    """Many filters in one process: each fills an array, which is one line. One that fails spoils all."""
+    program = ",".join(f"[{text}\n]" for text, _ in rows)
+    return run("-c", program, tool=jq).stdout.splitlines() == [f"[{','.join(lines)}]" for _, lines in rows]
+
+
 def test_the_table_is_what_jq_says() -> None:
     jq = shutil.which("jq")
     if jq is None:
         pytest.skip("jq is not on PATH")
-    different = [text for text, lines in ROWS if run("-c", text, tool=jq).stdout.splitlines() != lines]
+    chunks = [ROWS[at : at + 10] for at in range(0, len(ROWS), 10)]
+    suspects = [row for chunk in chunks if not are_all_right(chunk, jq) for row in chunk]
+    different = [text for text, lines in suspects if run("-c", text, tool=jq).stdout.splitlines() != lines]
     # Versions of jq differ among themselves in a few corners. The table is that of 1.8.
     allowed = 0 if "1.8" in run("--version", tool=jq).stdout else len(ROWS) // 20
     assert len(different) <= allowed, different

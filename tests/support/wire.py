@@ -82,6 +82,7 @@ class Wire(Asker):
                 cwd=directory,
                 start_new_session=new_session,
             )
+        self.root = Path(root or "")
         self.revision: str | None = None
         self.methods: dict[Any, str] = {}  # of our requests, by id
         self.modern_marks: list[Any] = []  # ids and progress tokens of stateless requests
