@@ -8,11 +8,14 @@ SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/
 	mcpgreen/providers/*.sh mcpgreen/running/*.sh \
 	project/tools/*/*.sh project/providers/*.sh tests/conformance/project/tools/*.sh \
 	tests/conformance/project/providers/*.sh)
-# A selection is quicker in one process, unless it is large: TESTS=tests/features WORKERS=auto
-WORKERS ?= $(if $(TESTS),0,auto)
+# One more than processors: tests wait for time as well. A selection is quicker in one process, unless it is large:
+# TESTS=tests/features WORKERS=auto
+WORKERS ?= $(if $(TESTS),0,$(shell expr $$(getconf _NPROCESSORS_ONLN) + 1))
 # The checkout as a plain line in a .pth file. By itself, setuptools has every Python of the environment load a finder,
 # which takes longer than all the rest of its start; and tests start thousands.
 EDITABLE := --config-settings editable_mode=compat -e
+# Whatever the shell says: without what Python has compiled, each process would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 ROUNDS ?= 100
 ABUSE_SECS ?= 200
 SUITE := tests/conformance

@@ -58,6 +58,7 @@ def test_strict_fails_when_our_server_cannot_be_measured(tmp_path: Path) -> None
     """A package called mcpgreen that cannot serve, found before the real one."""
     broken = tmp_path / "mcpgreen"
     broken.mkdir()
+    (broken / "__init__.py").touch()
     (broken / "__main__.py").write_text("raise SystemExit('broken')", encoding="utf-8")
     copy = tmp_path / "scripts" / "bench"
     shutil.copytree(BENCH, copy, ignore=shutil.ignore_patterns("__pycache__"))

@@ -244,5 +244,5 @@ def known_variables() -> set[str]:
     from mcpgreen.settings_catalog import OTHER_VARIABLES, ROWS
 
     # Read by the launcher, by the tests and by nobody else.
-    others = {"MCPGREEN_PYTHON", "MCPGREEN_NO_SKIPS"}
+    others = {"MCPGREEN_PYTHON", "MCPGREEN_NO_SKIPS", "MCPGREEN_FRESH_SERVERS"}
     return {row.variables[0] for row in ROWS} | set(OTHER_VARIABLES) | others

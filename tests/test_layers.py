@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,12 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPT = REPOSITORY / "scripts" / "check_layers.py"
+
+
+spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
+assert spec and spec.loader
+check_layers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(check_layers)
 
 
 def checked(root: Path) -> subprocess.CompletedProcess[str]:
@@ -24,17 +31,21 @@ def planted(root: Path, path: str, text: str) -> list[str]:
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
-    result = checked(root)
-    assert result.stderr == ""
-    assert result.returncode == (1 if result.stdout else 0)
-    return result.stdout.splitlines()
+    return list(check_layers.findings(root))
 
 
 def test_this_repository_keeps_the_rules() -> None:
     result = checked(REPOSITORY)
 
-    assert result.stdout == ""
-    assert result.returncode == 0
+    assert (result.stdout, result.stderr, result.returncode) == ("", "", 0)
+
+
+def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
+    planted(tmp_path, "mcpgreen/engine/a.py", "from sys import stdout\n")
+    result = checked(tmp_path)
+
+    assert "a.py:1: sys.stdout belongs" in result.stdout
+    assert (result.stderr, result.returncode) == ("", 1)
 
 
 @pytest.mark.parametrize(

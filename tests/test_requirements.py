@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,13 @@ HERE = Path(__file__).parent
 ROWS: list[dict[str, Any]] = yaml.safe_load((HERE / "requirements.yaml").read_text(encoding="utf-8"))
 
 
-def claims() -> Iterator[tuple[str, str]]:
+@cache
+def claims() -> list[tuple[str, str]]:
     """Each id in a `requirement` mark, with the test that carries it."""
+    return list(claims_in_files())
+
+
+def claims_in_files() -> Iterator[tuple[str, str]]:
     for path in sorted(HERE.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):

@@ -86,8 +86,11 @@ def addresses(project: ProjectBuilder, outside: Path) -> Iterator[str]:
 
 
 @pytest.mark.requirement("P-121")
-@pytest.mark.parametrize("revision", [LATEST_HANDSHAKE, MODERN])
-@pytest.mark.parametrize("is_our_script", [False, True], ids=["in the server", "as a script"])
+@pytest.mark.parametrize(
+    ("revision", "is_our_script"),
+    [(LATEST_HANDSHAKE, False), (MODERN, False), (MODERN, True)],
+    ids=["in the server", "in the server, stateless", "as a script"],
+)
 def test_no_way_out_is_found(
     project: ProjectBuilder, speak: Speak, outside: Path, traps: Path, revision: str, is_our_script: bool
 ) -> None:

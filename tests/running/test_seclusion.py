@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.prerequisites import NOBODY, as_ordinary_user, python_of_ordinary_user
 from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
 SERVE = [sys.executable, "-B", "-m", "mcpgreen", "serve"]
@@ -141,7 +142,7 @@ def test_an_ordinary_user_is_served_in_full(ordinary: ProjectBuilder) -> None:
     with serve(ordinary) as wire:
         wire.handshake()
         pid = int(text_of(wire.call_tool("leaves")))
-        assert not os.path.exists(f"/proc/{pid}")
+        eventually(lambda: not os.path.exists(f"/proc/{pid}"))
         assert text_of(wire.call_tool("report")) == "done\n"
         assert wire.notice("notifications/message")["params"]["data"] == "said"
         assert wire.stop() == 0

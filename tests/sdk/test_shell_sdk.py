@@ -17,7 +17,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, text_of
 
-from .conftest import OWN_TOOL, SDK, Bench, Run
+from .conftest import SDK, Bench, Run
 
 SOURCE = SDK / "tool-sdk.sh"
 PAGE = SDK.parents[1] / "docs" / "sdk-shell.md"
@@ -71,16 +71,6 @@ def test_the_sdk_keeps_to_the_grammar_of_bash_3_2(construct: str) -> None:
     lines = [line for source in SOURCES for line in source.read_text(encoding="utf-8").splitlines()]
     code = [line for line in lines if not line.lstrip().startswith("#")]
     assert [line for line in code if re.search(construct, line)] == []
-
-
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not on PATH")
-def test_shellcheck_has_nothing_to_say() -> None:
-    assert (
-        subprocess.run(
-            ["shellcheck", *map(str, SOURCES), str(OWN_TOOL)], capture_output=True, text=True, timeout=60
-        ).stdout
-        == ""
-    )
 
 
 def test_the_first_example_of_the_page_works(full: Bench) -> None:

@@ -35,7 +35,8 @@ from tests.support.wire import text_of
 NewStand = Callable[..., Stand]
 
 MOST_MEMORY_MIB = 200.0
-SILENCE_SECS = 10.0 if IS_FULL else 2.0
+SILENCE_SECS = 10.0 if IS_FULL else 1.0
+CALLS = 1000 if IS_FULL else 300
 TEXT_BYTES = 20_000
 LONG_BYTES = 8_000_000
 PIPE_BYTES = 1 << 20  # the server may enlarge the pipe up to here
@@ -66,7 +67,7 @@ def test_a_client_that_stops_reading_gets_every_response_afterwards(
     stand = new_stand()
     stand.script("loud", LOUD)
     peer = stand.start_peer(reads=False)
-    ids = range(1000)
+    ids = range(CALLS)
 
     peer.send_aside(*(call(id, "loud") for id in ids))
     silent_until = time.monotonic() + SILENCE_SECS
@@ -91,7 +92,7 @@ def test_no_script_is_started_for_a_client_with_a_full_backlog(
     stand = new_stand(max_backlog_bytes=backlog_bytes)
     stand.script("loud", LOUD)
     peer = stand.start_peer(reads=False)
-    ids = range(1000)
+    ids = range(CALLS)
     slots = 16
 
     peer.send_aside(*(call(id, "loud") for id in ids))
@@ -136,11 +137,11 @@ def test_memory_is_bounded_for_a_client_that_never_reads_long_outputs(
 def test_memory_is_bounded_when_one_read_brings_many_requests_for_long_texts(
     new_stand: NewStand, record_property: Callable[[str, object], None]
 ) -> None:
-    """100 answers of 8 MB would be 800 MB, and the requests fit into one read."""
+    """40 answers of 8 MB would be 320 MB, and the requests fit into one read."""
     stand = new_stand()
     text = stand.project.write("resources/long.txt", "x" * LONG_BYTES)
     peer = stand.start_peer(reads=False)
-    ids = range(100)
+    ids = range(40)
 
     peer.send_aside(*(request(id, "resources/read", {"uri": text.as_uri()}) for id in ids))
     eventually(lambda: peak_memory_mib(peer.pid) > 2 * LONG_BYTES / (1 << 20))
@@ -320,7 +321,7 @@ def test_a_flood_of_reports_is_throttled_and_the_response_arrives(
     new_stand: NewStand, record_property: Callable[[str, object], None], method: str, line: str
 ) -> None:
     stand = new_stand()
-    stand.script("flood", f"seq 100000 | sed 's|.*|{line}|' > \"$MCP_PROGRESS_STREAM\"\necho done\n")
+    stand.script("flood", f"seq 30000 | sed 's|.*|{line}|' > \"$MCP_PROGRESS_STREAM\"\necho done\n")
     peer = stand.start_peer()
 
     peer.send(call(1, "flood", _meta={"progressToken": "t"}))

@@ -1,4 +1,4 @@
-"""A thousand subscriptions: each is told once, and idle ones cost next to nothing."""
+"""Many subscriptions: each is told once, and idle ones cost next to nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.stress.support import ROUNDS, Peer, Stand, cancel, request, require_no_new_descriptors
+from tests.stress.support import IS_FULL, ROUNDS, Peer, Stand, cancel, request, require_no_new_descriptors
 from tests.support.descriptors import descriptors_of
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, replace
 from tests.support.wire import Json, modern_meta
@@ -19,7 +19,7 @@ from tests.support.wire import Json, modern_meta
 NewStand = Callable[..., Stand]
 Record = Callable[[str, object], None]
 
-COUNT = 1000
+COUNT = 1000 if IS_FULL else 300
 IDLE_SECS = 2.0
 
 
@@ -70,7 +70,7 @@ def resources(stand: Stand, count: int) -> list[Path]:
 
 
 @pytest.mark.requirement("G-resource-changes", "P-234")
-def test_a_thousand_listens_to_one_file_are_told_once_each(new_stand: NewStand, record_property: Record) -> None:
+def test_many_listens_to_one_file_are_told_once_each(new_stand: NewStand, record_property: Record) -> None:
     stand = new_stand()
     note, marker = resources(stand, 2)
     peer = stand.start_peer()
@@ -91,7 +91,7 @@ def test_a_thousand_listens_to_one_file_are_told_once_each(new_stand: NewStand, 
 
 
 @pytest.mark.requirement("G-resource-changes")
-def test_a_thousand_files_are_told_once_each(new_stand: NewStand, record_property: Record) -> None:
+def test_many_files_are_told_once_each(new_stand: NewStand, record_property: Record) -> None:
     stand = new_stand()
     paths = resources(stand, COUNT)
     peer = stand.start_peer()
@@ -100,22 +100,22 @@ def test_a_thousand_files_are_told_once_each(new_stand: NewStand, record_propert
     sync(peer, "subscribed", listens=1)
     record_property("idle CPU, % of a core", idle_cpu_percent(peer.pid))
 
-    replace(paths[500], "second\n")
+    replace(paths[COUNT // 2], "second\n")
     receive_updates(peer, 2)
-    assert updates(peer) == {(paths[500].as_uri(), None): 1, (paths[500].as_uri(), "all"): 1}
+    assert updates(peer) == {(paths[COUNT // 2].as_uri(), None): 1, (paths[COUNT // 2].as_uri(), "all"): 1}
 
     for path in paths:
         replace(path, "third\n")
     receive_updates(peer, 2 * COUNT + 2)
     sync(peer, "told")
     told = updates(peer)
-    del told[paths[500].as_uri(), None], told[paths[500].as_uri(), "all"]
+    del told[paths[COUNT // 2].as_uri(), None], told[paths[COUNT // 2].as_uri(), "all"]
     assert set(told.values()) == {1}
     assert len(told) == 2 * (COUNT - 1)
 
 
 @pytest.mark.requirement("G-subscriptions-leave-nothing")
-def test_rounds_of_a_thousand_subscriptions_leave_the_server_as_it_was(new_stand: NewStand) -> None:
+def test_rounds_of_many_subscriptions_leave_the_server_as_it_was(new_stand: NewStand) -> None:
     stand = new_stand()
     paths = resources(stand, COUNT)
     peer = stand.start_peer()
