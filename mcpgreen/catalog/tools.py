@@ -23,9 +23,9 @@ from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol import schema_lint
 from mcpgreen.protocol.questions import CAPABILITY_OF_NEED
+from mcpgreen.running.shebang import SHELL_SUFFIXES, command_of
 from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 
-SHELL_SUFFIXES = (".sh", ".bash")
 UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
 
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
@@ -150,7 +150,8 @@ def _tool_of(
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
     head = b"" if is_executable and meta_file else _head_of(path)
-    if not is_executable and not file_name.endswith(SHELL_SUFFIXES) and not head.startswith(b"#!"):
+    command = command_of(path, head, is_executable=is_executable)
+    if command is None:
         if meta_file:
             warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
         return None
@@ -169,7 +170,7 @@ def _tool_of(
     name = description.definition["name"]
     if name not in (metadata.stem_of(file_name), (fields or {}).get("name")):
         hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
-    return _described_tool(project, path, description, status=status, head=head, warnings=warnings)
+    return _described_tool(project, path, description, command=command, status=status, warnings=warnings)
 
 
 def _described_tool(
@@ -177,19 +178,18 @@ def _described_tool(
     path: str,
     description: Description,
     *,
+    command: list[str],
     status: os.stat_result,
-    head: bytes,
     warnings: list[str],
 ) -> Tool:
     if status.st_mode & WRITABLE_BY_OTHERS:
         warnings.append(f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)")
     name, relative_path = description.definition["name"], path[len(project.tools_dir.rstrip("/")) + 1 :]
-    is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     return Tool(
         name=name,
         path=path,
         relative_path=relative_path,
-        command=[path] if is_executable else [*_interpreter_of(os.path.basename(path), head), path],
+        command=command,
         description=description,
         registry_entry={
             "name": name,
@@ -205,11 +205,11 @@ def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.s
     """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
     warnings: list[str] = []
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    head = b"" if is_executable else _head_of(path)
-    if not is_executable and not path.endswith(SHELL_SUFFIXES) and not head.startswith(b"#!"):
+    command = command_of(path, b"" if is_executable else _head_of(path), is_executable=is_executable)
+    if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
     description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
-    tool = _described_tool(project, path, description, status=status, head=head, warnings=warnings)
+    tool = _described_tool(project, path, description, command=command, status=status, warnings=warnings)
     return tool, [*description.complaints, *warnings]
 
 
@@ -285,14 +285,6 @@ def _head_of(path: str) -> bytes:
         return metadata.read_start(path, metadata.HEAD_BYTES)
     except (PermissionError, FileNotFoundError):
         return b""  # a program may be executable and not readable
-
-
-def _interpreter_of(file_name: str, head: bytes) -> list[str]:
-    """Who runs a script that lacks the bit: what its first line asks for, as the kernel would read it; else bash."""
-    if file_name.endswith(SHELL_SUFFIXES):
-        return ["bash"]
-    words = head[2:].split(b"\n", 1)[0].strip().split(None, 1)
-    return [os.fsdecode(word) for word in words] or ["bash"]
 
 
 def distinct_tools(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:

@@ -22,7 +22,7 @@ from mcpgreen.catalog.roots import configured_roots
 from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.sources import SOURCES
 from mcpgreen.catalog.survey import survey
-from mcpgreen.catalog.tools import SHELL_SUFFIXES, Tool
+from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.protocol.schema_lint import patterns_in
@@ -106,7 +106,7 @@ class Checks:
         if runner != tool.path:
             yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
         yield from self._script_problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
-        if runner == tool.path and not tool.path.endswith(SHELL_SUFFIXES) and _is_text_without_mark(tool.path):
+        if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _is_text_without_mark(tool.path):
             yield "warning", f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
 
     def _script_problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:

@@ -12,10 +12,8 @@ import os
 
 from mcpgreen.catalog.metadata import read_start
 from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.tools import SHELL_SUFFIXES
+from mcpgreen.running import shebang
 from mcpgreen.running.starting import Script
-
-FIRST_LINE_BYTES = 256
 
 
 def script_for(provider: str, project: Project) -> Script | None:
@@ -50,13 +48,9 @@ def _command_of(path: str) -> list[str] | None:
     """How the file is started; None if it is no script."""
     if not os.path.isfile(path):
         return None
-    if os.access(path, os.X_OK):
-        return [path]
-    if path.endswith(SHELL_SUFFIXES):
-        return ["bash", path]
+    is_executable = os.access(path, os.X_OK)
     try:
-        first_line = read_start(path, FIRST_LINE_BYTES).partition(b"\n")[0]
+        head = b"" if is_executable else read_start(path, shebang.LINE_BYTES)
     except OSError:
         return None
-    words = first_line[2:].strip().split(None, 1) if first_line.startswith(b"#!") else []
-    return [*map(os.fsdecode, words), path] if words else None
+    return shebang.command_of(path, head, is_executable=is_executable)

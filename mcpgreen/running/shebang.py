@@ -1,4 +1,4 @@
-"""What the first line of a script asks for, and whether it can be had.
+"""By which command a script is run: what its first line asks for, and whether that can be had.
 
 The kernel says "no such file" of a script that is there when the interpreter is not; the reason is in the file.
 """
@@ -6,12 +6,25 @@ The kernel says "no such file" of a script that is there when the interpreter is
 from __future__ import annotations
 
 import os
-import shutil
 
 from mcpgreen.regular_files import without_waiting
 
 MARK = b"#!"
 LINE_BYTES = 256  # the kernel reads no more
+SHELL_SUFFIXES = (".sh", ".bash")
+
+
+def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | None:
+    """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by whom its
+    first line asks for, as the kernel would read it."""
+    if is_executable:
+        return [path]
+    if path.endswith(SHELL_SUFFIXES):
+        return ["bash", path]
+    if not head.startswith(MARK):
+        return None
+    words = head[len(MARK) :].partition(b"\n")[0].strip().split(None, 1)
+    return [*map(os.fsdecode, words or [b"bash"]), path]
 
 
 def fault_of(path: str, *, search_path: str | None = None) -> str | None:
@@ -34,6 +47,8 @@ def fault_of(path: str, *, search_path: str | None = None) -> str | None:
     if not os.path.exists(words[0]):
         return f"is for the interpreter {words[0]}, which does not exist"
     if search_path is not None and os.path.basename(words[0]) == "env":
+        import shutil  # takes milliseconds that start-up does not have
+
         program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)
         if program is not None and shutil.which(program, path=search_path) is None:
             return f"is for the interpreter {program}, which is not on the PATH"
