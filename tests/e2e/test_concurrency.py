@@ -68,6 +68,32 @@ def test_no_more_tools_run_at_once_than_allowed(project: ProjectBuilder, speak: 
 
 
 @pytest.mark.requirement("P-113")
+def test_no_more_calls_of_a_tool_run_at_once_than_it_says(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy", maxConcurrent=1)
+    client = speak()
+    ids = [client.start_tool("alone") for _ in range(8)]
+
+    assert [text_of(client.wire.response(id)["result"]) for id in ids] == [""] * 8
+
+
+@pytest.mark.requirement("P-113")
+def test_calls_that_wait_for_their_tool_take_no_place_from_others(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.tool("wait", WAIT, maxConcurrent=1)
+    project.tool("other", "echo other")
+    client = speak(max_concurrent_requests=2)
+    ids = [client.start_tool("wait") for _ in range(3)]
+    eventually(lambda: running(project) == 1)
+
+    assert text_of(client.call_tool("other")) == "other\n"
+
+    project.write("go", "")
+    for id in ids:
+        assert text_of(client.wire.response(id)["result"]) == "done\n"
+
+
+@pytest.mark.requirement("P-113")
 def test_a_line_that_is_too_long_is_refused_and_served_again_later(
     project: ProjectBuilder, speak: Callable[..., Client]
 ) -> None:
