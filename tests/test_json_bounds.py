@@ -57,6 +57,14 @@ def test_the_depth_is_bounded_wherever_it_is_reached(opening: bytes, closing: by
         require_parsable(nested(MAX_DEPTH + 1))
 
 
+def test_depth_is_remembered_from_piece_to_piece() -> None:
+    bounds = Bounds()
+    bounds.feed(b"[" + b"[]," * 200 + b"[" * (MAX_DEPTH - 1))
+
+    with pytest.raises(TooCostly):
+        bounds.feed(b"[")
+
+
 def test_depth_that_is_left_again_does_not_add_up() -> None:
     value = jsontext.loads(b"[" + (b"[" * 100 + b"]" * 100 + b",") * 50 + b"1]")
 

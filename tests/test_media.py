@@ -69,8 +69,21 @@ def test_without_a_known_extension_the_content_decides(name: str, head: bytes, e
         ([b"cut at the end \xe2\x82"], False),
         ([b"\xc0\x80"], False),
         ([b"\xed\xa0\x80"], False),
+        ([b"in \x1b[1mcolour\x1b[0m\n"], True),
+        ([b"\x1b\x02", b"a"], False),
     ],
-    ids=["empty", "cut between chunks", "mark", "NUL at the end", "invalid at the end", "cut", "overlong", "surrogate"],
+    ids=[
+        "empty",
+        "cut between chunks",
+        "mark",
+        "NUL at the end",
+        "invalid at the end",
+        "cut",
+        "overlong",
+        "surrogate",
+        "colours",
+        "controls",
+    ],
 )
 def test_content_is_text_if_all_of_it_is_utf8_without_a_nul(chunks: list[bytes], expected: bool) -> None:
     assert media.is_utf8_text(iter(chunks)) is expected
