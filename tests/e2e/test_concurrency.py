@@ -68,7 +68,9 @@ def test_no_more_tools_run_at_once_than_allowed(project: ProjectBuilder, speak: 
 
 
 @pytest.mark.requirement("P-113")
-def test_no_more_calls_of_a_tool_run_at_once_than_it_says(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_no_more_calls_of_a_tool_run_at_once_than_it_says(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
     project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy", maxConcurrent=1)
     client = speak()
     ids = [client.start_tool("alone") for _ in range(8)]

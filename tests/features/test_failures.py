@@ -24,7 +24,7 @@ def _tools(shared_project: ProjectBuilder) -> None:
         "traced": "echo careful >&2; exec python3 -c 'raise ValueError(5)'",
         "partial": "echo 'so far'; echo 'disk full' >&2; exit 5",
         "killed": "kill -KILL $$",
-        "ready": """echo '{"content":[{"type":"text","text":"my own words"}],"isError":true}'; exit 6""",
+        "ready": """echo '{"content":[{"type":"text","text":"my own words"}],"isError":false}'; exit 6""",
         "file": """echo '{"code":-32007,"message":"mine","data":{"a":1}}' > "$MCP_TOOL_ERROR_FILE"; echo out""",
         "file-reserved": """echo '{"code":-32002,"message":"mine"}' > "$MCP_TOOL_ERROR_FILE" """,
         "file-words": """echo 'just words' > "$MCP_TOOL_ERROR_FILE"; exit 1""",
