@@ -309,9 +309,11 @@ def test_register_json_comes_before_register_sh(desk: Desk) -> None:
     desk.write_json({"version": 1, "tools": []})
     desk.tree.write("server.d/register.sh", "touch ran", mode=0o755)
 
-    current = desk.registrar().current()
+    registrar = desk.registrar()
+    current = registrar.current()
 
     assert current is not None and current.source == "server.d/register.json"
+    assert not registrar.is_hook_due()
     assert not (desk.tree.root / "ran").exists()
 
 

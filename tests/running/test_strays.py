@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpgreen.running import marks
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, text_of
@@ -193,6 +194,21 @@ def test_a_stray_whose_first_thread_has_ended_is_not_taken_for_dead(project: Pro
     (pid,) = noted_pids(project)
 
     eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_a_process_is_dead_when_all_its_threads_are() -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("the number of the system call is that of x86-64")
+    body = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "ctypes.CDLL(None).syscall(60, 0)\n"
+    )
+    with subprocess.Popen([sys.executable, "-SE", "-c", body]) as process:
+        eventually(lambda: b") Z " in Path(f"/proc/{process.pid}/stat").read_bytes())
+        assert marks.is_alive(process.pid)
+        process.kill()
+        eventually(lambda: not marks.is_alive(process.pid))
 
 
 def test_children_that_the_server_had_before_are_left_alone(project: ProjectBuilder) -> None:
