@@ -322,7 +322,8 @@ def test_what_does_not_exist_is_not_found(project: ProjectBuilder, speak: Speak,
     directory = project.root / "resources"
     directory.mkdir()
 
-    for uri in ("nothing://here", (directory / "missing.txt").as_uri(), directory.as_uri()):
+    missing = (directory / "missing.txt").as_uri()
+    for uri in ("nothing://here", missing, directory.as_uri(), "ui://test-project/missing"):
         assert refused(client, uri) == {
             "code": -32602 if revision == MODERN else -32002,
             "message": "Resource not found",

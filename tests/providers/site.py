@@ -107,6 +107,12 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(b"too little")
         self.close_connection = True
 
+    def show_less(self) -> None:
+        """As short, but closed in good order."""
+        self.show_short()
+        self.wfile.flush()
+        self.connection.unwrap()
+
     def show_cut(self) -> None:
         """No length, and no farewell of TLS either: the client cannot know whether this is all."""
         self.begin(200, {"Connection": "close"})

@@ -85,7 +85,7 @@ def test_a_server_that_takes_too_long_is_left(fetch: Fetch, path: str) -> None:
     assert (ended.status, ended.reason) == (5, "Not finished after 0.4 seconds.\n")
 
 
-@pytest.mark.parametrize("path", ["/short", "/cut", "/rubbish"])
+@pytest.mark.parametrize("path", ["/short", "/less", "/cut", "/rubbish"])
 def test_half_an_answer_is_a_failure(fetch: Fetch, path: str) -> None:
     ended = fetch(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from ipaddress import ip_address
 from typing import Any
 
@@ -179,6 +180,16 @@ def test_a_name_that_leads_to_this_machine_is_refused_without_naming_the_address
     assert caught.value.status == REFUSED
     assert "loopback" in caught.value.text
     assert "127.0.0.1" not in caught.value.text
+
+
+def test_one_address_that_is_not_public_spoils_all_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(2, 1, 6, "", (address, 443)) for address in ("93.184.215.14", "10.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    with pytest.raises(ProviderFailure) as caught:
+        guard(https_allow_hosts="example.org").addresses("example.org", 443, within_secs=15)
+
+    assert caught.value.status == REFUSED
 
 
 def test_both_providers_have_settings_of_their_own() -> None:
