@@ -41,6 +41,9 @@ lint: $(VENV)/.tests ## Check style, types and layers
 stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n), and attack at random (ABUSE_SECS=n, three times)
 	@MCPGREEN_STRESS_ROUNDS=$(ROUNDS) MCPGREEN_ABUSE_SECS=$(ABUSE_SECS) $(BIN)/python -m pytest tests/stress tests/abuse
 
+faults: $(VENV)/.tests ## Plant faults and see that the tests catch each (FAULTS=names and options)
+	@$(BIN)/python scripts/planted_faults.py $(FAULTS)
+
 bench: $(VENV)/.bench ## Measure beside the peers and the floor
 	@$(BIN)/python scripts/bench $(BENCH)
 
@@ -80,4 +83,4 @@ $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
 	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help run test lint stress bench conformance docs clean
+.PHONY: help run test lint stress faults bench conformance docs clean

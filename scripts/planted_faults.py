@@ -1,0 +1,196 @@
+"""Plant faults in copies of this checkout, one at a time, and see whether the tests catch them.
+
+    python scripts/planted_faults.py [--list] [--jobs N] [--all-tests] [NAME...]
+
+The faults are in tests/planted_faults/, each with the tests that should fail because of it. First all these tests have
+to pass as things are; then each fault is planted in a copy, its tests are run to the first failure, and the copy is
+mended. Tests that hang have caught their fault too. Exits 1 if one was not caught, or no longer applies because the
+code or its tests are other ones by now: then point it at what has taken their place.
+
+Rule: only a failed test counts. What pytest itself stumbles over, a test that is not there for one, catches nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.planted_faults import FAULTS, Fault, why_stale  # noqa: E402
+
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv*", "__pycache__", ".*_cache", "*.egg-info", "build", "dist", "node_modules", ".registry"
+)
+PASSED, FAILED = 0, 1  # exit statuses of pytest; all others are its own troubles
+HANGS = "hangs"
+NAMED_SECS = 120.0  # what the tests of one fault may take; they need a few
+ALL_SECS = 1800.0
+LAST_WORD_SECS = 10.0
+
+
+class Copy:
+    """A copy of the checkout, with a Python that imports from it and from nowhere else what is ours."""
+
+    def __init__(self, place: Path) -> None:
+        self._root = place / "checkout"
+        shutil.copytree(REPOSITORY, self._root, ignore=NOT_COPIED, symlinks=True)
+        environment = place / "environment"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+        self._python = environment / "bin" / "python"
+        ours = next(environment.glob("lib/python3*/site-packages"))
+        # What is named here is not searched for further .pth files, so that of an editable install has no effect.
+        (ours / "copy.pth").write_text(f"{self._root}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+
+    def outcome(self, tests: Sequence[str], *, secs: float) -> tuple[int | str, str]:
+        """The exit status of pytest, or that it hangs; and what it said last."""
+        options = ["-x", "-q", "-p", "no:cacheprovider"]
+        if tests:
+            options += ["-o", "addopts=-Werror", *tests]  # without what a whole run needs, such as more processes
+        with tempfile.TemporaryFile() as said:
+            process = subprocess.Popen(
+                [self._python, "-m", "pytest", *options],
+                cwd=self._root,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                status: int | str = process.wait(secs)
+            except subprocess.TimeoutExpired:
+                _interrupt(process)
+                status = HANGS
+            said.seek(0)
+            lines = said.read().decode("utf-8", "replace").strip().splitlines()
+        return status, "\n".join(lines[-12:])
+
+    def plant(self, fault: Fault) -> None:
+        self._replace(fault.file, fault.old, fault.new)
+
+    def mend(self, fault: Fault) -> None:
+        shutil.copy2(REPOSITORY / fault.file, self._root / fault.file)
+        self._forget_compiled(fault.file)
+
+    def _replace(self, file: str, old: str, new: str) -> None:
+        path = self._root / file
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        self._forget_compiled(file)
+
+    def _forget_compiled(self, file: str) -> None:
+        """Python would take it for current if size and second are the same."""
+        if file.endswith(".py"):
+            Path(importlib.util.cache_from_source(str(self._root / file))).unlink(missing_ok=True)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """As Ctrl-C would: pytest then stops the servers that it has started."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(LAST_WORD_SECS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+class Verdict:
+    """What became of one fault. `trouble` is empty if it was caught."""
+
+    def __init__(self, fault: Fault, outcome: int | str, said: str) -> None:
+        self.fault = fault
+        self.outcome = outcome
+        self.trouble = ""
+        if outcome == PASSED:
+            self.trouble = f"not caught by {', '.join(fault.tests)}: {said.splitlines()[-1]}"
+        elif outcome not in (FAILED, HANGS):
+            self.trouble = f"its tests cannot be run:\n{said}"
+
+
+def judged(fault: Fault, copies: queue.Queue[Copy], *, all_tests: bool) -> Verdict:
+    copy = copies.get()
+    began_at = time.monotonic()
+    try:
+        copy.plant(fault)
+        outcome, said = copy.outcome(() if all_tests else fault.tests, secs=ALL_SECS if all_tests else NAMED_SECS)
+        verdict = Verdict(fault, outcome, said)
+    finally:
+        copy.mend(fault)
+        copies.put(copy)
+    word = "NOT CAUGHT" if verdict.trouble else "caught, as the tests hang" if outcome == HANGS else "caught"
+    tell(f"{word}: {fault.name} ({time.monotonic() - began_at:.1f} s)")
+    return verdict
+
+
+def judge(faults: Sequence[Fault], *, jobs: int, all_tests: bool) -> list[str]:
+    """What is wrong, a sentence for each fault that was not caught; the sentence may be long."""
+    with tempfile.TemporaryDirectory(prefix="planted-faults-") as place:
+        os.chmod(place, 0o755)  # some tests are run as another user
+        copies: queue.Queue[Copy] = queue.Queue()
+        for number in range(min(jobs, len(faults))):
+            copies.put(Copy(Path(place) / str(number)))
+        problem = problem_without_faults(copies, faults, all_tests=all_tests)
+        if problem:
+            return [problem]
+        with ThreadPoolExecutor(copies.qsize()) as pool:
+            verdicts = list(pool.map(lambda fault: judged(fault, copies, all_tests=all_tests), faults))
+    return [f"{verdict.fault.name}: {verdict.trouble}" for verdict in verdicts if verdict.trouble]
+
+
+def problem_without_faults(copies: queue.Queue[Copy], faults: Iterable[Fault], *, all_tests: bool) -> str:
+    """Tests that fail anyway would catch everything."""
+    tests = [] if all_tests else list(dict.fromkeys(test for fault in faults for test in fault.tests))
+    copy = copies.get()
+    began_at = time.monotonic()
+    outcome, said = copy.outcome(tests, secs=ALL_SECS)
+    copies.put(copy)
+    if outcome != PASSED:
+        return f"the tests do not pass without any fault:\n{said}"
+    tell(f"without any fault: {said.splitlines()[-1]} ({time.monotonic() - began_at:.1f} s)")
+    return ""
+
+
+def tell(line: str) -> None:
+    print(line, flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Plant faults in copies of this checkout; the tests have to fail.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="plant only these faults")
+    parser.add_argument("--list", action="store_true", help="print the names and files of the faults, and plant none")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="how many at a time (default: 2)")
+    parser.add_argument("--all-tests", action="store_true", help="run all tests, not only those named with the fault")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.names) - {fault.name for fault in FAULTS})
+    if unknown or options.jobs < 1:
+        parser.error(f"there is no fault called {', '.join(unknown)}" if unknown else "--jobs must be 1 or more")
+    wanted = [fault for fault in FAULTS if not options.names or fault.name in options.names]
+    if options.list:
+        for fault in wanted:
+            tell(f"{fault.name}\t{fault.file}")
+        return 0
+    stale = {fault: why_stale(fault, REPOSITORY) for fault in wanted}
+    problems = [f"{fault.name} no longer applies: {reason}" for fault, reason in stale.items() if reason]
+    usable = [fault for fault, reason in stale.items() if not reason]
+    if usable:
+        problems += judge(usable, jobs=options.jobs, all_tests=options.all_tests)
+    for problem in problems:
+        tell(f"\n{problem}")
+    tell(f"\n{len(wanted)} faults, {len(problems)} problems" if problems else f"\nall {len(wanted)} faults were caught")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

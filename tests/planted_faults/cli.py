@@ -1,0 +1,79 @@
+"""Faults in the commands."""
+
+from __future__ import annotations
+
+from tests.planted_faults.fault import fault
+
+FAULTS = [
+    fault(
+        "failed-scan-succeeds",
+        "mcpgreen/cli/main.py",
+        "    return 1 if is_failed else 0\n",
+        "    return 0\n",
+        "tests/cli/test_commands.py::test_a_scan_over_the_limit_fails_with_its_reason",
+    ),
+    fault(
+        "timeout-of-zero",
+        "mcpgreen/cli/main.py",
+        'if not 0 < secs < float("inf"):',
+        'if not 0 <= secs < float("inf"):',
+        "tests/cli/test_command_line.py::test_a_timeout_of_run_tool_is_positive",
+    ),
+    fault(
+        "permission-that-restricts",
+        "mcpgreen/cli/run_tool.py",
+        'elif allowed and (settings.tool_allowlist or settings.tool_allow_default == "deny"):',
+        "elif allowed:",
+        "tests/cli/test_run_tool.py::test_permissions_are_only_ever_added",
+    ),
+    fault(
+        "dry-run-does-not-ask-the-policy",
+        "mcpgreen/cli/run_tool.py",
+        "    terms.require_safe()\n    services.policy.require_allowed(name, terms.entry_json)\n",
+        "    terms.require_safe()\n",
+        "tests/cli/test_run_tool.py::test_a_dry_run_says_that_the_policy_would_refuse",
+    ),
+    fault(
+        "status-looks-for-other-files",
+        "mcpgreen/cli/registry_status.py",
+        'FILE_OF.get(kind, kind) + ".json"',
+        'kind + ".json"',
+        "tests/cli/test_validate.py::test_the_status_tells_what_the_files_hold",
+    ),
+    fault(
+        "every-script-made-executable",
+        "mcpgreen/cli/validate.py",
+        "if _is_script(path) and (metadata.meta_file_for(name, directory.files) or _has_comment(path)):",
+        "if _is_script(path):",
+        "tests/cli/test_validate.py::test_described_scripts_are_made_executable",
+        "tests/cli/test_validate_checks.py::test_scripts_with_a_comment_are_made_executable",
+    ),
+    fault(
+        "broken-hooks-are-well",
+        "mcpgreen/cli/server_checks.py",
+        "return _syntax_error(path) or next(",
+        "return next(",
+        "tests/cli/test_validate_checks.py::test_a_hook_that_bash_cannot_read",
+    ),
+    fault(
+        "losses-are-warnings",
+        "mcpgreen/cli/item_checks.py",
+        "is_lost = type(warning) is Loss or _LOST.search(warning)",
+        "is_lost = _LOST.search(warning)",
+        "tests/cli/test_validate.py::test_what_will_not_be_served_is_an_error",
+    ),
+    fault(
+        "strict-is-lenient",
+        "mcpgreen/cli/findings.py",
+        ' and not (self.is_strict and self.count("warning"))',
+        "",
+        "tests/cli/test_validate.py",
+    ),
+    fault(
+        "healthy-although-calls-are-refused",
+        "mcpgreen/cli/health.py",
+        'if report["tools"] == "ok" and _are_calls_refused(project):',
+        'if report["tools"] != "ok" and _are_calls_refused(project):',
+        "tests/features/test_open_directories.py::test_validate_and_health_say_the_same",
+    ),
+]

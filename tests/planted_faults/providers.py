@@ -1,0 +1,136 @@
+"""Faults in the providers of resources."""
+
+from __future__ import annotations
+
+from tests.planted_faults.fault import fault
+
+FAULTS = [
+    fault(
+        "refused-is-our-fault",
+        "mcpgreen/providers/exits.py",
+        'return InvalidParams(text or "Invalid resource specification")',
+        'return InternalError(text or "Invalid resource specification")',
+        "tests/providers/test_exits.py",
+    ),
+    fault(
+        "addresses-in-disguise",
+        "mcpgreen/providers/urls.py",
+        "    if NUMBER.fullmatch(labels[-1]):\n        return _ipv4(name)\n",
+        "",
+        "tests/providers/test_urls.py",
+    ),
+    fault(
+        "interfaces-in-urls",
+        "mcpgreen/providers/urls.py",
+        'if "%" in host:',
+        'if "%%" in host:',
+        "tests/providers/test_urls.py",
+    ),
+    fault(
+        "only-the-first-address-judged",
+        "mcpgreen/providers/netguard.py",
+        "        for text in found:\n",
+        "        for text in found[:1]:\n",
+        "tests/providers/test_netguard.py",
+    ),
+    fault(
+        "carriers-addresses-are-public",
+        "mcpgreen/providers/netguard.py",
+        '    ("100.64.0.0/10", "a carrier\'s private"),\n',
+        "",
+        "tests/providers/test_netguard.py",
+    ),
+    fault(
+        "unreadable-denial-denies-nothing",
+        "mcpgreen/providers/netguard.py",
+        '        raise ProviderFailure(REFUSED, f"{setting} names',
+        '        return ""\n        raise ProviderFailure(REFUSED, f"{setting} names',
+        "tests/providers/test_netguard.py",
+    ),
+    fault(
+        "download-just-small-enough-refused",
+        "mcpgreen/providers/https.py",
+        "        if total > max_bytes:\n",
+        "        if total >= max_bytes:\n",
+        "tests/providers/test_https.py::test_what_is_just_small_enough_is_read",
+    ),
+    fault(
+        "half-an-answer-is-enough",
+        "mcpgreen/providers/https.py",
+        "if announced is not None and total < announced:",
+        "if announced is not None and total > announced:",
+        "tests/providers/test_https.py::test_half_an_answer_is_a_failure",
+    ),
+    fault(
+        "links-of-a-repository-read",
+        "mcpgreen/providers/git.py",
+        'OTHER_ENTRIES = {"120000": "a symbolic link", ',
+        "OTHER_ENTRIES = {",
+        "tests/providers/test_git.py::test_what_is_not_there_is_named",
+    ),
+    fault(
+        "git-on-without-being-asked",
+        "mcpgreen/providers/git.py",
+        "    if not settings.enable_git_provider:\n",
+        "    if not settings:\n",
+        "tests/providers/test_git.py::test_a_closed_guard_means_that_nobody_is_connected_to",
+    ),
+    fault(
+        "missing-page-is-a-failure",
+        "mcpgreen/providers/ui.py",
+        'raise ProviderFailure(NOT_FOUND, "There is no such page.")',
+        'raise ProviderFailure(FETCH_FAILED, "There is no such page.")',
+        "tests/features/test_resources.py::test_what_does_not_exist_is_not_found",
+    ),
+    fault(
+        "echo-does-not-decode",
+        "mcpgreen/providers/echo.py",
+        "out.write(unquote_to_bytes(uri.removeprefix(SCHEME)))",
+        "out.write(uri.removeprefix(SCHEME).encode())",
+        "tests/providers/test_scripts.py::test_a_script_runs_its_provider",
+        "tests/features/test_resources.py::test_our_own_schemes_need_no_description",
+    ),
+    fault(
+        "provider-without-a-limit-of-memory",
+        "mcpgreen/providers/__main__.py",
+        "        _limit_memory(settings.provider_memory_mb)\n",
+        "        pass\n",
+        "tests/providers/test_git.py::test_a_small_pack_that_needs_much_memory_is_too_large",
+    ),
+    fault(
+        "limit-of-tools-for-resources",
+        "mcpgreen/providers/reading.py",
+        "            stdout_bytes=self._settings.max_resource_bytes,\n",
+        "",
+        "tests/features/test_providers.py::test_the_limit_of_tools_is_not_that_of_resources",
+    ),
+    fault(
+        "ours-before-the-projects",
+        "mcpgreen/providers/reading.py",
+        "            if script is not None:\n",
+        "            if script is not None and request.provider not in PROVIDERS:\n",
+        "tests/features/test_providers.py::test_a_script_of_the_project_comes_before_ours",
+    ),
+    fault(
+        "provider-of-others-runs",
+        "mcpgreen/providers/scripts.py",
+        '    policy.require_safe(provider, script.path, ground, kind="Resource provider")\n',
+        "    return\n",
+        "tests/features/test_providers.py::test_a_script_that_others_may_write_to_does_not_run",
+    ),
+    fault(
+        "outside-looks-like-missing",
+        "mcpgreen/providers/file.py",
+        "confined.OutsideRoots: OUTSIDE_ROOTS",
+        "confined.OutsideRoots: NOT_FOUND",
+        "tests/features/test_resource_escapes.py::test_no_way_out_is_found",
+        "tests/features/test_resource_escapes.py::test_outside_what_exists_and_what_does_not_look_the_same",
+    ),
+    fault(
+        "modules-of-the-working-directory-imported",
+        "mcpgreen/providers/launch.sh",
+        "sys.path[0] = sys.argv.pop(1)",
+        "sys.path.insert(1, sys.argv.pop(1))",
+        "tests/providers/test_scripts.py::test_modules_in_the_working_directory_are_not_imported",
+    ),
+]

@@ -1,0 +1,80 @@
+"""Faults in how bytes reach the engine, and leave it."""
+
+from __future__ import annotations
+
+from tests.planted_faults.fault import fault
+
+FAULTS = [
+    fault(
+        "no-grace-at-the-end-of-input",
+        "mcpgreen/transports/stdio.py",
+        '"eof": settings.eof_grace_secs',
+        '"eof": 0',
+        "tests/e2e/test_endings.py::test_a_running_call_delivers_after_the_end_of_input",
+    ),
+    fault(
+        "interrupt-ends-like-any-signal",
+        "mcpgreen/transports/stdio.py",
+        "return 128 + signal.SIGINT if signal.SIGINT in received else 0",
+        "return 0",
+        "tests/e2e/test_endings.py::test_a_signal_ends_an_idle_server",
+    ),
+    fault(
+        "everything-refused-after-a-long-line",
+        "mcpgreen/transports/lines.py",
+        'Pieces(), 0, Bounds(), ""\n',
+        "Pieces(), 0, Bounds(), self._refusal\n",
+        "tests/e2e/test_framing.py::test_a_line_over_the_limit_is_refused_and_the_next_one_is_served",
+        "tests/e2e/test_framing.py::test_who_sends_a_request_that_is_too_large_is_told",
+    ),
+    fault(
+        "last-line-without-newline-lost",
+        "mcpgreen/transports/lines.py",
+        "            self._take_last()\n",
+        "",
+        "tests/e2e/test_framing.py::test_a_last_line_without_a_newline_counts",
+    ),
+    fault(
+        "byte-order-mark-is-rubbish",
+        "mcpgreen/transports/lines.py",
+        "return line.removeprefix(BOM).strip()",
+        "return line.strip()",
+        "tests/e2e/test_framing.py::test_what_surrounds_a_message_does_not_matter",
+    ),
+    fault(
+        "rest-of-a-write-repeated",
+        "mcpgreen/transports/outbox.py",
+        "self._current[0] = memoryview(data)[written:]",
+        "self._current[0] = memoryview(data)[written - 1 :]",
+        "tests/features/test_failures.py::test_megabytes_are_delivered_whole",
+        "tests/e2e/test_concurrency.py::test_a_client_that_reads_late_gets_every_answer",
+    ),
+    fault(
+        "nobody-reads-and-we-stay",
+        "mcpgreen/transports/outbox.py",
+        "        self.drained.set()\n        self.on_broken()\n",
+        "        self.drained.set()\n",
+        "tests/e2e/test_endings.py::test_a_client_that_stops_reading_ends_the_server",
+    ),
+    fault(
+        "faults-of-years-add-up",
+        "mcpgreen/transports/corruption.py",
+        " and self._seen_at[-1] - self._seen_at[0] <= self._window_secs",
+        "",
+        "tests/transports/test_corruption.py::test_so_many_faults_within_the_window_are_too_many",
+    ),
+    fault(
+        "running-call-is-silence",
+        "mcpgreen/transports/vigil.py",
+        "if self._reads() != reads or self._link.is_waited_on:",
+        "if self._reads() != reads:",
+        "tests/e2e/test_vigil.py::test_a_running_call_is_no_silence",
+    ),
+    fault(
+        "file-read-from-its-beginning",
+        "mcpgreen/transports/descriptors.py",
+        "        if stat.S_ISREG(os.fstat(self.fd).st_mode):\n            return  #",
+        "        if stat.S_ISDIR(os.fstat(self.fd).st_mode):\n            return  #",
+        "tests/e2e/test_endings.py::test_input_may_be_a_file",
+    ),
+]
