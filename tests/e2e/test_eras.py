@@ -154,6 +154,15 @@ def test_the_list_is_the_same_for_everybody(project: ProjectBuilder, start: Call
     assert [tool["name"] for tool in first["tools"]] == ["a", "b", "c"]
 
 
+def test_on_one_pipe_each_era_gets_its_own_list(project: ProjectBuilder, wire: Wire) -> None:
+    project.tool("a", "echo", title="A")
+    wire.handshake("2024-11-05")
+    old, new = wire.result("tools/list"), wire.modern("tools/list")["result"]
+
+    assert [tool.get("title") for tool in old["tools"] + new["tools"]] == [None, "A"]
+    assert wire.result("tools/list") == old
+
+
 @pytest.mark.requirement("P-068")
 @pytest.mark.parametrize(
     "method",

@@ -74,8 +74,7 @@ FAULTS = [
         "mcpgreen/features/listing.py",
         "key = (call.view.revision.name, start, stop)",
         "key = (start, stop)",
-        "tests/e2e/test_eras.py::test_every_stateless_result_is_stamped",
-        "tests/e2e/test_eras.py::test_the_list_is_the_same_for_everybody",
+        "tests/e2e/test_eras.py::test_on_one_pipe_each_era_gets_its_own_list",
     ),
     fault(
         "list-longer-than-a-response",
