@@ -52,6 +52,21 @@ def test_a_batch_waits_for_its_slowest_member_and_delays_nobody_else(
 
 
 @pytest.mark.requirement("P-031")
+def test_progress_of_a_member_does_not_wait_for_the_others(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    progress = '{"method":"notifications/progress","params":{"progress":1}}'
+    project.tool("wait", f"echo '{progress}' > $MCP_PROGRESS_STREAM; until [ -e go ]; do sleep 0.01; done")
+    wire = speak(WITH_BATCHES).wire
+    params = {"name": "wait", "_meta": {"progressToken": "t"}}
+    wire.send([PINGS[0], {"jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": params}])
+    wire.notice("notifications/progress")
+    project.write("go", "")
+
+    assert {answer.get("id") for answer in batch_of(wire)} == {"a", "slow"}
+
+
+@pytest.mark.requirement("P-031")
 def test_a_batch_of_notifications_is_not_answered(speak: Callable[..., Client]) -> None:
     wire = speak(WITH_BATCHES).wire
     seen_before = len(wire.seen)
