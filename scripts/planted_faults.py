@@ -40,6 +40,7 @@ HANGS = "hangs"
 NAMED_SECS = 120.0  # what the tests of one fault may take; they need a few
 ALL_SECS = 1800.0
 LAST_WORD_SECS = 10.0
+PATIENCE_SECS = 5.0  # for conditions that a fault may keep from ever being true
 
 
 class Copy:
@@ -55,7 +56,7 @@ class Copy:
         # What is named here is not searched for further .pth files, so that of an editable install has no effect.
         (ours / "copy.pth").write_text(f"{self._root}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
 
-    def outcome(self, tests: Sequence[str], *, secs: float) -> tuple[int | str, str]:
+    def outcome(self, tests: Sequence[str], *, secs: float, patience_secs: float = 0) -> tuple[int | str, str]:
         """The exit status of pytest, or that it hangs; and what it said last."""
         options = ["-x", "-q", "-p", "no:cacheprovider"]
         if tests:
@@ -68,6 +69,7 @@ class Copy:
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, "TEST_PATIENCE_SECS": f"{patience_secs}"} if patience_secs else None,
             )
             try:
                 status: int | str = process.wait(secs)
@@ -124,7 +126,8 @@ def judged(fault: Fault, copies: queue.Queue[Copy], *, all_tests: bool) -> Verdi
     began_at = time.monotonic()
     try:
         copy.plant(fault)
-        outcome, said = copy.outcome(() if all_tests else fault.tests, secs=ALL_SECS if all_tests else NAMED_SECS)
+        tests, secs = ((), ALL_SECS) if all_tests else (fault.tests, NAMED_SECS)
+        outcome, said = copy.outcome(tests, secs=secs, patience_secs=PATIENCE_SECS)
         verdict = Verdict(fault, outcome, said)
     finally:
         copy.mend(fault)

@@ -78,6 +78,18 @@ def test_a_cancelled_script_can_clean_up(project: ProjectBuilder, speak: Callabl
     eventually(lambda: (project.root / "noticed").exists())
 
 
+@pytest.mark.requirement("G-cancel-tree")
+def test_a_process_that_left_the_group_can_clean_up_too(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.program("apart", "trap 'touch noticed; exit 0' TERM\ntouch running; while :; do sleep 0.02; done")
+    project.tool("starts", "setsid ./apart & wait")
+    client = speak()
+    id = client.start_tool("starts")
+    eventually(lambda: (project.root / "running").exists())
+    client.wire.notify("notifications/cancelled", {"requestId": id})
+
+    eventually(lambda: (project.root / "noticed").exists())
+
+
 @pytest.mark.requirement("P-261")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_nothing_of_a_call_is_told_after_its_cancellation(

@@ -139,10 +139,10 @@ FAULTS = [
         "tests/e2e/test_asking.py::test_a_link_that_closes_takes_its_parked_scripts_and_no_others",
     ),
     fault(
-        "static-registry-looked-at-again",
+        "static-registry-watched",
         "mcpgreen/engine/server.py",
-        "            is_static=settings.static_registry,\n",
-        "",
-        "tests/e2e/test_registration.py::test_a_static_registry_is_read_once_and_not_watched",
+        'if "tools" in self.services.offered and not self.services.settings.static_registry:',
+        'if "tools" in self.services.offered:',
+        "tests/e2e/test_registered_kinds.py::test_a_static_registry_sees_no_change_of_any_kind",
     ),
 ]

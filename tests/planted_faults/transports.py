@@ -24,7 +24,7 @@ FAULTS = [
         "mcpgreen/transports/lines.py",
         'Pieces(), 0, Bounds(), ""\n',
         "Pieces(), 0, Bounds(), self._refusal\n",
-        "tests/e2e/test_framing.py::test_a_message_that_comes_in_parts_is_served_after_a_line_over_the_limit",
+        "tests/e2e/test_framing.py::test_a_message_of_several_reads_is_served_after_a_line_over_the_limit",
     ),
     fault(
         "last-line-without-newline-lost",

@@ -205,9 +205,11 @@ def test_a_process_is_dead_when_all_its_threads_are() -> None:
         "ctypes.CDLL(None).syscall(60, 0)\n"
     )
     with subprocess.Popen([sys.executable, "-SE", "-c", body]) as process:
-        eventually(lambda: b") Z " in Path(f"/proc/{process.pid}/stat").read_bytes())
-        assert marks.is_alive(process.pid)
-        process.kill()
+        try:
+            eventually(lambda: b") Z " in Path(f"/proc/{process.pid}/stat").read_bytes())
+            assert marks.is_alive(process.pid)
+        finally:
+            process.kill()
         eventually(lambda: not marks.is_alive(process.pid))
 
 

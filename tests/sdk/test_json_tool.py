@@ -264,6 +264,10 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
     assert ended.stdout.decode("utf-8") == "a\ufffdb\nc\n"
 
 
+def test_a_text_is_printed_as_it_is_to_its_end() -> None:
+    assert run("-r", ".", given='"a\\u0000b\\n"').stdout == "a\0b\n\n"
+
+
 def test_modules_are_found(tmp_path: Path) -> None:
     (tmp_path / "m.jq").write_text("def f: 42;", encoding="utf-8")
     for arguments in (("-L", str(tmp_path), 'import "m" as m; m::f'), (f"-nL{tmp_path}", 'include "m"; f')):
