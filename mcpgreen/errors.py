@@ -27,46 +27,35 @@ class RpcError(McpgreenError):
     stateless_code: int | None = None  # where the stateless era has another one for it
     summary = "Internal error"
 
+    def __init_subclass__(cls, *, code: int = 0, stateless_code: int = 0, summary: str = "") -> None:
+        cls.code = code or cls.code
+        cls.stateless_code = stateless_code or cls.stateless_code
+        cls.summary = summary or cls.summary
+
     def __init__(self, message: str | None = None, *, data: Any = None) -> None:
         super().__init__(message or self.summary)
         self.message = message or self.summary
         self.data = data
 
 
-class ParseError(RpcError):
+class ParseError(RpcError, code=-32700, summary="Parse error"):
     """The line is not JSON."""
 
-    code = -32700
-    summary = "Parse error"
 
-
-class InvalidRequest(RpcError):
+class InvalidRequest(RpcError, code=-32600, summary="Invalid Request"):
     """JSON, but not a JSON-RPC request."""
 
-    code = -32600
-    summary = "Invalid Request"
 
-
-class MethodNotFound(RpcError):
+class MethodNotFound(RpcError, code=-32601, summary="Method not found"):
     """No such method in the client's revision, or its capability is not offered."""
 
-    code = -32601
-    summary = "Method not found"
 
-
-class InvalidParams(RpcError):
+class InvalidParams(RpcError, code=-32602, summary="Invalid params"):
     """The parameters make no sense: unknown name, wrong type, stale cursor."""
 
-    code = -32602
-    summary = "Invalid params"
 
-
-class ResourceNotFound(RpcError):
+class ResourceNotFound(RpcError, code=-32002, stateless_code=-32602, summary="Resource not found"):
     """No resource has this address."""
-
-    code = -32002
-    stateless_code = -32602
-    summary = "Resource not found"
 
     def __init__(self, uri: str) -> None:
         super().__init__(data={"uri": uri})
@@ -84,43 +73,29 @@ class OutputTooLarge(InternalError):
     """A script or a response went over its byte limit."""
 
 
-class NotInitialized(RpcError):
+class NotInitialized(RpcError, code=-32000, summary="Server not initialized"):
     """Handshake era only: a request before `notifications/initialized`."""
 
-    code = -32000
-    summary = "Server not initialized"
     remedy = (
         "Send initialize and then notifications/initialized; or, as a stateless client, "
         "io.modelcontextprotocol/protocolVersion and clientCapabilities in params._meta."
     )
 
 
-class ShuttingDown(RpcError):
+class ShuttingDown(RpcError, code=-32003, summary="Server shutting down"):
     """Handshake era only: a request after `shutdown`."""
 
-    code = -32003
-    summary = "Server shutting down"
 
-
-class ShutdownNotRequested(RpcError):
+class ShutdownNotRequested(RpcError, code=-32005, summary="Shutdown not requested"):
     """Handshake era only: `exit` as a request before `shutdown`."""
 
-    code = -32005
-    summary = "Shutdown not requested"
 
-
-class MissingClientCapability(RpcError):
+class MissingClientCapability(RpcError, stateless_code=-32021, summary="Missing client capability"):
     """Something has to be asked that this client did not say it can answer."""
 
-    stateless_code = -32021
-    summary = "Missing client capability"
 
-
-class UnsupportedVersion(RpcError):
+class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol version"):
     """Stateless era: the envelope names a revision that is not served there."""
-
-    code = -32022
-    summary = "Unsupported protocol version"
 
 
 class ScriptError(RpcError):

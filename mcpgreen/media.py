@@ -21,81 +21,36 @@ CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 TEXT = "text/plain"
 BINARY = "application/octet-stream"
 
+# Of each family, extensions and what they stand for, if that is called otherwise.
+EXTENSIONS = {
+    "application": "gz:gzip json jsonl pdf sql tar:x-tar tgz:gzip toml wasm xml yaml yml:yaml zip",
+    "audio": "flac m4a:mp4 mp3:mpeg oga:ogg ogg wav",
+    "image": "bmp gif ico:x-icon jpeg jpg:jpeg png svg:svg+xml webp",
+    "text": "bash:x-shellscript c:x-c cfg:plain conf:plain css csv go:x-go htm:html html ini:plain java:x-java "
+    "js:javascript log:plain markdown md:markdown mjs:javascript py:x-python rb:x-ruby rs:x-rust rst:x-rst "
+    "sh:x-shellscript ts:typescript tsv:tab-separated-values txt:plain",
+    "video": "mp4 webm",
+}
 BY_EXTENSION = {
-    ".bash": "text/x-shellscript",
-    ".bmp": "image/bmp",
-    ".c": "text/x-c",
-    ".cfg": TEXT,
-    ".conf": TEXT,
-    ".css": "text/css",
-    ".csv": "text/csv",
-    ".flac": "audio/flac",
-    ".gif": "image/gif",
-    ".go": "text/x-go",
-    ".gz": "application/gzip",
-    ".htm": "text/html",
-    ".html": "text/html",
-    ".ico": "image/x-icon",
-    ".ini": TEXT,
-    ".java": "text/x-java",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".js": "text/javascript",
-    ".json": "application/json",
-    ".jsonl": "application/jsonl",
-    ".log": TEXT,
-    ".m4a": "audio/mp4",
-    ".markdown": "text/markdown",
-    ".md": "text/markdown",
-    ".mjs": "text/javascript",
-    ".mp3": "audio/mpeg",
-    ".mp4": "video/mp4",
-    ".oga": "audio/ogg",
-    ".ogg": "audio/ogg",
-    ".pdf": "application/pdf",
-    ".png": "image/png",
-    ".py": "text/x-python",
-    ".rb": "text/x-ruby",
-    ".rs": "text/x-rust",
-    ".rst": "text/x-rst",
-    ".sh": "text/x-shellscript",
-    ".sql": "application/sql",
-    ".svg": "image/svg+xml",
-    ".tar": "application/x-tar",
-    ".tgz": "application/gzip",
-    ".toml": "application/toml",
-    ".ts": "text/typescript",
-    ".tsv": "text/tab-separated-values",
-    ".txt": TEXT,
-    ".wasm": "application/wasm",
-    ".wav": "audio/wav",
-    ".webm": "video/webm",
-    ".webp": "image/webp",
-    ".xml": "application/xml",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-    ".zip": "application/zip",
+    f".{extension}": f"{family}/{subtype or extension}"
+    for family, row in EXTENSIONS.items()
+    for extension, _, subtype in (word.partition(":") for word in row.split())
 }
 
-# Each row: offset and bytes that must stand there, all of them.
+# Each row: how such a content begins, one way or another, and what stands at offset 8.
 BY_CONTENT = (
-    ("image/png", ((0, b"\x89PNG\r\n\x1a\n"),)),
-    ("image/jpeg", ((0, b"\xff\xd8\xff"),)),
-    ("image/gif", ((0, b"GIF87a"),)),
-    ("image/gif", ((0, b"GIF89a"),)),
-    ("image/webp", ((0, b"RIFF"), (8, b"WEBP"))),
-    ("audio/wav", ((0, b"RIFF"), (8, b"WAVE"))),
-    ("audio/ogg", ((0, b"OggS"),)),
-    ("audio/mpeg", ((0, b"ID3"),)),
-    ("audio/mpeg", ((0, b"\xff\xfb"),)),
-    ("audio/mpeg", ((0, b"\xff\xf3"),)),
-    ("audio/mpeg", ((0, b"\xff\xf2"),)),
-    ("application/pdf", ((0, b"%PDF-"),)),
-    ("application/zip", ((0, b"PK\x03\x04"),)),
-    ("application/zip", ((0, b"PK\x05\x06"),)),
-    ("application/gzip", ((0, b"\x1f\x8b\x08"),)),
-    ("application/wasm", ((0, b"\0asm"),)),
-    ("application/x-elf", ((0, b"\x7fELF"),)),
+    ("image/png", (b"\x89PNG\r\n\x1a\n",), b""),
+    ("image/jpeg", (b"\xff\xd8\xff",), b""),
+    ("image/gif", (b"GIF87a", b"GIF89a"), b""),
+    ("image/webp", (b"RIFF",), b"WEBP"),
+    ("audio/wav", (b"RIFF",), b"WAVE"),
+    ("audio/ogg", (b"OggS",), b""),
+    ("audio/mpeg", (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"), b""),
+    ("application/pdf", (b"%PDF-",), b""),
+    ("application/zip", (b"PK\x03\x04", b"PK\x05\x06"), b""),
+    ("application/gzip", (b"\x1f\x8b\x08",), b""),
+    ("application/wasm", (b"\0asm",), b""),
+    ("application/x-elf", (b"\x7fELF",), b""),
 )
 
 
@@ -135,7 +90,5 @@ def _is_text(chunks: Iterable[bytes], *, is_whole: bool) -> bool:
 
 
 def _type_by_content(head: bytes) -> str | None:
-    for mime, marks in BY_CONTENT:
-        if all(head.startswith(mark, offset) for offset, mark in marks):
-            return mime
-    return None
+    found = (mime for mime, marks, later in BY_CONTENT if head.startswith(marks) and head[8:].startswith(later))
+    return next(found, None)
