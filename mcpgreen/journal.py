@@ -11,7 +11,11 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    class Writer(Protocol):
+        def __call__(self, text: str, *values: Any) -> None: ...
+
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -41,33 +45,13 @@ def never_block() -> None:
         _fd = 2
 
 
-def debug(text: str, *values: Any) -> None:
-    _write("debug", text, values)
-
-
-def info(text: str, *values: Any) -> None:
-    _write("info", text, values)
-
-
-def warning(text: str, *values: Any) -> None:
-    _write("warning", text, values)
-
-
-def error(text: str, *values: Any) -> None:
-    _write("error", text, values)
-
-
-def critical(text: str, *values: Any) -> None:
-    _write("critical", text, values)
-
-
 def exception(text: str, *values: Any) -> None:
     """As `error`, with the traceback of the exception being handled."""
     import traceback
 
-    _write("error", text, values)
+    error(text, *values)
     for line in traceback.format_exc().rstrip().splitlines():
-        _write("error", "| %s", (line,))
+        error("| %s", line)
 
 
 def _in_one_line(value: Any) -> Any:
@@ -78,12 +62,20 @@ def _in_one_line(value: Any) -> Any:
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def _write(level: str, text: str, values: tuple[Any, ...]) -> None:
-    if LEVELS.index(level) < _threshold:
-        return
-    line = f"mcpgreen: {level}: {text % tuple(map(_in_one_line, values)) if values else text}"
-    line = f"{line[:MAX_CHARS]}... (cut)\n" if len(line) > MAX_CHARS else f"{line}\n"
-    try:
-        os.write(_fd, line.encode("utf-8", "backslashreplace"))
-    except OSError:
-        return  # stderr is full or closed; diagnostics must never cost us the protocol
+def _writer(level: str) -> Writer:
+    rank = LEVELS.index(level)
+
+    def write(text: str, *values: Any) -> None:
+        if rank < _threshold:
+            return
+        line = f"mcpgreen: {level}: {text % tuple(map(_in_one_line, values)) if values else text}"
+        line = f"{line[:MAX_CHARS]}... (cut)\n" if len(line) > MAX_CHARS else f"{line}\n"
+        try:
+            os.write(_fd, line.encode("utf-8", "backslashreplace"))
+        except OSError:
+            return  # stderr is full or closed; diagnostics must never cost us the protocol
+
+    return write
+
+
+debug, info, warning, error, critical = map(_writer, ("debug", "info", "warning", "error", "critical"))

@@ -33,18 +33,7 @@ _NO = ("false", "0", "no", "off")
 class Setting:
     """One row: what a setting is called, how it is read, what it may be and what it means."""
 
-    __slots__ = (
-        "aliases",
-        "default",
-        "doc",
-        "high",
-        "low",
-        "name",
-        "parser",
-        "secret",
-        "takes_empty",
-        "variables",
-    )
+    __slots__ = ("aliases", "default", "doc", "high", "low", "name", "parser", "secret", "takes_empty", "variables")
 
     def __init__(
         self,
@@ -71,13 +60,10 @@ class Setting:
         upper = name.upper()
         self.variables = (OUR_PREFIX + upper, ALIAS_PREFIX + upper, *aliases)  # strongest first
 
-    def __repr__(self) -> str:
-        return f"<Setting {self.name}, default {self.default!r}>"
-
     @property
     def allowed(self) -> tuple[str, ...]:
         """The words of a `choice`; empty for everything else."""
-        return self.parser.allowed if isinstance(self.parser, _Choice) else ()
+        return self.parser.allowed if isinstance(self.parser, choice) else ()
 
 
 class Settings:
@@ -170,8 +156,8 @@ def seconds(raw: str) -> float:
     try:
         value = float(raw)
     except ValueError:
-        raise ValueError("is not a number of seconds") from None
-    if value != value or value in (float("inf"), float("-inf")):
+        value = float("nan")
+    if not abs(value) < float("inf"):
         raise ValueError("is not a number of seconds")
     return value
 
@@ -198,11 +184,9 @@ def permission(raw: str) -> str:
 
 def flag(raw: str) -> bool:
     word = raw.lower()
-    if word in _YES:
-        return True
-    if word in _NO:
-        return False
-    raise ValueError("is neither true nor false")
+    if word not in _YES + _NO:
+        raise ValueError("is neither true nor false")
+    return word in _YES
 
 
 def text(raw: str) -> str:
@@ -216,21 +200,15 @@ def directory(raw: str) -> str:
     return os.path.expanduser(raw)
 
 
-def choice(*allowed: str, synonyms: Mapping[str, str] | None = None) -> Parser:
+class choice:
     """A parser for one of these words, whatever its case. `synonyms` are understood too, but not advertised."""
-    return _Choice(allowed, synonyms or {})
 
-
-class _Choice:
-    __slots__ = ("allowed", "synonyms")
-
-    def __init__(self, allowed: tuple[str, ...], synonyms: Mapping[str, str]) -> None:
+    def __init__(self, *allowed: str, synonyms: Mapping[str, str] | None = None) -> None:
         self.allowed = allowed
-        self.synonyms = synonyms
+        self._synonyms = synonyms or {}
 
     def __call__(self, raw: str) -> str:
-        word = raw.lower()
-        word = self.synonyms.get(word, word)
+        word = self._synonyms.get(raw.lower(), raw.lower())
         if word not in self.allowed:
             raise ValueError(f"is not one of {', '.join(self.allowed)}")
         return word
