@@ -25,7 +25,6 @@ from mcpgreen.uris import is_within
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
 CHUNK_BYTES = 65_536
 SIZES_IN_KERNEL = (0, 4096)  # what the kernel says of its files, whatever is in them
@@ -38,11 +37,7 @@ OUR_TROUBLES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 
 class FileFailure(McpgreenError):
-    """A file that is not served, and why."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
+    """A file that is not served; its text says why."""
 
 
 class OutsideRoots(FileFailure):
@@ -91,9 +86,7 @@ class OpenFile:
     def __enter__(self) -> OpenFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

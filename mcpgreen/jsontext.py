@@ -18,7 +18,7 @@ from mcpgreen import json_bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 STAND_IN = os.urandom(16).hex()  # for a large value, until its pieces are put in; nobody can guess it
@@ -126,13 +126,6 @@ class LargeBlob:
 
 def dump_pieces(value: Any) -> list[bytes]:
     """As `dumps`, but with LargeText and LargeBlob in it, whose pieces are not copied: the line is the sequence."""
-    try:
-        return [dumps(value)]
-    except ValueError:
-        return _dump_large_pieces(value)
-
-
-def _dump_large_pieces(value: Any) -> list[bytes]:
     large: list[LargeText | LargeBlob] = []
 
     def stand_in(other: Any) -> str:
@@ -141,7 +134,10 @@ def _dump_large_pieces(value: Any) -> list[bytes]:
         large.append(other)
         return STAND_IN
 
-    head, *between = dumps(value, stand_in).split(STAND_IN.encode("ascii"))
+    line = dumps(value, stand_in)
+    if not large:
+        return [line]
+    head, *between = line.split(STAND_IN.encode("ascii"))
     pieces = [head]
     for each, following in zip(large, between, strict=True):
         pieces.extend(each.pieces)
@@ -151,24 +147,20 @@ def _dump_large_pieces(value: Any) -> list[bytes]:
 
 def digest(value: Any) -> str:
     """SHA-256 of the value's canonical text: equal values, equal digests, whatever the order of keys."""
-    canonical: str = ujson.dumps(value, sort_keys=True, escape_forward_slashes=False)
-    digest_hex: str = _sha256()(canonical.encode("ascii")).hexdigest()
-    return digest_hex
+    return digest_of_chunks([_canonical(value)])
 
 
 def digest_of_list(parts: Iterable[list[Any]]) -> str:
     """`digest` of the list that is given in parts."""
-    state = _sha256()()
-    state.update(b"[")
-    separator = b""
-    for part in parts:
-        if part:
-            canonical: str = ujson.dumps(part, sort_keys=True, escape_forward_slashes=False)
-            state.update(separator + canonical[1:-1].encode("ascii"))
+
+    def chunks() -> Iterator[bytes]:
+        separator = b"["
+        for part in filter(None, parts):
+            yield separator + _canonical(part)[1:-1]
             separator = b","
-    state.update(b"]")
-    digest_hex: str = state.hexdigest()
-    return digest_hex
+        yield b"]" if separator == b"," else b"[]"
+
+    return digest_of_chunks(chunks())
 
 
 def digest_of_chunks(chunks: Iterable[bytes]) -> str:
@@ -178,6 +170,11 @@ def digest_of_chunks(chunks: Iterable[bytes]) -> str:
         state.update(chunk)
     digest_hex: str = state.hexdigest()
     return digest_hex
+
+
+def _canonical(value: Any) -> bytes:
+    text: str = ujson.dumps(value, sort_keys=True, escape_forward_slashes=False)
+    return text.encode("ascii")
 
 
 _known_sha256: Any = None  # to look in vain for a module takes longer than to digest a small file
@@ -195,8 +192,6 @@ def _sha256() -> Any:
                 break
             except ImportError:
                 continue
-        else:
-            raise ImportError("this Python has no SHA-256")
     return _known_sha256
 
 
@@ -207,19 +202,11 @@ def pretty(value: Any) -> str:
 
 def depth_of(value: Any) -> int:
     """How many containers stand inside each other. Iterative: hostile input must not exhaust our stack."""
-    deepest = 0
-    pending = [(value, 1)]
-    while pending:
-        current, level = pending.pop()
-        if isinstance(current, dict):
-            children: Any = current.values()
-        elif isinstance(current, list):
-            children = current
-        else:
-            continue
-        deepest = max(deepest, level)
-        pending.extend((child, level + 1) for child in children)
-    return deepest
+    depth, level = 0, [value]
+    while containers := [each for each in level if isinstance(each, (dict, list))]:
+        depth += 1
+        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+    return depth
 
 
 def is_writable(value: Any) -> bool:

@@ -33,7 +33,7 @@ _NO = ("false", "0", "no", "off")
 class Setting:
     """One row: what a setting is called, how it is read, what it may be and what it means."""
 
-    __slots__ = ("aliases", "default", "doc", "high", "low", "name", "parser", "secret", "takes_empty", "variables")
+    __slots__ = ("default", "doc", "high", "low", "name", "parser", "secret", "takes_empty", "variables")
 
     def __init__(
         self,
@@ -53,7 +53,6 @@ class Setting:
         self.default = default
         self.low = low
         self.high = high
-        self.aliases = aliases
         self.secret = secret
         self.takes_empty = takes_empty
         self.doc = doc

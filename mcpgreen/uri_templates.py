@@ -54,9 +54,6 @@ class UriTemplate:
             raise ValueError("it has no variable, such as {name}")
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(names))
 
-    def __repr__(self) -> str:
-        return f"UriTemplate({self.text!r})"
-
     def match(self, uri: str) -> dict[str, str] | None:
         """The values that expand to this URI, without those that are absent; None if there are none."""
         first = self._parts[0]
@@ -159,11 +156,8 @@ class Expression:
         """Where the expression ends if it takes as much as it can, and its values, still encoded."""
         end = self._end(subject, position, following)
         assert end is not None  # the table said so
-        taken: list[tuple[str, str]] = []
-        for name, start, first_end, last_end in self._values(subject, position):
-            if first_end <= end:
-                taken.append((name, subject.uri[start : min(last_end, end)]))
-        return end, taken
+        values = self._values(subject, position)
+        return end, [(name, subject.uri[at : min(last, end)]) for name, at, first, last in values if first <= end]
 
     def _end(self, subject: Subject, position: int, following: Sequence[int]) -> int | None:
         best = position if self.prefix and following[position] == position else None
@@ -218,25 +212,21 @@ class Expression:
 
 
 def _parts(text: str) -> Iterator[Literal | Expression]:
-    position = 0
-    while position < len(text):
-        opening = text.find("{", position)
-        literal = text[position:] if opening < 0 else text[position:opening]
+    while text:
+        literal, opening, text = text.partition("{")
         if literal:
             yield Literal(_checked_literal(literal))
-        if opening < 0:
-            return
-        closing = text.find("}", opening)
-        if closing < 0:
-            raise ValueError("a { is never closed")
-        yield _expression(text[opening + 1 : closing])
-        position = closing + 1
+        if opening:
+            inside, closing, text = text.partition("}")
+            if not closing:
+                raise ValueError("a { is never closed")
+            yield _expression(inside)
 
 
 def _checked_literal(text: str) -> str:
     if "}" in text:
         raise ValueError("a } closes nothing")
-    encoded = "".join(each if each.isascii() else _percent_encoded(each) for each in text)
+    encoded = "".join(each if each.isascii() else f"%{each.encode().hex('%').upper()}" for each in text)
     for character in encoded:
         if character not in LITERAL:
             raise ValueError(f"the character {character!r} must be percent-encoded")
@@ -258,13 +248,5 @@ def _expression(inside: str) -> Expression:
 
 
 def _is_name(name: str) -> bool:
-    escaped = name.split("%")[1:]
-    return (
-        all(name.split("."))
-        and NAME.issuperset(name)
-        and all(len(each) >= 2 and HEX_DIGITS.issuperset(each[:2]) for each in escaped)
-    )
-
-
-def _percent_encoded(text: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8"))
+    are_escapes_whole = all(len(each) >= 2 and HEX_DIGITS.issuperset(each[:2]) for each in name.split("%")[1:])
+    return all(name.split(".")) and NAME.issuperset(name) and are_escapes_whole

@@ -183,7 +183,7 @@ def test_outside_nothing_is_read_and_nothing_revealed(inside: Path, outside: Pat
     with pytest.raises(OutsideRoots) as refusal:
         content(path, inside)
 
-    assert refusal.value.text == "Resource outside allowed roots"
+    assert str(refusal.value) == "Resource outside allowed roots"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_what_does_not_exist_inside_is_not_found(inside: Path, name: str) -> Non
     with pytest.raises(NotFound) as refusal:
         content(f"{inside}/{name}", inside)
 
-    assert str(inside) not in refusal.value.text
+    assert str(inside) not in str(refusal.value)
 
 
 def test_fifos_sockets_and_directories_are_refused_without_waiting(inside: Path, monkeypatch: Any) -> None:
@@ -264,7 +264,7 @@ def test_a_file_that_is_too_large_is_refused_unread(inside: Path) -> None:
     with pytest.raises(TooLarge) as refusal:
         opened.chunks(10_000_000)
 
-    assert refusal.value.text == "Resource content exceeds 10000000 bytes"
+    assert str(refusal.value) == "Resource content exceeds 10000000 bytes"
     opened.close()
 
 

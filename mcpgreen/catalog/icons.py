@@ -81,7 +81,7 @@ def _content_of(src: str, directories: Sequence[str], private: Private) -> bytes
         except OutsideRoots:
             problem = f"{src} lies outside the project, or is private; put the picture beside the description"
         except FileFailure as failure:
-            raise ValueError(f"{src} cannot be read: {failure.text}") from failure
+            raise ValueError(f"{src} cannot be read: {failure}") from failure
         except (OSError, ValueError):  # a link to itself, or a name that no file can have
             break
     raise ValueError(problem)

@@ -145,7 +145,7 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
     except TooLarge:
         reason = f"{named} has more than {limit_bytes} bytes (max_resource_bytes)"
     except FileFailure as failure:
-        reason = f"{named}: {failure.text}"
+        reason = f"{named}: {failure}"
     raise InternalError(f"Prompt '{prompt.name}' cannot be read: {reason}")
 
 

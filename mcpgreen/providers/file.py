@@ -51,4 +51,4 @@ def open_path(path: str, *, allowed: Sequence[str], private: confined.Private, l
 
 
 def as_provider_failure(failure: confined.FileFailure) -> ProviderFailure:
-    return ProviderFailure(STATUS_OF.get(type(failure), FETCH_FAILED), failure.text)
+    return ProviderFailure(STATUS_OF.get(type(failure), FETCH_FAILED), str(failure))

@@ -58,7 +58,7 @@ def embedded_resources(
             warn(f"embedded resource {shown} is too large; left out")
             break
         except FileFailure as failure:
-            warn(f"embedded resource {shown} cannot be read ({failure.text}); left out")
+            warn(f"embedded resource {shown} cannot be read ({failure}); left out")
         else:
             limit_bytes -= size
             blocks.append({"type": "resource", "resource": contents})
