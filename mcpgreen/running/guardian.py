@@ -27,6 +27,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.running.marks import CALL_DIGITS
 from mcpgreen.running.reaper import reaper
+from mcpgreen.running.spawning import spawn_helper
 
 # Not descriptor 0: a bash whose stdin is a socket takes itself for a remote shell, and reads its owner's .bashrc.
 SOCKET_FD = 3
@@ -92,21 +93,9 @@ class Guardian:
         ours, theirs = (each.detach() for each in socketpair())
         try:
             os.set_blocking(ours, False)
-            self.pid = os.posix_spawn(
-                "/bin/sh",
-                ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern],
-                {"PATH": os.environ.get("PATH", os.defpath)},
-                # Not one descriptor of the server: a client that waits for the end of our output must see it.
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs, SOCKET_FD),
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-                setsid=True,
-                setsigmask=[],
-                setsigdef=list(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
-            )
+            command = ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern]
+            env = {"PATH": os.environ.get("PATH", os.defpath)}
+            self.pid = spawn_helper("/bin/sh", command, env, socket=theirs, as_fd=SOCKET_FD)
         except OSError:
             os.close(ours)
             raise

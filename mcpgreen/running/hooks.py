@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
@@ -65,7 +66,6 @@ class HookShell:
         self._settings = settings
         self._directory = directory
         self._runner = runner
-        self._env: dict[str, str] | None = None
 
     def run(
         self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, serial: int | None = None
@@ -83,7 +83,7 @@ class HookShell:
         script = Script(os.path.basename(path), path, _command(verb, CONTROL_FD, path, *arguments))
         limits = Limits.of(self._settings, stdout_bytes=limit_bytes)
         serial = serial or self._runner.next_serial()
-        run = ScriptRun(script, packed(self._variables()), Deadline(secs), limits, serial, answer.take)
+        run = ScriptRun(script, packed(self._variables), Deadline(secs), limits, serial, answer.take)
         try:
             outcome = self._runner.run(run)
         except OSError as error:
@@ -104,19 +104,18 @@ class HookShell:
             verb,
             path,
             *arguments,
-            env=self._variables(),
+            env=self._variables,
             directory=self._directory,
             secs=secs,
             limit_bytes=limit_bytes,
             shows_stderr=shows_stderr,
         )
 
+    @cached_property
     def _variables(self) -> dict[str, str]:
-        if self._env is None:
-            from mcpgreen.running.environment import hook_environment
+        from mcpgreen.running.environment import hook_environment
 
-            self._env = hook_environment(self._environ, settings=self._settings, project_root=self._directory)
-        return self._env
+        return hook_environment(self._environ, settings=self._settings, project_root=self._directory)
 
 
 class Sourced(NamedTuple):

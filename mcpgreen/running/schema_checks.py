@@ -9,7 +9,6 @@ Rule: whoever leaves a check early, for whatever reason, leaves no process in th
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from itertools import count
@@ -23,6 +22,7 @@ from mcpgreen.errors import InternalError
 from mcpgreen.protocol import quick_schema, schemas
 from mcpgreen.running.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.spawning import spawn_helper
 
 QUICK_BYTES = 16384  # up to which a value is looked at here
 PROCESSES = 2
@@ -129,19 +129,9 @@ class _Process:
         runner.prepare()  # what we inherited is not for this process either
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-c", PROGRAM, *sys.path],
-                {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
-                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-                setsid=True,
-                setsigmask=[],
-                setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGPROF],
-            )
+            command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
+            env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+            self._pid = spawn_helper(sys.executable, command, env, socket=theirs.fileno(), as_fd=0)
             self._fd = ours.detach()
         os.set_blocking(self._fd, False)
         self._is_over = False

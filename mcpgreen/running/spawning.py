@@ -1,4 +1,4 @@
-"""How the process of a script comes into being.
+"""How processes come into being: those of scripts, and our own helpers.
 
 `posix_spawn` is the first way: gevent's own forks the whole server and runs Python in the copy, which is five times as
 slow, and slower still the more memory the server holds.
@@ -85,3 +85,18 @@ class PosixSpawner:
                 )
         finally:
             self._marks.take_off()
+
+
+def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, socket: int, as_fd: int) -> int:
+    """The number of a process of ours that is no script: it has a socket, under this number, and no other descriptor
+    of the server: a client that waits for the end of our output must see it."""
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
+    return os.posix_spawn(
+        path,
+        command,
+        env,
+        file_actions=[(os.POSIX_SPAWN_DUP2, socket, as_fd), *nothing],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=RESET_SIGNALS,
+    )
