@@ -23,8 +23,9 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -80,22 +81,22 @@ class Copy:
             lines = said.read().decode("utf-8", "replace").strip().splitlines()
         return status, "\n".join(lines[-12:])
 
-    def plant(self, fault: Fault) -> None:
-        self._replace(fault.file, fault.old, fault.new)
+    @contextmanager
+    def with_fault(self, fault: Fault) -> Iterator[None]:
+        path = self._root / fault.file
+        sound = path.read_text(encoding="utf-8")
+        _rewrite(path, sound.replace(fault.old, fault.new))
+        try:
+            yield
+        finally:
+            _rewrite(path, sound)
 
-    def mend(self, fault: Fault) -> None:
-        shutil.copy2(REPOSITORY / fault.file, self._root / fault.file)
-        self._forget_compiled(fault.file)
 
-    def _replace(self, file: str, old: str, new: str) -> None:
-        path = self._root / file
-        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-        self._forget_compiled(file)
-
-    def _forget_compiled(self, file: str) -> None:
-        """Python would take it for current if size and second are the same."""
-        if file.endswith(".py"):
-            Path(importlib.util.cache_from_source(str(self._root / file))).unlink(missing_ok=True)
+def _rewrite(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    if path.suffix == ".py":
+        # Python would take what is compiled for current if size and second are the same.
+        Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
@@ -108,37 +109,23 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-class Verdict:
-    """What became of one fault. `trouble` is empty if it was caught."""
-
-    def __init__(self, fault: Fault, outcome: int | str, said: str) -> None:
-        self.fault = fault
-        self.outcome = outcome
-        self.trouble = ""
-        if outcome == PASSED:
-            self.trouble = f"not caught by {', '.join(fault.tests)}: {said.splitlines()[-1]}"
-        elif outcome not in (FAILED, HANGS):
-            self.trouble = f"its tests cannot be run:\n{said}"
-
-
-def judged(fault: Fault, copies: queue.Queue[Copy], *, all_tests: bool) -> Verdict:
+def judged(fault: Fault, copies: queue.Queue[Copy], *, all_tests: bool) -> str:
+    """What is wrong; nothing if the fault is caught."""
     copy = copies.get()
     began_at = time.monotonic()
-    try:
-        copy.plant(fault)
-        tests, secs = ((), ALL_SECS) if all_tests else (fault.tests, NAMED_SECS)
+    tests, secs = ((), ALL_SECS) if all_tests else (fault.tests, NAMED_SECS)
+    with copy.with_fault(fault):
         outcome, said = copy.outcome(tests, secs=secs, patience_secs=PATIENCE_SECS)
-        verdict = Verdict(fault, outcome, said)
-    finally:
-        copy.mend(fault)
-        copies.put(copy)
-    word = "NOT CAUGHT" if verdict.trouble else "caught, as the tests hang" if outcome == HANGS else "caught"
+    copies.put(copy)
+    word = {FAILED: "caught", HANGS: "caught, as the tests hang"}.get(outcome, "NOT CAUGHT")
     tell(f"{word}: {fault.name} ({time.monotonic() - began_at:.1f} s)")
-    return verdict
+    if outcome == PASSED:
+        return f"{fault.name} is not caught by {'any test' if all_tests else ', '.join(fault.tests)}"
+    return "" if outcome in (FAILED, HANGS) else f"{fault.name}: its tests cannot be run:\n{said}"
 
 
 def judge(faults: Sequence[Fault], *, jobs: int, all_tests: bool) -> list[str]:
-    """What is wrong, a sentence for each fault that was not caught; the sentence may be long."""
+    """What is wrong, a paragraph each."""
     with tempfile.TemporaryDirectory(prefix="planted-faults-") as place:
         os.chmod(place, 0o755)  # some tests are run as another user
         copies: queue.Queue[Copy] = queue.Queue()
@@ -148,8 +135,12 @@ def judge(faults: Sequence[Fault], *, jobs: int, all_tests: bool) -> list[str]:
         if problem:
             return [problem]
         with ThreadPoolExecutor(copies.qsize()) as pool:
-            verdicts = list(pool.map(lambda fault: judged(fault, copies, all_tests=all_tests), faults))
-    return [f"{verdict.fault.name}: {verdict.trouble}" for verdict in verdicts if verdict.trouble]
+            try:
+                problems = list(pool.map(lambda fault: judged(fault, copies, all_tests=all_tests), faults))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # who interrupts us does not want to wait for all of them
+                raise
+    return list(filter(None, problems))
 
 
 def problem_without_faults(copies: queue.Queue[Copy], faults: Iterable[Fault], *, all_tests: bool) -> str:
