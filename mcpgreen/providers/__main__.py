@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.providers.exits import FETCH_FAILED, OK, REFUSED, TOO_LARGE, ProviderFailure
@@ -51,13 +52,11 @@ def _limit_memory(megabytes: int) -> None:
     import resource
 
     limit_bytes = megabytes << 20
-    try:
+    with suppress(OSError, ValueError):  # a system that knows no such limit
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         if most != resource.RLIM_INFINITY:
             limit_bytes = min(limit_bytes, most)
         resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
-    except (OSError, ValueError):
-        return  # a system that knows no such limit
 
 
 def _failed(status: int, text: str) -> int:

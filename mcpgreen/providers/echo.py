@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
-from mcpgreen.providers.exits import REFUSED, ProviderFailure
+from mcpgreen.providers.exits import refusal
 from mcpgreen.settings import Settings
 
 SCHEME = "echo://"
@@ -13,5 +13,5 @@ SCHEME = "echo://"
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     if not uri.startswith(SCHEME):
-        raise ProviderFailure(REFUSED, f"The URI must begin with {SCHEME}.")
+        raise refusal(f"The URI must begin with {SCHEME}.")
     out.write(unquote_to_bytes(uri.removeprefix(SCHEME)))

@@ -18,6 +18,11 @@ TOO_LARGE = 6
 REDIRECT = 7
 
 REDIRECT_PREFIX = "redirect:"
+ERRORS: dict[int, tuple[type[RpcError], str]] = {
+    REFUSED: (InvalidParams, "Invalid resource specification"),
+    FETCH_FAILED: (InternalError, "Resource fetch failed"),
+    TOO_LARGE: (OutputTooLarge, "Resource exceeded size limit"),
+}
 
 
 class ProviderFailure(McpgreenError):
@@ -29,17 +34,15 @@ class ProviderFailure(McpgreenError):
         self.text = text
 
 
+def refusal(text: str) -> ProviderFailure:
+    return ProviderFailure(REFUSED, text)
+
+
 def rpc_error(status: int, text: str, uri: str) -> RpcError:
     """What the client hears when a provider for `uri` ended with this status, not 0, and this text on stderr."""
-    text = text.strip()
     if status == OUTSIDE_ROOTS:
         return InternalError("Resource outside allowed roots")
     if status == NOT_FOUND:
         return ResourceNotFound(uri)
-    if status == REFUSED:
-        return InvalidParams(text or "Invalid resource specification")
-    if status == FETCH_FAILED:
-        return InternalError(text or "Resource fetch failed")
-    if status == TOO_LARGE:
-        return OutputTooLarge(text or "Resource exceeded size limit")
-    return InternalError(text or "Resource provider failed")
+    kind, without_text = ERRORS.get(status, (InternalError, "Resource provider failed"))
+    return kind(text.strip() or without_text)

@@ -20,11 +20,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
-from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
+from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
 from mcpgreen.providers.netguard import guard_of
 from mcpgreen.providers.urls import Url, read_url
 from mcpgreen.settings import Settings
@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     if not settings.enable_git_provider:
-        raise _refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
+        raise refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
     wanted = read_uri(uri)
     give_up_at = time.monotonic() + settings.git_timeout_secs
     guard = guard_of("git", settings)
@@ -96,35 +96,34 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     with noted_signals() as noted, temporary_directory() as directory:
         limits = Limits(give_up_at, settings.git_timeout_secs, settings.git_max_kb * 1024, noted)
         repository = Repository(git, wanted, addresses, directory=directory, limits=limits)
-        blob = repository.find_blob()
-        repository.copy_blob(blob, out)
+        repository.copy_blob(repository.find_blob(), out)
 
 
 def read_uri(uri: str) -> Wanted:
     """Take the URI apart. Raises ProviderFailure."""
     url = read_url(uri, DEFAULT_PORTS)
     if "?" in url.target or url.target == "/":
-        raise _refusal(f"The URI must name a repository, without a query: {FORM}.")
+        raise refusal(f"The URI must name a repository, without a query: {FORM}.")
     ref, colon, path = unquote(url.fragment).partition(":")
     if not colon:
         ref, path = "HEAD", ref
     if not path:
-        raise _refusal(f"The URI must name a file behind #: {FORM}.")
+        raise refusal(f"The URI must name a file behind #: {FORM}.")
     if not ref or NEVER_IN_A_REF.search(ref):
-        raise _refusal("What stands between # and : is not the name of a branch, a tag or a commit.")
+        raise refusal("What stands between # and : is not the name of a branch, a tag or a commit.")
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
-        raise _refusal("The path must lead from the top of the repository to a file, without . and .. in it.")
+        raise refusal("The path must lead from the top of the repository to a file, without . and .. in it.")
     return Wanted(url, ref, path)
 
 
 def usable_git() -> str:
     git = shutil.which("git")
     if git is None:
-        raise _refusal("The git provider needs git, which is not installed on the server.")
+        raise refusal("The git provider needs git, which is not installed on the server.")
     said = subprocess.run([git, "version"], stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout
     version = re.search(rb"(\d+)\.(\d+)", said)
     if version is None or (int(version[1]), int(version[2])) < OLDEST_GIT:
-        raise _refusal(f"The git provider needs git {'.'.join(map(str, OLDEST_GIT))} or newer on the server.")
+        raise refusal(f"The git provider needs git {'.'.join(map(str, OLDEST_GIT))} or newer on the server.")
     return git
 
 
@@ -183,14 +182,8 @@ class Repository:
         self._directory = directory
         self._limits = limits
         remote, pinning = _pinned(wanted, addresses)
-        scheme = remote.partition(":")[0]
-        configuration = (
-            *CONFIGURATION,
-            *_certificates(),
-            *pinning,
-            f"protocol.{scheme}.allow=always",
-            f"remote.origin.url={remote}",
-        )
+        allowed = f"protocol.{remote.partition(':')[0]}.allow=always"
+        configuration = (*CONFIGURATION, *_certificates(), *pinning, allowed, f"remote.origin.url={remote}")
         self._command = [git, *(word for each in configuration for word in ("-c", each))]
         self._environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -257,9 +250,9 @@ class Repository:
                 start_new_session=True,  # a group to kill, and no terminal to ask for passwords
             )
             try:
-                is_over = False
-                while not is_over:
-                    is_over = _has_ended(child)
+                while child.returncode is None:
+                    with suppress(subprocess.TimeoutExpired):
+                        child.wait(LOOK_EVERY_SECS)
                     self._limits.check(self._directory)
             finally:
                 if child.returncode is None:
@@ -286,10 +279,8 @@ def size_of(directory: str) -> int:
     total = 0
     for place, _, names in os.walk(directory):
         for name in names:
-            try:
+            with suppress(FileNotFoundError):
                 total += os.lstat(os.path.join(place, name)).st_size
-            except FileNotFoundError:
-                continue
     return total
 
 
@@ -317,19 +308,7 @@ def _fetching(*options: str) -> tuple[str, ...]:
     return ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", *options, "origin")
 
 
-def _has_ended(child: subprocess.Popen[bytes]) -> bool:
-    try:
-        child.wait(LOOK_EVERY_SECS)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 def _end_of(file: BinaryIO) -> bytes:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - MAX_READ_BYTES))
     return file.read()
-
-
-def _refusal(text: str) -> ProviderFailure:
-    return ProviderFailure(REFUSED, text)

@@ -17,14 +17,7 @@ from typing import BinaryIO, NoReturn
 from urllib.parse import urljoin
 
 from mcpgreen import __version__
-from mcpgreen.providers.exits import (
-    FETCH_FAILED,
-    REDIRECT,
-    REDIRECT_PREFIX,
-    REFUSED,
-    TOO_LARGE,
-    ProviderFailure,
-)
+from mcpgreen.providers.exits import FETCH_FAILED, REDIRECT, REDIRECT_PREFIX, TOO_LARGE, ProviderFailure, refusal
 from mcpgreen.providers.netguard import guard_of
 from mcpgreen.providers.urls import Url, read_url
 from mcpgreen.settings import Settings
@@ -39,8 +32,7 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     timeout_secs = settings.https_timeout_secs
     with time_limit(timeout_secs):
         addresses = guard.addresses(url.host, url.port, within_secs=timeout_secs)
-        for chunk in content(url, addresses, settings):
-            out.write(chunk)
+        out.writelines(content(url, addresses, settings))
 
 
 def content(url: Url, addresses: tuple[str, ...], settings: Settings) -> Iterator[bytes]:
@@ -84,10 +76,9 @@ def time_limit(secs: float) -> Iterator[None]:
 def connect(url: Url, addresses: tuple[str, ...], timeout_secs: float) -> ssl.SSLSocket:
     """A connection to the first address that answers; the certificate must be that of the host in the URL."""
     context = trusted()
+    connected = _reach(addresses, url.port, timeout_secs)
     # What ends without a length ends with a farewell, or was cut off.
-    return context.wrap_socket(
-        _reach(addresses, url.port, timeout_secs), server_hostname=url.host, suppress_ragged_eofs=False
-    )
+    return context.wrap_socket(connected, server_hostname=url.host, suppress_ragged_eofs=False)
 
 
 def trusted() -> ssl.SSLContext:
@@ -96,7 +87,7 @@ def trusted() -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=bundle or None)
     except (OSError, ssl.SSLError):
-        raise ProviderFailure(REFUSED, "CURL_CA_BUNDLE does not name a readable file of certificates.") from None
+        raise refusal("CURL_CA_BUNDLE does not name a readable file of certificates.") from None
     # Some versions of Python take a connection that was cut off for one that was closed.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols(["http/1.1"])

@@ -14,48 +14,29 @@ import threading
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 
-from mcpgreen.providers.exits import FETCH_FAILED, REFUSED, ProviderFailure
+from mcpgreen.providers.exits import FETCH_FAILED, ProviderFailure, refusal
 from mcpgreen.providers.urls import canonical_host
 from mcpgreen.settings import Settings
 
-# IPv4: everything is public but these. IPv6: nothing is public but 2000::/3, and of that not these.
-NOT_PUBLIC_V4 = (
-    ("0.0.0.0/8", "an unspecified"),
-    ("10.0.0.0/8", "a private"),
-    ("100.64.0.0/10", "a carrier's private"),
-    ("127.0.0.0/8", "a loopback"),
-    ("169.254.0.0/16", "a link-local"),
-    ("172.16.0.0/12", "a private"),
-    ("192.0.0.0/24", "a reserved"),
-    ("192.0.2.0/24", "a documentation"),
-    ("192.88.99.0/24", "a 6to4"),
-    ("192.168.0.0/16", "a private"),
-    ("198.18.0.0/15", "a benchmarking"),
-    ("198.51.100.0/24", "a documentation"),
-    ("203.0.113.0/24", "a documentation"),
-    ("224.0.0.0/4", "a multicast"),
-    ("240.0.0.0/4", "a reserved"),
-)
-PUBLIC_V6 = ip_network("2000::/3")
-NOT_PUBLIC_V6 = (
-    ("::/128", "an unspecified"),
-    ("::1/128", "a loopback"),
-    ("::ffff:0:0/96", "a mapped IPv4"),
-    ("64:ff9b::/96", "a NAT64"),
-    ("64:ff9b:1::/48", "a NAT64"),
-    ("2001::/32", "a Teredo"),
-    ("2001::/23", "a reserved"),
-    ("2001:db8::/32", "a documentation"),
-    ("2002::/16", "a 6to4"),
-    ("3fff::/20", "a documentation"),
-    ("fc00::/7", "a private"),
-    ("fe80::/10", "a link-local"),
-    ("ff00::/8", "a multicast"),
-)
-_NETWORKS = {
-    4: [(ip_network(network), kind) for network, kind in NOT_PUBLIC_V4],
-    6: [(ip_network(network), kind) for network, kind in NOT_PUBLIC_V6],
+# IPv4: everything is public but these. IPv6: nothing is public but 2000::/3, and of that not these. The first
+# that holds an address says what kind it is.
+NOT_PUBLIC = {
+    "an unspecified": "0.0.0.0/8 ::/128",
+    "a private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
+    "a carrier's private": "100.64.0.0/10",
+    "a loopback": "127.0.0.0/8 ::1/128",
+    "a link-local": "169.254.0.0/16 fe80::/10",
+    "a documentation": "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20",
+    "a benchmarking": "198.18.0.0/15",
+    "a multicast": "224.0.0.0/4 ff00::/8",
+    "a 6to4": "192.88.99.0/24 2002::/16",
+    "a mapped IPv4": "::ffff:0:0/96",
+    "a NAT64": "64:ff9b::/96 64:ff9b:1::/48",
+    "a Teredo": "2001::/32",
+    "a reserved": "192.0.0.0/24 240.0.0.0/4 2001::/23",
 }
+PUBLIC_V6 = ip_network("2000::/3")
+_NETWORKS = [(ip_network(network), kind) for kind, networks in NOT_PUBLIC.items() for network in networks.split()]
 
 
 class Guard(NamedTuple):
@@ -70,14 +51,18 @@ class Guard(NamedTuple):
     def require_allowed(self, host: str) -> None:
         """Judge a canonical host by the lists, and by its address if it is one. Resolves nothing."""
         prefix = f"MCPGREEN_{self.kind.upper()}"
-        if host in (_denied(entry, f"{prefix}_DENY_HOSTS") for entry in self.denied_hosts):
-            raise ProviderFailure(REFUSED, f"Host {host} is denied by {prefix}_DENY_HOSTS.")
+        for entry in self.denied_hosts:
+            denied = _host_in(entry)
+            if not denied:  # a typo must not open a door, so it closes them all
+                raise refusal(f"{prefix}_DENY_HOSTS names {entry!r}, which is not a host; correct it.")
+            if host == denied:
+                raise refusal(f"Host {host} is denied by {prefix}_DENY_HOSTS.")
         if not self.allows_all:
             if not self.allowed_hosts:
                 remedy = f"name hosts in {prefix}_ALLOW_HOSTS, or set {prefix}_ALLOW_ALL=true"
-                raise ProviderFailure(REFUSED, f"Host {host} is not allowed, as no host is: {remedy}.")
-            if host not in map(_allowed, self.allowed_hosts):
-                raise ProviderFailure(REFUSED, f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
+                raise refusal(f"Host {host} is not allowed, as no host is: {remedy}.")
+            if host not in map(_host_in, self.allowed_hosts):
+                raise refusal(f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
         address = _address_in(host)
         if address is not None:
             self._require_public(host, address)
@@ -97,7 +82,7 @@ class Guard(NamedTuple):
         if kind and address not in self.exempt:
             # The address itself stays unsaid: clients need not learn how the intranet is numbered.
             remedy = "MCPGREEN_NET_ALLOW_ADDRESSES can exempt it"
-            raise ProviderFailure(REFUSED, f"Host {host} is not allowed, as it has {kind} address; {remedy}.")
+            raise refusal(f"Host {host} is not allowed, as it has {kind} address; {remedy}.")
 
 
 def guard_of(kind: str, settings: Settings) -> Guard:
@@ -113,23 +98,11 @@ def guard_of(kind: str, settings: Settings) -> Guard:
 
 def why_not_public(address: IPv4Address | IPv6Address) -> str:
     """What kind of address it is, with its article; empty for a public one."""
-    for network, kind in _NETWORKS[address.version]:
-        if address in network:
-            return kind
-    if address.version == 6 and address not in PUBLIC_V6:
-        return "a reserved"
-    return ""
+    is_foreign = address.version == 6 and address not in PUBLIC_V6
+    return next((kind for network, kind in _NETWORKS if address in network), "a reserved" if is_foreign else "")
 
 
-def _denied(entry: str, setting: str) -> str:
-    try:
-        return canonical_host(entry)
-    except ProviderFailure:
-        # A typo must not open a door, so it closes them all.
-        raise ProviderFailure(REFUSED, f"{setting} names {entry!r}, which is not a host; correct it.") from None
-
-
-def _allowed(entry: str) -> str:
+def _host_in(entry: str) -> str:
     try:
         return canonical_host(entry)
     except ProviderFailure:

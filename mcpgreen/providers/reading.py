@@ -10,7 +10,7 @@ import importlib
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.project import Project
@@ -48,52 +48,38 @@ class Request(NamedTuple):
     allowed: Sequence[str] = ()
 
 
-class Content(Protocol):
-    """What was read. `name` helps to tell what it is."""
+class Content(NamedTuple):
+    """What was read. `name` helps to tell what it is. `chunks` begins anew each time, and raises RpcError for more than
+    is allowed."""
 
     name: str
-
-    def chunks(self) -> Iterator[bytes]:
-        """From the beginning, each time. Raises RpcError for more than is allowed."""
-
-    def close(self) -> None: ...
+    chunks: Callable[[], Iterator[bytes]]
+    close: Callable[[], None]
 
 
-class Held:
+def _held(chunks: Sequence[bytes], *, name: str, place: OutputPlace | None = None) -> Content:
     """Content in memory, with the place that it has there if a script printed it."""
 
-    def __init__(self, chunks: Sequence[bytes], *, name: str, place: OutputPlace | None = None) -> None:
-        self.name = name
-        self._chunks = chunks
-        self._place = place
+    def close() -> None:
+        nonlocal chunks
+        chunks = ()
+        if place is not None:
+            place.release()
 
-    def chunks(self) -> Iterator[bytes]:
-        return iter(self._chunks)
-
-    def close(self) -> None:
-        self._chunks = ()
-        if self._place is not None:
-            self._place.release()
+    return Content(name, lambda: iter(chunks), close)
 
 
-class Opened:
+def _opened(file: OpenFile, uri: str, limit_bytes: int, *, name: str) -> Content:
     """Content in a file that is open."""
 
-    def __init__(self, file: OpenFile, uri: str, limit_bytes: int, *, name: str) -> None:
-        self.name = name
-        self._file = file
-        self._uri = uri
-        self._limit_bytes = limit_bytes
-
-    def chunks(self) -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         try:
-            yield from self._file.chunks(self._limit_bytes)
+            yield from file.chunks(limit_bytes)
         except FileFailure as failure:
             problem = as_provider_failure(failure)
-            raise rpc_error(problem.status, problem.text, self._uri) from failure
+            raise rpc_error(problem.status, problem.text, uri) from failure
 
-    def close(self) -> None:
-        self._file.close()
+    return Content(name, chunks, file.close)
 
 
 class Providers:
@@ -171,27 +157,19 @@ class Providers:
         if request.provider == "file":
             return self._open(request)
         if request.provider == "ui":
-            return self._page(request)
+            from mcpgreen.providers.ui import html_of
+
+            html = html_of(request.uri, self._project, limit_bytes=self._settings.max_ui_resource_bytes)
+            return _held([html], name=request.uri)
         out = io.BytesIO()
         importlib.import_module(f"mcpgreen.providers.{request.provider}").provide(request.uri, self._settings, out)
-        return Held([out.getvalue()], name=request.uri)
+        return _held([out.getvalue()], name=request.uri)
 
     def _open(self, request: Request) -> Content:
         limit_bytes: int = self._settings.max_resource_bytes
         path, project = self._path_of(request), self._project
-        file = open_path(
-            path,
-            allowed=request.allowed,
-            private=project.private,
-            limit_bytes=limit_bytes,
-        )
-        return Opened(file, request.uri, limit_bytes, name=path)
-
-    def _page(self, request: Request) -> Content:
-        from mcpgreen.providers.ui import html_of
-
-        html = html_of(request.uri, self._project, limit_bytes=self._settings.max_ui_resource_bytes)
-        return Held([html], name=request.uri)
+        file = open_path(path, allowed=request.allowed, private=project.private, limit_bytes=limit_bytes)
+        return _opened(file, request.uri, limit_bytes, name=path)
 
     def _path_of(self, request: Request) -> str:
         return request.path or path_of_uri(request.uri, base=self._project.root)
@@ -224,7 +202,7 @@ class Providers:
         if outcome.exit_code != 0:
             reason = outcome.stderr[-REASON_BYTES:].decode("utf-8", "replace")
             raise rpc_error(outcome.exit_code, reason, request.uri)
-        return Held(outcome.stdout, name=_name_in(request), place=outcome.place)
+        return _held(outcome.stdout, name=_name_in(request), place=outcome.place)
 
     def _script_of(self, provider: str) -> Script | None:
         return script_for(provider, self._project)

@@ -11,7 +11,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from mcpgreen.providers.exits import REFUSED, ProviderFailure
+from mcpgreen.providers.exits import refusal
 
 MAX_HOST_CHARS = 253
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -40,17 +40,17 @@ def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
     """Take the URL apart; its scheme must be one of those with a default port. Raises ProviderFailure."""
     schemes = " or ".join(f"{scheme}://" for scheme in default_ports)
     if NEVER_IN_A_URL.search(uri):
-        raise _refusal("The URI has spaces, control characters or backslashes; percent-encode them.")
+        raise refusal("The URI has spaces, control characters or backslashes; percent-encode them.")
     scheme, separator, _ = uri.partition("://")
     if not separator or scheme.lower() not in default_ports:
-        raise _refusal(f"The URI must begin with {schemes}.")
+        raise refusal(f"The URI must begin with {schemes}.")
     try:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError:
-        raise _refusal("Host or port of the URI cannot be read.") from None
+        raise refusal("Host or port of the URI cannot be read.") from None
     if "@" in parts.netloc:
-        raise _refusal("The URI must not name a user or a password.")
+        raise refusal("The URI must not name a user or a password.")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Url(
         scheme.lower(),
@@ -70,16 +70,16 @@ def canonical_host(host: str) -> str:
     if ":" in host:
         return _ipv6(host)
     if not host or len(host) > MAX_HOST_CHARS:
-        raise _refusal("The URI has no host, or one that is too long.")
+        raise refusal("The URI has no host, or one that is too long.")
     try:
         name = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
-        raise _refusal(f"{host!r} is not a host name.") from None
+        raise refusal(f"{host!r} is not a host name.") from None
     labels = name.split(".")
     if NUMBER.fullmatch(labels[-1]):
         return _ipv4(name)
     if not all(LABEL.fullmatch(label) for label in labels):
-        raise _refusal(f"{host!r} is not a host name.")
+        raise refusal(f"{host!r} is not a host name.")
     return name
 
 
@@ -88,11 +88,11 @@ def _bare_host(netloc: str) -> str:
     if netloc.startswith("["):
         host, bracket, rest = netloc[1:].partition("]")
         if not bracket or not re.fullmatch(r"(:[0-9]*)?", rest) or ":" not in host:
-            raise _refusal("Host or port of the URI cannot be read.")
+            raise refusal("Host or port of the URI cannot be read.")
         return host
     host, _, port = netloc.partition(":")
     if not re.fullmatch(r"[0-9]*", port):
-        raise _refusal("An IPv6 address in a URI stands in brackets: https://[2001:db8::1]/.")
+        raise refusal("An IPv6 address in a URI stands in brackets: https://[2001:db8::1]/.")
     return host
 
 
@@ -100,17 +100,13 @@ def _ipv4(host: str) -> str:
     try:
         return str(IPv4Address(host))
     except AddressValueError:
-        raise _refusal(f"{host!r} is not written as an IPv4 address should be: four decimal numbers.") from None
+        raise refusal(f"{host!r} is not written as an IPv4 address should be: four decimal numbers.") from None
 
 
 def _ipv6(host: str) -> str:
     if "%" in host:
-        raise _refusal("An IPv6 address must not name a network interface.")
+        raise refusal("An IPv6 address must not name a network interface.")
     try:
         return str(IPv6Address(host))
     except AddressValueError:
-        raise _refusal(f"{host!r} is not an IPv6 address.") from None
-
-
-def _refusal(text: str) -> ProviderFailure:
-    return ProviderFailure(REFUSED, text)
+        raise refusal(f"{host!r} is not an IPv6 address.") from None
