@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpgreen import jsontext
@@ -46,7 +46,8 @@ class Report(NamedTuple):
     def as_text(self, *, shows_defaults: bool) -> bytes:
         lines = [f"Project: {self.project.root}"]
         if shows_defaults:
-            lines.append("Without server.d/server.meta.json: " + _listed(self.project.default_info()))
+            defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
+            lines.append(f"Without server.d/server.meta.json: {defaults}")
         lines += [f"{SIGN_OF[finding.level]} {finding.message}" for finding in self.findings]
         return "\n".join([*lines, self._verdict(), ""]).encode("utf-8", "backslashreplace")
 
@@ -62,7 +63,3 @@ class Report(NamedTuple):
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _listed(fields: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in fields.items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen import journal, jsontext
@@ -84,7 +85,9 @@ def _kind(name: str, project: Project, registration: Registration | None) -> str
     directories = source.directories(project)
     try:
         for directory in directories:
-            _require_listable(directory)
+            # To a walk it is one warning among others when it may not read a directory; here nothing is left of a kind.
+            with suppress(FileNotFoundError):  # none has to be there
+                os.scandir(directory).close()
         found = source.read(project, survey(project, directories), registration)
     except OSError as error:
         journal.error("%s cannot be listed: %s", name, error.strerror)
@@ -105,14 +108,6 @@ def _are_calls_refused(project: Project) -> bool:
     if problem:
         journal.error("calls of tools will be refused: %s", problem)
     return problem is not None
-
-
-def _require_listable(directory: str) -> None:
-    """To a walk it is one warning among others when it may not read a directory; here nothing is left of a kind."""
-    try:
-        os.scandir(directory).close()
-    except FileNotFoundError:
-        return  # none has to be there
 
 
 def _project_checks(project: Project, shell: HookShell, secs: float) -> str:

@@ -59,9 +59,8 @@ class Checks:
         self._are_tools_registered = registration is not None and registration.of("tools") is not None
         for name, source in SOURCES.items():
             try:
-                found = source.read(
-                    self._project, survey(self._project, source.directories(self._project)), registration
-                )
+                surveyed = survey(self._project, source.directories(self._project))
+                found = source.read(self._project, surveyed, registration)
             except OSError as error:
                 yield Finding("error", name, f"{name} cannot be listed: {error.strerror}")
                 continue
@@ -98,10 +97,8 @@ class Checks:
             yield "warning", "it has no inputSchema, so a model does not know its arguments"
         for which in ("inputSchema", "outputSchema"):
             for pattern in slow_patterns_in(patterns_in(tool.definition.get(which))):
-                yield (
-                    "warning",
-                    f"{which} has a pattern that may take for ever, with a repeat in a repeat: {pattern:.80}",
-                )
+                trouble = "has a pattern that may take for ever, with a repeat in a repeat"
+                yield "warning", f"{which} {trouble}: {pattern:.80}"
         runner = tool.command[0]
         if runner != tool.path:
             yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
@@ -165,10 +162,8 @@ class Checks:
         known = _arguments_of(prompt)
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
-                yield (
-                    "warning",
-                    f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{_guess(name, known)}",
-                )
+                trouble = "is no declared argument, so clients cannot fill it"
+                yield "warning", f"{{{{{name}}}}} {trouble}{_guess(name, known)}"
 
 
 def _own_fields(tool: Tool) -> Mapping[str, Any]:

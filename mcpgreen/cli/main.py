@@ -116,20 +116,23 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
         if options["scan"] or options["refresh"]:
             return _scan(options)
         if options["status"]:
-            return _registry_status(options)
+            from mcpgreen.cli.registry_status import registry_status
+
+            return registry_status(_flags(options), os.environ, kinds=REPORTED_KINDS)
         if options["validate"]:
-            return _validate(options)
+            from mcpgreen.cli.validate import validate
+
+            return validate(_flags(options), os.environ, options)
         if options["run-tool"]:
             return _run_tool(options)
         if any(options[word] for word in ("health", "ready", "--health", "--ready")):
-            return _health(options)
+            from mcpgreen.cli.health import health
+
+            return health(_flags(options), os.environ, timeout_secs=_seconds(options["--timeout"]))
         return serve(options["--project-root"] or "")
-    except UsageError as error:
+    except (UsageError, ProjectError, InternalError) as error:
         journal.error("%s", error)
-        return 2
-    except (ProjectError, InternalError) as error:
-        journal.error("%s", error)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
 
 
 def _what_is_wrong(arguments: Sequence[str]) -> str:
@@ -236,12 +239,6 @@ def _sourced(files: Sequence[str]) -> Mapping[str, str]:
     return environ
 
 
-def _health(options: dict[str, Any]) -> int:
-    from mcpgreen.cli.health import health
-
-    return health(_flags(options), os.environ, timeout_secs=_seconds(options["--timeout"]))
-
-
 def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
@@ -252,18 +249,6 @@ def _seconds(text: str | None) -> float | None:
     if not 0 < secs < float("inf"):
         raise UsageError("--timeout must be a positive number of seconds.")
     return secs
-
-
-def _registry_status(options: dict[str, Any]) -> int:
-    from mcpgreen.cli.registry_status import registry_status
-
-    return registry_status(_flags(options), os.environ, kinds=REPORTED_KINDS)
-
-
-def _validate(options: dict[str, Any]) -> int:
-    from mcpgreen.cli.validate import validate
-
-    return validate(_flags(options), os.environ, options)
 
 
 def _flags(options: dict[str, Any]) -> dict[str, str]:

@@ -37,7 +37,7 @@ def _file(path: str) -> dict[str, Any]:
     except FileNotFoundError:
         return found
     except (OSError, ValueError):
-        return {**found, "status": "unreadable"}
+        content = None
     if not isinstance(content, dict):
         return {**found, "status": "unreadable"}
     items: list[Any] = next((content[name] for name in ITEMS if isinstance(content.get(name), list)), [])

@@ -25,12 +25,7 @@ Json = dict[str, Any]
 
 
 def run_tool(
-    options: Json,
-    project: Project,
-    settings: Settings,
-    environ: Mapping[str, str],
-    *,
-    timeout_secs: float | None,
+    options: Json, project: Project, settings: Settings, environ: Mapping[str, str], *, timeout_secs: float | None
 ) -> int:
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
     try:
@@ -128,7 +123,7 @@ def _print_env(server: Server) -> int:
 
 
 def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | None) -> int:
-    services = server.services
+    services, settings = server.services, server.services.settings
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
     if tool is None:
