@@ -14,6 +14,7 @@ from mcpgreen import journal, jsontext
 from mcpgreen.errors import InternalError
 from mcpgreen.links.sink import Answerable, Line
 from mcpgreen.protocol import messages, shapes
+from mcpgreen.settings import Settings
 from mcpgreen.settings_catalog import default_of
 
 EXIT_STATUS = 2
@@ -23,20 +24,14 @@ class CorruptionGuard:
     """Counts faults. `on_limit` hears of too many within the window, once."""
 
     def __init__(
-        self,
-        *,
-        threshold: int,
-        window_secs: float,
-        is_tolerant: bool,
-        on_limit: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
+        self, settings: Settings, *, on_limit: Callable[[], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.is_tripped = False
-        self._window_secs = window_secs
-        self._is_tolerant = is_tolerant
+        self._window_secs: float = settings.corruption_window_secs
+        self._is_tolerant: bool = settings.allow_corrupt_stdout
         self._on_limit = on_limit
         self._clock = clock
-        self._threshold = threshold or default_of("corruption_threshold")
+        self._threshold: int = settings.corruption_threshold or default_of("corruption_threshold")
         self._seen_at: deque[float] = deque(maxlen=self._threshold)
 
     def count(self, what: str) -> None:
@@ -44,10 +39,8 @@ class CorruptionGuard:
             return  # the end is on its way
         journal.critical("output is faulty: %s", what)
         self._seen_at.append(self._clock())
-        is_too_much = (
-            len(self._seen_at) == self._threshold and self._seen_at[-1] - self._seen_at[0] <= self._window_secs
-        )
-        if is_too_much and not self._is_tolerant:
+        is_recent = self._seen_at[-1] - self._seen_at[0] <= self._window_secs
+        if len(self._seen_at) == self._threshold and is_recent and not self._is_tolerant:
             self.is_tripped = True
             journal.critical("%d faults within %g s; exiting", self._threshold, self._window_secs)
             self._on_limit()
@@ -55,9 +48,14 @@ class CorruptionGuard:
 
 def is_sound(line: Line) -> bool:
     """One line of UTF-8. Of a large one the ends are looked at; between them is text that was encoded in pieces."""
-    if isinstance(line, bytes):
-        return _is_sound_piece(line)
-    return _is_sound_piece(line[0]) and _is_sound_piece(line[-1])
+    pieces = (line,) if isinstance(line, bytes) else (line[0], line[-1])
+    try:
+        for piece in pieces:
+            if not piece.isascii():
+                piece.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return not any(b"\n" in piece for piece in pieces)
 
 
 def are_sound(lines: list[bytes], joined: bytes) -> bool:
@@ -77,15 +75,3 @@ def replacement(line: Line, call: Answerable | None) -> bytes | None:
     if request_id is None:
         return None
     return messages.error(request_id, shapes.error_object(InternalError("The answer could not be sent.")))
-
-
-def _is_sound_piece(piece: bytes) -> bool:
-    return b"\n" not in piece and (piece.isascii() or _is_utf8(piece))
-
-
-def _is_utf8(piece: bytes) -> bool:
-    try:
-        piece.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -24,22 +24,19 @@ class Endpoint:
             import socket
 
             self._socket = socket.socket(fileno=os.dup(fd))
+            self._no_wait = socket.MSG_DONTWAIT
         else:
             self._make_private(flags)
 
     def read(self, size: int) -> bytes:
         """b"" at the end. Raises BlockingIOError when there is nothing yet."""
         if self._socket is not None:
-            import socket
-
-            return self._socket.recv(size, socket.MSG_DONTWAIT)
+            return self._socket.recv(size, self._no_wait)
         return os.read(self.fd, size)
 
     def write(self, data: bytes | memoryview) -> int:
         if self._socket is not None:
-            import socket
-
-            return self._socket.send(data, socket.MSG_DONTWAIT)
+            return self._socket.send(data, self._no_wait)
         return os.write(self.fd, data)
 
     def is_regular_file(self) -> bool:
@@ -57,7 +54,7 @@ class Endpoint:
             os.close(self.fd)
 
     def _make_private(self, flags: int) -> None:
-        if stat.S_ISREG(os.fstat(self.fd).st_mode):
+        if self.is_regular_file():
             return  # never waits, and a second description would have a position of its own
         try:
             self.fd = os.open(f"/proc/self/fd/{self._inherited}", flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

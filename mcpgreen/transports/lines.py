@@ -26,13 +26,9 @@ END_BYTES = 512
 BOM = b"\xef\xbb\xbf"
 
 
-class LineRefused(ValueError):
-    """The line is longer, or would cost more, than we are willing to take. Its ends may say who waits for an answer."""
-
-    def __init__(self, reason: str, head: bytes, tail: bytes) -> None:
-        super().__init__(reason)
-        self.head = head
-        self.tail = tail
+class LineRefused(Exception):
+    """The line is longer, or would cost more, than we are willing to take: the reason, and the ends of the line, which
+    may say who waits for an answer."""
 
 
 class LineReader:
@@ -64,7 +60,8 @@ class LineReader:
                 self.reads += 1
                 self._take(chunk)
                 is_at_end = not chunk
-            self._take_last()
+            if self._parts_bytes:
+                self._end_line(b"")  # a last line without a newline still counts
         except Exception:  # nobody is above the reader to hear of it, and without it there is no server
             self._link.session.end(FAULT)
             journal.exception("reading failed unexpectedly; the server ends")
@@ -115,11 +112,6 @@ class LineReader:
         self._outbox.hold()
         self._turn_ends_at = time.monotonic() + TURN_SECS
 
-    def _take_last(self) -> None:
-        """A last line without a newline still counts."""
-        if self._parts_bytes:
-            self._end_line(b"")
-
     def _keep(self, part: bytes) -> None:
         self._parts_bytes += len(part)
         self._head += part[: END_BYTES - len(self._head)]
@@ -152,9 +144,9 @@ class LineReader:
                 bare = _bare(line)
                 message = jsontext.loads(bare) if bare else None
         except LineRefused as refused:
-            self._refuse(refused)
+            self._refuse(*refused.args)
         except TooCostly as error:
-            self._refuse(LineRefused(str(error), line[:END_BYTES], line[-END_BYTES:]))
+            self._refuse(str(error), line[:END_BYTES], line[-END_BYTES:])
         except (ValueError, RecursionError) as error:
             self._link.receive_rubbish(str(error))
         except MemoryError:
@@ -163,10 +155,10 @@ class LineReader:
             if bare:
                 self._link.receive(message, weight_bytes=weight_of(bare))
 
-    def _refuse(self, line: LineRefused) -> None:
+    def _refuse(self, reason: str, head: bytes, tail: bytes) -> None:
         from mcpgreen.protocol.refused_lines import request_id_in
 
-        self._link.receive_rubbish(str(line), request_id_in(line.head, line.tail))
+        self._link.receive_rubbish(reason, request_id_in(head, tail))
 
     def _joined(self, last: bytes) -> bytes:
         """The line that came in parts. Raises LineRefused."""

@@ -105,7 +105,8 @@ class Outbox:
         if self._held:
             together = b"\n".join(self._held)
             if not corruption.are_sound(self._held, together):
-                together = b"\n".join(self._sound_of(self._held))
+                passed = [line if corruption.is_sound(line) else self._replaced(line, None) for line in self._held]
+                together = b"\n".join(line for line in passed if line is not None)
             self._held.clear()
             if together:
                 self._queue.append((together, None))
@@ -129,7 +130,8 @@ class Outbox:
             return
         except OSError as error:
             if error.errno in NOBODY_READS:
-                self._break(error)
+                journal.info("nobody reads our output any more: %s", error.strerror)
+                self._lose_reader()
             else:
                 self._try_again_later(error)
             return
@@ -182,10 +184,6 @@ class Outbox:
             self._current.append(b"\n".join(lines))
         return bool(lines)
 
-    def _sound_of(self, lines: list[bytes]) -> list[bytes]:
-        passed = [line if corruption.is_sound(line) else self._replaced(line, None) for line in lines]
-        return [line for line in passed if line is not None]
-
     def _replaced(self, line: Line, call: Answerable | None) -> bytes | None:
         self.on_fault("a message is not one line of UTF-8; it is dropped")
         return corruption.replacement(line, call)
@@ -220,10 +218,6 @@ class Outbox:
             self._watcher.stop()
             self._watcher.close()
             self._watcher = None
-
-    def _break(self, error: OSError) -> None:
-        journal.info("nobody reads our output any more: %s", error.strerror)
-        self._lose_reader()
 
     def _lose_reader(self) -> None:
         self.is_broken = True

@@ -14,12 +14,11 @@ from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.admission import Handshake
-from mcpgreen.settings import Settings
 from mcpgreen.transports.corruption import EXIT_STATUS, CorruptionGuard
 from mcpgreen.transports.descriptors import Endpoint, is_hung_up
 from mcpgreen.transports.lines import LineReader
 from mcpgreen.transports.outbox import Outbox
-from mcpgreen.transports.vigil import Vigil
+from mcpgreen.transports.vigil import keep_vigil
 
 if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken
@@ -49,15 +48,9 @@ def serve(
     link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
     session = link.session
     outbox.on_broken = lambda: session.end("nobody reads")
-    guard = CorruptionGuard(
-        threshold=settings.corruption_threshold,
-        window_secs=settings.corruption_window_secs,
-        is_tolerant=settings.allow_corrupt_stdout,
-        on_limit=lambda: session.end("faulty output"),
-    )
+    guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
-    vigil = Vigil(link, reads=lambda: reader.reads, settings=settings, parent_pid=parent_pid)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -67,17 +60,19 @@ def serve(
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
     server.watch()
-    vigil.start()
+    vigil = gevent.spawn(keep_vigil, link, reads=lambda: reader.reads, settings=settings, parent_pid=parent_pid)
     gc.freeze()  # what stands now stays: walking it at each collection would cost a tenth of every call
     try:
         reason = str(session.ended.get())
         journal.debug("the session ends: %s", reason)
-        _wait_for_calls(_grace_secs(reason, settings), link, outbox, target, received)
+        # Running calls may still deliver after EOF and `exit` for a while, after a signal not at all.
+        graces = {"eof": settings.eof_grace_secs, "exit": settings.shutdown_timeout}
+        _wait_for_calls(graces.get(reason, 0), link, outbox, target, received)
         reading.kill()
         server.stop()
         outbox.drained.wait(LAST_FLUSH_SECS)
     finally:
-        vigil.stop()
+        vigil.kill()
         for handler in signals:
             handler.cancel()
         outbox.close()
@@ -88,12 +83,6 @@ def serve(
     if reason == FAULT:
         return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
-
-
-def _grace_secs(reason: str, settings: Settings) -> float:
-    """How long running calls may still deliver: after EOF and `exit` for a while, after a signal not at all."""
-    graces = {"eof": settings.eof_grace_secs, "exit": settings.shutdown_timeout}
-    return float(graces.get(reason, 0))
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

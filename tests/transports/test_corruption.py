@@ -15,6 +15,7 @@ from mcpgreen.features.call import Call
 from mcpgreen.links.stream import Stream
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.settings_catalog import load
 from mcpgreen.transports.corruption import CorruptionGuard, is_sound
 from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
@@ -129,8 +130,9 @@ class Clock:
 def tripped_after(times: list[float], **options: Any) -> list[int]:
     """After which of the faults, counted from 1, the limit was reported."""
     clock, counted, reported = Clock(), [], []
-    terms = {"threshold": 3, "window_secs": 60.0, "is_tolerant": False, **options}
-    guard = CorruptionGuard(**terms, on_limit=lambda: reported.append(len(counted)), clock=clock)
+    terms = {"corruption_threshold": 3, "corruption_window_secs": 60.0, "allow_corrupt_stdout": False, **options}
+    settings = load({}, {}, {}).with_values(**terms)
+    guard = CorruptionGuard(settings, on_limit=lambda: reported.append(len(counted)), clock=clock)
     for clock.now in times:
         counted.append(clock.now)
         guard.count("a test")
@@ -146,9 +148,9 @@ def tripped_after(times: list[float], **options: Any) -> list[int]:
         ([0, 1, 2, 3], {}, [3]),
         ([0, 30, 60.1], {}, []),
         ([0, 30, 60.1, 90], {}, [4]),
-        ([0], {"threshold": 1}, [1]),
-        ([0, 1, 2], {"threshold": 0}, [3]),
-        ([0, 1, 2, 3, 4], {"is_tolerant": True}, []),
+        ([0], {"corruption_threshold": 1}, [1]),
+        ([0, 1, 2], {"corruption_threshold": 0}, [3]),
+        ([0, 1, 2, 3, 4], {"allow_corrupt_stdout": True}, []),
     ],
 )
 def test_so_many_faults_within_the_window_are_too_many(
