@@ -16,6 +16,7 @@ from typing import Any
 from mcpgreen import jsontext
 from mcpgreen.catalog import metadata, prompts, resources
 from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.metadata import Origin
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registered import each, file_of
@@ -73,7 +74,7 @@ def _tool(project: Project, fields: Json, complaints: list[str]) -> Any:
 
 def _prompt(project: Project, fields: Json, complaints: list[str]) -> Any:
     path, status = file_of(project, fields, below=project.prompts_dir)
-    prompt = prompts.describe_prompt(path, fields, default_name="", complaints=complaints, private=project.private)
+    prompt = prompts.describe_prompt(Origin(path, project.private, complaints), fields)
     # Of the arguments the entry has what is listed, and the schemas apart from that.
     schemas = (fields.get("inputSchema") or {}).get("properties")
     if isinstance(schemas, dict):
@@ -92,18 +93,14 @@ def _source_of(project: Project, fields: Json) -> str:
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Any:
     source = _source_of(project, fields)
-    resource = resources.describe_resource(
-        source, fields, default_name="", default_uri="", complaints=complaints, private=project.private
-    )
+    resource = resources.describe_resource(Origin(source, project.private, complaints), fields)
     has_file = resource.provider != "ui" and not metadata.is_description(source)
     return resource._replace(path=source if has_file else None, relative_path=fields["path"])
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> Any:
     source = _source_of(project, fields)
-    template = resources.describe_template(
-        source, fields, default_name="", complaints=complaints, private=project.private
-    )
+    template = resources.describe_template(Origin(source, project.private, complaints), fields)
     return template._replace(relative_path=fields["path"])
 
 

@@ -36,9 +36,8 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
-# How PyYAML calls what it is given, before it says where in it something is wrong.
-# Two patterns, because one with an alternative takes three times as long.
 MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
+# Two patterns, because one with an alternative takes three times as long.
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
 _DIGITS_TO_0 = bytes(ord("0") if chr(code).isdigit() and code < 128 else ord(" ") for code in range(256))
 _MANY_DIGITS = 300
@@ -79,6 +78,14 @@ def is_instant(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Origin(NamedTuple):
+    """Where a description was read, what icons may not be taken from, and what is wrong but does not cost the item."""
+
+    path: str
+    private: Private
+    complaints: list[str]
 
 
 class Rule(NamedTuple):
@@ -203,6 +210,13 @@ def read_start(path: str, size: int) -> bytes:
         os.close(descriptor)
 
 
+def item_sources(names: Iterable[str]) -> list[str]:
+    """The files of a directory that stand for an item each: data, and descriptions without data."""
+    known = list(names)
+    data = [name for name in known if not is_description(name) and not is_beside_the_point(name, known)]
+    return data + lonely_descriptions(known)
+
+
 def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
     """The fields that say something. Raises ProjectError for one of the wrong type."""
     given = {key: value for key, value in fields.items() if value is not None}
@@ -213,14 +227,18 @@ def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dic
     return given
 
 
-def decorate(
-    definition: dict[str, Any], fields: dict[str, Any], directory: str, complaints: list[str], *, private: Private
-) -> None:
+def decorate(definition: dict[str, Any], fields: dict[str, Any], origin: Origin) -> None:
     """Add what every kind may have: annotations, icons, _meta."""
     if "annotations" in fields:
-        definition["annotations"] = _sound_annotations(fields["annotations"], complaints)
+        definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
     if "icons" in fields:
-        _add_icons(definition, fields["icons"], directory, complaints, private)
+        from mcpgreen.catalog.icons import wire_icons
+
+        directories = (os.path.dirname(origin.path),)
+        usable, complaints = wire_icons(fields["icons"], directories=directories, private=origin.private)
+        origin.complaints.extend(complaints)
+        if usable:
+            definition["icons"] = usable
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
 
@@ -250,15 +268,6 @@ def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str
             del sound[key]
             complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {shown(value)}")
     return sound
-
-
-def _add_icons(definition: dict[str, Any], icons: Any, directory: str, complaints: list[str], private: Private) -> None:
-    from mcpgreen.catalog.icons import wire_icons
-
-    usable, icon_complaints = wire_icons(icons, directories=(directory,), private=private)
-    complaints.extend(icon_complaints)
-    if usable:
-        definition["icons"] = usable
 
 
 def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:

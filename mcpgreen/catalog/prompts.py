@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from mcpgreen import media
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
+from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.survey import Directory, Tree
-from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol import questions
 from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
@@ -93,10 +92,9 @@ def distinct_prompts(found: list[Prompt], warnings: list[str]) -> list[Prompt]:
     return list(kept.values())
 
 
-def describe_prompt(
-    source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str], private: Private
-) -> Prompt:
-    """What the `fields` that were read from `source` say. Raises ProjectError for what cannot be served."""
+def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str = "") -> Prompt:
+    """What the `fields` of a description say. Raises ProjectError for what cannot be served."""
+    source, complaints = origin.path, origin.complaints
     fields = metadata.checked(source, fields, FIELD_RULES)
     definition: dict[str, Any] = {"name": fields.get("name") or default_name}
     for key in ("title", "description"):
@@ -106,13 +104,7 @@ def describe_prompt(
     required = tuple(argument["name"] for argument in arguments if argument.get("required"))
     if arguments:
         definition["arguments"] = arguments
-    metadata.decorate(
-        definition,
-        {key: fields[key] for key in ("icons", "_meta") if key in fields},
-        os.path.dirname(source),
-        complaints,
-        private=private,
-    )
+    metadata.decorate(definition, {key: fields[key] for key in ("icons", "_meta") if key in fields}, origin)
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     role = _legal_role(fields.get("role"), complaints)
     if "messages" in fields:
@@ -153,40 +145,35 @@ def is_program(path: str, status: os.stat_result) -> bool:
 
 def _sources_in(directory: Directory) -> list[str]:
     """The files of a directory that stand for a prompt each: templates, programs, and descriptions without either."""
-    names = [name for name in directory.files if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES)]
-    data = [name for name in names if not metadata.is_description(name)]
-    return [name for name in data if not metadata.is_beside_the_point(name, names)] + metadata.lonely_descriptions(
-        names
-    )
+    names = (name for name in directory.files if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES))
+    return metadata.item_sources(names)
 
 
 def _prompt_of(project: Project, directory: Directory, file_name: str) -> tuple[Prompt, list[str]]:
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
-    complaints: list[str] = []
     if metadata.is_description(file_name):
-        return _lonely_prompt(project, path, relative_path, complaints), complaints
+        return _lonely_prompt(project, path, relative_path)
     runs = is_program(path, directory.files[file_name])
     meta_file = metadata.meta_file_for(file_name, directory.files)
     source = f"{directory.path}/{meta_file}" if meta_file else path
     # A comment in a template is part of its text.
     inline = metadata.read_inline_of(path) if runs and not meta_file else None
     fields = metadata.read_meta_file(source) if meta_file else inline or {}
-    prompt = describe_prompt(
-        source, fields, default_name=metadata.stem_of(file_name), complaints=complaints, private=project.private
-    )
-    return with_file(prompt, path, relative_path, is_program=runs), complaints
+    origin = Origin(source, project.private, [])
+    prompt = describe_prompt(origin, fields, default_name=metadata.stem_of(file_name))
+    return with_file(prompt, path, relative_path, is_program=runs), origin.complaints
 
 
-def _lonely_prompt(project: Project, path: str, relative_path: str, complaints: list[str]) -> Prompt:
+def _lonely_prompt(project: Project, path: str, relative_path: str) -> tuple[Prompt, list[str]]:
     """A description without a file, which has to bring its messages."""
     default_name = metadata.described_stem(os.path.basename(path))
-    prompt = describe_prompt(
-        path, metadata.read_meta_file(path), default_name=default_name, complaints=complaints, private=project.private
-    )
+    origin = Origin(path, project.private, [])
+    prompt = describe_prompt(origin, metadata.read_meta_file(path), default_name=default_name)
     if prompt.messages is None:
         raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
-    return prompt._replace(relative_path=relative_path, registry_entry={**prompt.registry_entry, "path": relative_path})
+    entry = {**prompt.registry_entry, "path": relative_path}
+    return prompt._replace(relative_path=relative_path, registry_entry=entry), origin.complaints
 
 
 def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

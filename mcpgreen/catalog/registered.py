@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.metadata import shown
+from mcpgreen.catalog.metadata import Origin, shown
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.registration import Registration
@@ -46,11 +46,9 @@ def registered_prompts(project: Project, registration: Registration, items: list
 
     def prompt(item: Json, complaints: list[str]) -> Any:
         if item.get("path") is None and item.get("messages") is not None:
-            return describe_prompt(
-                _in(project.prompts_dir), item, default_name="", complaints=complaints, private=project.private
-            )
+            return describe_prompt(Origin(_in(project.prompts_dir), project.private, complaints), item)
         path, status = file_of(project, item, below=project.prompts_dir)
-        described = describe_prompt(path, item, default_name="", complaints=complaints, private=project.private)
+        described = describe_prompt(Origin(path, project.private, complaints), item)
         relative_path = path.removeprefix(_in(project.prompts_dir))
         return with_file(described, path, relative_path, is_program=is_program(path, status))
 
@@ -61,10 +59,7 @@ def registered_resources(project: Project, registration: Registration, items: li
     from mcpgreen.catalog.resources import describe_resource
 
     def resource(item: Json, complaints: list[str]) -> Any:
-        place = _in(project.resources_dir)
-        described = describe_resource(
-            place, item, default_name="", default_uri="", complaints=complaints, private=project.private
-        )
+        described = describe_resource(Origin(_in(project.resources_dir), project.private, complaints), item)
         # Clients of older servers look for the provider in the list.
         return described._replace(definition={**described.definition, "provider": described.provider})
 
@@ -79,9 +74,7 @@ def registered_templates(project: Project, registration: Registration, items: li
         place = _in(project.resources_dir)
         if item.get("uriTemplate") is None:
             raise ProjectError(place, "uriTemplate is missing")
-        return describe_template(place, item, default_name="", complaints=complaints, private=project.private)._replace(
-            path=None
-        )
+        return describe_template(Origin(place, project.private, complaints), item)._replace(path=None)
 
     return each(registration.source, "resource template", items, template)
 

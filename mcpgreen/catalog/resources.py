@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 from mcpgreen import media
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Rule
+from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
 from mcpgreen.catalog.survey import Directory, Tree
 from mcpgreen.catalog.ui_pages import Page
-from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
 from mcpgreen.uri_templates import UriTemplate
 from mcpgreen.uris import file_uri, problem_with, scheme_of, with_encoded_text
@@ -91,7 +90,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     resources: list[Resource] = []
     templates: list[ResourceTemplate] = []
     for directory in tree.below(project.resources_dir):
-        for file_name in tree.pace.over(_sources_in(directory)):
+        for file_name in tree.pace.over(metadata.item_sources(directory.files)):
             try:
                 item, complaints = _item_of(project, directory, file_name)
             except ProjectError as error:
@@ -120,23 +119,15 @@ def provider_of(uri: str) -> str:
 
 
 def describe_resource(
-    source: str,
-    fields: dict[str, Any],
-    *,
-    default_name: str,
-    default_uri: str,
-    complaints: list[str],
-    private: Private,
+    origin: Origin, fields: dict[str, Any], *, default_name: str = "", default_uri: str = ""
 ) -> Resource:
-    """What the `fields` that were read from `source` say. Raises ProjectError for what cannot be served."""
-    fields = metadata.checked(source, fields, FIELD_RULES)
+    """What the `fields` of a description say. Raises ProjectError for what cannot be served."""
+    fields = metadata.checked(origin.path, fields, FIELD_RULES)
     uri = with_encoded_text(fields.get("uri") or default_uri)
     fault = problem_with(uri) if uri else "it is missing"
     if fault:
-        raise ProjectError(source, f"uri: {fault}")
-    definition = _definition(
-        source, fields, {"name": fields.get("name") or default_name, "uri": uri}, complaints, private
-    )
+        raise ProjectError(origin.path, f"uri: {fault}")
+    definition = _definition(origin, fields, {"name": fields.get("name") or default_name, "uri": uri})
     provider = fields.get("provider") or provider_of(uri)
     return Resource(
         name=definition["name"],
@@ -150,19 +141,17 @@ def describe_resource(
     )
 
 
-def describe_template(
-    source: str, fields: dict[str, Any], *, default_name: str, complaints: list[str], private: Private
-) -> ResourceTemplate:
+def describe_template(origin: Origin, fields: dict[str, Any], *, default_name: str = "") -> ResourceTemplate:
     """As `describe_resource`, for a description with a `uriTemplate`."""
-    fields = metadata.checked(source, fields, FIELD_RULES)
+    fields = metadata.checked(origin.path, fields, FIELD_RULES)
     if fields.get("uri"):
-        raise ProjectError(source, "has both uri and uriTemplate")
+        raise ProjectError(origin.path, "has both uri and uriTemplate")
     try:
         template = UriTemplate(fields["uriTemplate"])
     except ValueError as error:
-        raise ProjectError(source, f"uriTemplate: {error}") from error
+        raise ProjectError(origin.path, f"uriTemplate: {error}") from error
     named = {"name": fields.get("name") or default_name, "uriTemplate": template.text}
-    definition = _definition(source, fields, named, complaints, private)
+    definition = _definition(origin, fields, named)
     provider = fields.get("provider") or provider_of(template.text)
     schema = fields.get("inputSchema") or fields.get("arguments") or {}
     properties = schema.get("properties", schema)
@@ -171,7 +160,7 @@ def describe_template(
         template=template,
         provider=provider,
         mime_type=fields.get("mimeType"),
-        path=source,
+        path=origin.path,
         arguments=properties if isinstance(properties, dict) else {},
         relative_path="",
         definition=definition,
@@ -217,15 +206,6 @@ def distinct_templates(
     return list(kept.values())
 
 
-def _sources_in(directory: Directory) -> list[str]:
-    """The files of a directory that stand for an item each: data, and descriptions without data."""
-    names = directory.files
-    data = [name for name in names if not metadata.is_description(name)]
-    return [name for name in data if not metadata.is_beside_the_point(name, names)] + metadata.lonely_descriptions(
-        names
-    )
-
-
 def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Resource | ResourceTemplate, list[str]]:
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.resources_dir.rstrip("/") + "/")
@@ -234,23 +214,13 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Re
     source = f"{directory.path}/{meta_file}" if meta_file else path
     fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline_of(path, is_prose=True) or {}
     default_name = metadata.described_stem(file_name) if is_lonely else metadata.stem_of(file_name)
-    complaints: list[str] = []
+    origin = Origin(source, project.private, [])
     if fields.get("uriTemplate") is not None:
-        template = describe_template(
-            source, fields, default_name=default_name, complaints=complaints, private=project.private
-        )
-        return _placed(template, source, relative_path), complaints
-    default_uri = "" if is_lonely else file_uri(path)
-    item = describe_resource(
-        source,
-        fields,
-        default_name=default_name,
-        default_uri=default_uri,
-        complaints=complaints,
-        private=project.private,
-    )
+        template = describe_template(origin, fields, default_name=default_name)
+        return _placed(template, source, relative_path), origin.complaints
+    item = describe_resource(origin, fields, default_name=default_name, default_uri="" if is_lonely else file_uri(path))
     if is_lonely:
-        return _placed(item, None, relative_path), complaints
+        return _placed(item, None, relative_path), origin.complaints
     if "provider" not in fields and scheme_of(item.uri) not in PROVIDER_OF_SCHEME:
         # A name of the author's own for a file that is here.
         entry = {**item.registry_entry, "provider": DEFAULT_PROVIDER}
@@ -258,7 +228,7 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Re
     if item.provider == DEFAULT_PROVIDER:
         item.definition.setdefault("mimeType", _mime_type(path))
         item.definition["size"] = directory.files[file_name].st_size
-    return _placed(item, path, relative_path), complaints
+    return _placed(item, path, relative_path), origin.complaints
 
 
 def _mime_type(path: str) -> str:
@@ -277,15 +247,13 @@ def _placed(item: Any, path: str | None, relative_path: str) -> Any:
     return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
 
 
-def _definition(
-    source: str, fields: dict[str, Any], named: dict[str, Any], complaints: list[str], private: Private
-) -> dict[str, Any]:
+def _definition(origin: Origin, fields: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
     definition = dict(named)
     for key in ("title", "description", "mimeType", "size"):
         if key in fields and (key != "size" or "uri" in named):
             definition[key] = fields[key]
-    metadata.decorate(definition, fields, os.path.dirname(source), complaints, private=private)
-    complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
+    metadata.decorate(definition, fields, origin)
+    origin.complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     return definition
 
 

@@ -228,7 +228,7 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private:
         fault = schema_lint.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")
-    metadata.decorate(definition, fields, os.path.dirname(path), complaints, private=private)
+    metadata.decorate(definition, fields, metadata.Origin(path, private, complaints))
     complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
