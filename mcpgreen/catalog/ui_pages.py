@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog import metadata
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_boolean, is_object, is_string
+from mcpgreen.catalog.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule, is_object, is_string
 from mcpgreen.catalog.project import Project
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.uris import SAFE_BYTES
@@ -49,7 +49,6 @@ DOMAINS = Rule(
     lambda value: isinstance(value, list) and all(is_string(each) and _DOMAIN.fullmatch(each) for each in value),
     "an array of origins such as https://example.com",
 )
-A_PERMISSION = Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean")
 
 
 class Page(NamedTuple):
@@ -108,7 +107,8 @@ def page_html(page: Page, *, limit_bytes: int) -> bytes:
         from mcpgreen.catalog import ui_templates
 
         assert page.template is not None, "a page has a file or a template"
-        content = ui_templates.render(page.template, page.config, title=_title_of(page)).encode("utf-8")
+        title = page.definition.get("title") or page.name
+        content = ui_templates.render(page.template, page.config, title=title).encode("utf-8")
     if len(content) > limit_bytes:
         raise OutputTooLarge(f"The page {page.name} is larger than {limit_bytes} bytes (max_ui_resource_bytes).")
     return content
@@ -234,7 +234,7 @@ def _ui_meta(source: str, given: dict[str, Any], complaints: list[str]) -> dict[
     csp = _known(given.get("csp", {}), CSP_FIELDS, "meta.csp.", complaints)
     _require(source, dict.fromkeys(CSP_FIELDS, DOMAINS), csp, "meta.csp.")
     permissions = _known(given.get("permissions", {}), PERMISSIONS, "meta.permissions.", complaints)
-    _require(source, dict.fromkeys(PERMISSIONS, A_PERMISSION), permissions, "meta.permissions.")
+    _require(source, dict.fromkeys(PERMISSIONS, AN_OBJECT_OR_BOOLEAN), permissions, "meta.permissions.")
     # An object asks for the permission, and so does true; hosts know objects only.
     wanted = {key: value if is_object(value) else {} for key, value in permissions.items() if value is not False}
     ui = {"csp": csp, "permissions": wanted, "prefersBorder": given.get("prefersBorder", True)}
@@ -286,24 +286,13 @@ def _content_of(page: Page, path: str, limit_bytes: int) -> bytes:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ProjectError(page.uri, f"{name} is not a file")
             content = file.read(limit_bytes + 1)
+        if len(content) <= limit_bytes:
+            content.decode("utf-8")
     except OSError as error:
         raise ProjectError(page.uri, f"{name} cannot be read: {error.strerror}") from error
-    if len(content) <= limit_bytes and not _is_utf8(content):
-        raise ProjectError(page.uri, f"{name} is not UTF-8")
-    return content
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode("utf-8")
     except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _title_of(page: Page) -> str:
-    title: str = page.definition.get("title") or page.name
-    return title
+        raise ProjectError(page.uri, f"{name} is not UTF-8") from None
+    return content
 
 
 def _encoded(text: str) -> str:

@@ -84,28 +84,24 @@ class Revision:
         return f"<Revision {self.name}>"
 
 
-FIRST = Revision(
-    "2024-11-05",
-    era=Era.HANDSHAKE,
-    requests={
-        "initialize",
-        "ping",
-        "shutdown",
-        "exit",
-        "logging/setLevel",
-        "tools/list",
-        "tools/call",
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "prompts/list",
-        "prompts/get",
-        "completion/complete",
-    },
-    features=frozenset(),
-)
+# Which capability has to be offered for a method to exist. Methods that are not named here need none; these are in the
+# first revision already.
+CAPABILITY_OF = {
+    "logging/setLevel": "logging",
+    "tools/list": "tools",
+    "tools/call": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+    "resources/read": "resources",
+    "resources/subscribe": "resources",
+    "resources/unsubscribe": "resources",
+    "prompts/list": "prompts",
+    "prompts/get": "prompts",
+    "completion/complete": "completions",
+}
+LIFECYCLE = {"initialize", "ping", "shutdown", "exit"}
+
+FIRST = Revision("2024-11-05", era=Era.HANDSHAKE, requests=LIFECYCLE | CAPABILITY_OF.keys(), features=frozenset())
 SECOND = FIRST.next(
     "2025-03-26",
     gains={
@@ -151,15 +147,7 @@ FIFTH = FOURTH.next(
     },
     loses={Feature.ELICITATION_IDS},
     adds_requests={"server/discover", "subscriptions/listen"},
-    drops_requests={
-        "initialize",
-        "ping",
-        "shutdown",
-        "exit",
-        "logging/setLevel",
-        "resources/subscribe",
-        "resources/unsubscribe",
-    },
+    drops_requests=LIFECYCLE | {"logging/setLevel", "resources/subscribe", "resources/unsubscribe"},
 )
 
 REVISIONS = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
@@ -173,21 +161,6 @@ STATELESS_NAMES = [revision.name for revision in STATELESS]
 STATELESS_ONLY_REQUESTS = frozenset(
     request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests
 )
-
-# Which capability has to be offered for a method to exist. Methods that are not named here need none.
-CAPABILITY_OF = {
-    "logging/setLevel": "logging",
-    "tools/list": "tools",
-    "tools/call": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "resources",
-    "resources/read": "resources",
-    "resources/subscribe": "resources",
-    "resources/unsubscribe": "resources",
-    "prompts/list": "prompts",
-    "prompts/get": "prompts",
-    "completion/complete": "completions",
-}
 
 # What can be offered, and what an offered capability says of itself.
 CAPABILITY_DETAILS: dict[str, dict[str, Any]] = {

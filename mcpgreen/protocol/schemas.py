@@ -39,16 +39,6 @@ class BadSchema(ValueError):
     """The schema itself cannot be used. The message is a sentence for its author."""
 
 
-class _Validator:
-    """What jsonschema made of a schema, and how deep a value may be for it."""
-
-    __slots__ = ("max_depth", "rules")
-
-    def __init__(self, rules: Any, max_depth: int) -> None:
-        self.rules = rules
-        self.max_depth = max_depth
-
-
 class Checker:
     """One schema, ready for use. Keeps a copy: later changes to the original have no effect."""
 
@@ -70,7 +60,7 @@ class Checker:
             return []
         if self._validator is None:
             self._validator = _validator_for(self._schema)
-        return _abridged(_problems(self._validator, value, self._noun))
+        return _abridged(_problems(*self._validator, value, self._noun))
 
 
 def compile_schema(schema: Any, *, noun: str = "argument") -> Checker:
@@ -110,7 +100,8 @@ def _require_bounds(schema: dict[str, Any]) -> None:
         pending.extend((child, depth + 1) for child in children)
 
 
-def _validator_for(schema: dict[str, Any]) -> _Validator:
+def _validator_for(schema: dict[str, Any]) -> tuple[Any, int]:
+    """What jsonschema makes of a schema, and how deep a value may be for it."""
     import jsonschema  # type: ignore[import-untyped, unused-ignore]
     from referencing import Registry
 
@@ -134,7 +125,7 @@ def _validator_for(schema: dict[str, Any]) -> _Validator:
         extend: Any = jsonschema.validators.extend
         _bounded[stock] = extend(stock, our_keywords(known))
     # No `retrieve`: nothing is ever fetched.
-    return _Validator(_bounded[stock](schema, registry=Registry()), MAX_FOREIGN_DEPTH if leads_out else MAX_VALUE_DEPTH)
+    return _bounded[stock](schema, registry=Registry()), MAX_FOREIGN_DEPTH if leads_out else MAX_VALUE_DEPTH
 
 
 def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str, Any]) -> bool:
@@ -160,7 +151,8 @@ def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str,
             try:
                 target = resolver.lookup(reference)
             except Unresolvable as error:
-                raise _dangling(reference) from error
+                where = f"{reference!r:.200}, which is not part of it; nothing is fetched from elsewhere"
+                raise BadSchema(f"The schema refers to {where}.") from error
             if id(target.contents) in ours:
                 found = specification_with(dialect).create_resource(target.contents)
                 _drop_dialects(found, dialect, cleaned)
@@ -193,8 +185,7 @@ def _drop_dialects(resource: Any, dialect: str, cleaned: set[int]) -> None:
 def _parts(schema: dict[str, Any]) -> Iterator[Any]:
     pending: list[Any] = [schema]
     while pending:
-        current = pending.pop()
-        yield current
+        yield (current := pending.pop())
         pending.extend(current.values() if isinstance(current, dict) else current if isinstance(current, list) else ())
 
 
@@ -230,22 +221,16 @@ def _require_an_end(steps: dict[int, list[Any]]) -> None:
         climb(part, ())
 
 
-def _dangling(reference: Any) -> BadSchema:
-    return BadSchema(
-        f"The schema refers to {reference!r:.200}, which is not part of it; nothing is fetched from elsewhere."
-    )
-
-
-def _problems(validator: _Validator, value: Any, noun: str) -> list[str]:
+def _problems(validator: Any, max_depth: int, value: Any, noun: str) -> list[str]:
     """Up to `COUNTED_PROBLEMS` different sentences, in the order of the schema."""
     from itertools import islice
     from re import error as BadPattern
 
-    if jsontext.depth_of(value) > validator.max_depth:
+    if jsontext.depth_of(value) > max_depth:
         return [_TOO_DEEP]
     found: dict[str, None] = {}
     try:
-        for error in islice(validator.rules.iter_errors(value), COUNTED_PROBLEMS):
+        for error in islice(validator.iter_errors(value), COUNTED_PROBLEMS):
             found.update(dict.fromkeys(sentences(error, noun)))
     except RecursionError:
         return [_TOO_DEEP]
