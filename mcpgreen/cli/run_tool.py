@@ -123,7 +123,7 @@ def _print_env(server: Server) -> int:
 
 
 def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | None) -> int:
-    services, settings = server.services, server.services.settings
+    services = server.services
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
     if tool is None:
