@@ -21,8 +21,7 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     allowed = [os.path.realpath(os.path.join(root, path)) for path in named if path]
     server_dir = os.path.realpath(os.path.join(root, settings.server_dir or "server.d"))
     limit_bytes = settings.max_resource_bytes
-    path = path_of_uri(uri, base=root)
-    private = confined.Private(root, server_dir)
+    path, private = path_of_uri(uri, base=root), confined.Private(root, server_dir)
     with open_path(path, allowed=allowed, private=private, limit_bytes=limit_bytes) as file:
         try:
             out.writelines(file.chunks(limit_bytes))

@@ -80,10 +80,6 @@ class Wanted(NamedTuple):
     ref: str
     path: str
 
-    @property
-    def remote(self) -> str:
-        return f"{self.url.scheme.removeprefix('git+')}://{self.url.authority}{self.url.target}"
-
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     if not settings.enable_git_provider:
@@ -181,7 +177,7 @@ class Repository:
         self._wanted = wanted
         self._directory = directory
         self._limits = limits
-        remote, pinning = _pinned(wanted, addresses)
+        remote, pinning = _pinned(wanted.url, addresses)
         allowed = f"protocol.{remote.partition(':')[0]}.allow=always"
         configuration = (*CONFIGURATION, *_certificates(), *pinning, allowed, f"remote.origin.url={remote}")
         self._command = [git, *(word for each in configuration for word in ("-c", each))]
@@ -284,21 +280,18 @@ def size_of(directory: str) -> int:
     return total
 
 
-def _pinned(wanted: Wanted, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _pinned(url: Url, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """The remote's URL and the configuration that make git connect to these addresses and no others."""
-    url = wanted.url
     shown = [f"[{address}]" if ":" in address else address for address in addresses]
     if url.scheme == "git":
         return f"git://{shown[0]}:{url.port}{url.target}", ()
-    if url.host in addresses:
-        return wanted.remote, ()
-    return wanted.remote, (f"http.curloptResolve={url.host}:{url.port}:{','.join(shown)}",)
+    resolving = () if url.host in addresses else (f"http.curloptResolve={url.host}:{url.port}:{','.join(shown)}",)
+    return f"https://{url.authority}{url.target}", resolving
 
 
 def _certificates() -> Iterator[str]:
     """git's own names for what the https provider honours too."""
-    bundle = os.environ.get("CURL_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE")
-    if bundle:
+    if bundle := os.environ.get("CURL_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"):
         yield f"http.sslCAInfo={bundle}"
     if os.environ.get("SSL_CERT_DIR"):
         yield f"http.sslCAPath={os.environ['SSL_CERT_DIR']}"

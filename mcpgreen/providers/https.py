@@ -28,16 +28,16 @@ DEFAULT_PORTS = {"https": 443}
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     url = read_url(uri, DEFAULT_PORTS)
-    guard = guard_of("https", settings)
     timeout_secs = settings.https_timeout_secs
     with time_limit(timeout_secs):
-        addresses = guard.addresses(url.host, url.port, within_secs=timeout_secs)
+        addresses = guard_of("https", settings).addresses(url.host, url.port, within_secs=timeout_secs)
         out.writelines(content(url, addresses, settings))
 
 
 def content(url: Url, addresses: tuple[str, ...], settings: Settings) -> Iterator[bytes]:
     with network_errors(url.host), connect(url, addresses, settings.https_timeout_secs) as connected:
-        response = answer_of(connected, url, user_agent(settings.https_user_agent))
+        agent = "".join(each for each in settings.https_user_agent if " " <= each <= "~").strip()
+        response = answer_of(connected, url, agent or f"mcpgreen/{__version__}")
         yield from body(response, max_bytes=settings.https_max_bytes)
 
 
@@ -123,10 +123,6 @@ def body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[byte
         yield chunk
     if announced is not None and total < announced:
         raise _failure(f"Only {total} of {announced} bytes came.")
-
-
-def user_agent(chosen: str) -> str:
-    return "".join(each for each in chosen if " " <= each <= "~").strip() or f"mcpgreen/{__version__}"
 
 
 def _reach(addresses: tuple[str, ...], port: int, timeout_secs: float) -> socket.socket:

@@ -63,8 +63,7 @@ class Guard(NamedTuple):
                 raise refusal(f"Host {host} is not allowed, as no host is: {remedy}.")
             if host not in map(_host_in, self.allowed_hosts):
                 raise refusal(f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
-        address = _address_in(host)
-        if address is not None:
+        if address := _address_in(host):
             self._require_public(host, address)
 
     def addresses(self, host: str, port: int, *, within_secs: float) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from mcpgreen.running.deadline import Deadline
 from mcpgreen.running.environment import ProviderEnvironment
 from mcpgreen.running.output_places import OutputPlace
 from mcpgreen.running.pipes import OnChunk
-from mcpgreen.running.process import Ending, Outcome
+from mcpgreen.running.process import Ending
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scratch import StateDir
 from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script, unheard
@@ -155,7 +155,10 @@ class Providers:
     def _read_here(self, request: Request) -> Content:
         # These two know more in the server than as programs: the roots of the client, and the project.
         if request.provider == "file":
-            return self._open(request)
+            path, limit_bytes = self._path_of(request), self._settings.max_resource_bytes
+            private = self._project.private
+            file = open_path(path, allowed=request.allowed, private=private, limit_bytes=limit_bytes)
+            return _opened(file, request.uri, limit_bytes, name=path)
         if request.provider == "ui":
             from mcpgreen.providers.ui import html_of
 
@@ -164,12 +167,6 @@ class Providers:
         out = io.BytesIO()
         importlib.import_module(f"mcpgreen.providers.{request.provider}").provide(request.uri, self._settings, out)
         return _held([out.getvalue()], name=request.uri)
-
-    def _open(self, request: Request) -> Content:
-        limit_bytes: int = self._settings.max_resource_bytes
-        path, project = self._path_of(request), self._project
-        file = open_path(path, allowed=request.allowed, private=project.private, limit_bytes=limit_bytes)
-        return _opened(file, request.uri, limit_bytes, name=path)
 
     def _path_of(self, request: Request) -> str:
         return request.path or path_of_uri(request.uri, base=self._project.root)
@@ -192,9 +189,7 @@ class Providers:
         limits = Limits.of(self._settings, stdout_bytes=self._settings.max_resource_bytes)
         on_control = listen(deadline) if listen is not None else unheard
         run = ScriptRun(script, env, deadline, limits, serial or self._runner.next_serial(), on_control)
-        return self._content(request, run_script(self._runner, run), secs)
-
-    def _content(self, request: Request, outcome: Outcome, secs: float) -> Content:
+        outcome = run_script(self._runner, run)
         if outcome.ended_by == Ending.STDOUT_LIMIT:
             raise OutputTooLarge(f"Resource content exceeds {self._settings.max_resource_bytes} bytes")
         if outcome.ended_by == Ending.DEADLINE:

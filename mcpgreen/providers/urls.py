@@ -68,7 +68,9 @@ def canonical_host(host: str) -> str:
     `0x7f000001`, `010.0.0.1`): some libraries read them as addresses, others as names or as other addresses.
     """
     if ":" in host:
-        return _ipv6(host)
+        if "%" in host:
+            raise refusal("An IPv6 address must not name a network interface.")
+        return _address(host, IPv6Address, "is not an IPv6 address.")
     if not host or len(host) > MAX_HOST_CHARS:
         raise refusal("The URI has no host, or one that is too long.")
     try:
@@ -77,7 +79,7 @@ def canonical_host(host: str) -> str:
         raise refusal(f"{host!r} is not a host name.") from None
     labels = name.split(".")
     if NUMBER.fullmatch(labels[-1]):
-        return _ipv4(name)
+        return _address(name, IPv4Address, "is not written as an IPv4 address should be: four decimal numbers.")
     if not all(LABEL.fullmatch(label) for label in labels):
         raise refusal(f"{host!r} is not a host name.")
     return name
@@ -96,17 +98,8 @@ def _bare_host(netloc: str) -> str:
     return host
 
 
-def _ipv4(host: str) -> str:
+def _address(host: str, kind: type[IPv4Address | IPv6Address], fault: str) -> str:
     try:
-        return str(IPv4Address(host))
+        return str(kind(host))
     except AddressValueError:
-        raise refusal(f"{host!r} is not written as an IPv4 address should be: four decimal numbers.") from None
-
-
-def _ipv6(host: str) -> str:
-    if "%" in host:
-        raise refusal("An IPv6 address must not name a network interface.")
-    try:
-        return str(IPv6Address(host))
-    except AddressValueError:
-        raise refusal(f"{host!r} is not an IPv6 address.") from None
+        raise refusal(f"{host!r} {fault}") from None
