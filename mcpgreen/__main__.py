@@ -59,8 +59,7 @@ def serve(root: str) -> int:
     """Serve over stdin and stdout. The exit status."""
     parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
-    _forget_inherited_signals()
-    _leave_on_signals()
+    _take_over_signals()
     _unblock_signals()
     from mcpgreen import journal
     from mcpgreen.catalog.project import open_project
@@ -104,14 +103,19 @@ def serve(root: str) -> int:
     )
 
 
-def _forget_inherited_signals() -> None:
+def _take_over_signals() -> None:
     """What whoever started us ignores is not ignored by us, nor by a hook that we start: with SIGCHLD ignored no end of
-    a child would be noticed. Python's own choice is left alone: a write that fails is an error, not the end."""
-    import _signal
+    a child would be noticed. Python's own choice is left alone: a write that fails is an error, not the end.
+
+    Until the engine listens to signals itself there is nothing to clean up: leave as it would."""
+    import _signal  # the part of `signal` that needs no import of enum, which would cost the first answer 7 ms
 
     for number in range(1, _signal.NSIG):
         if number not in (_signal.SIGPIPE, _signal.SIGXFSZ) and _signal.getsignal(number) == _signal.SIG_IGN:
             _signal.signal(number, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGTERM, lambda *_: os._exit(0))
+    _signal.signal(_signal.SIGHUP, lambda *_: os._exit(0))
+    _signal.signal(_signal.SIGINT, lambda *_: os._exit(130))
 
 
 def _unblock_signals() -> None:
@@ -119,15 +123,6 @@ def _unblock_signals() -> None:
     import _signal
 
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-
-
-def _leave_on_signals() -> None:
-    """Until the engine listens to signals itself there is nothing to clean up: leave as it would."""
-    import _signal  # the part of `signal` that needs no import of enum, which would cost the first answer 7 ms
-
-    _signal.signal(_signal.SIGTERM, lambda *_: os._exit(0))
-    _signal.signal(_signal.SIGHUP, lambda *_: os._exit(0))
-    _signal.signal(_signal.SIGINT, lambda *_: os._exit(130))
 
 
 def claim_stdio() -> tuple[int, int]:

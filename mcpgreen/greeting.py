@@ -29,8 +29,6 @@ READ_BYTES = 65536
 class Opening:
     """How far the conversation is: the handshake so far, the bytes not yet served, and whether that is all."""
 
-    __slots__ = ("handshake", "is_at_end", "unread")
-
     def __init__(self) -> None:
         self.handshake = Handshake()
         self.unread = b""
@@ -59,10 +57,34 @@ def greet(
             opening.is_at_end = True
             return opening
     line, _, rest = opening.unread.partition(b"\n")
-    answer = _answer(line, opening.handshake, identity, offered=offered, log_level=log_level, token=token)
-    if answer is not None and _is_written(stdout, answer + b"\n"):
+    request_id, method, params = _greeting_in(line)
+    if request_id is None or (token is not None and not token.admits(params)):
+        return opening
+    result: dict[str, Any]
+    try:
+        view = admit(method, params, opening.handshake, offered)
+        if method == "initialize":
+            result = welcome.initialize(params, opening.handshake, identity, offered=offered, log_level=log_level)
+        else:
+            result = shapes.finish(welcome.discover(identity, offered=offered), view.revision, identity.info)
+        answer = messages.response(request_id, jsontext.dumps(result))
+    except (RpcError, ValueError):
+        return opening
+    if _is_written(stdout, answer + b"\n"):
         opening.unread = rest
     return opening
+
+
+def _greeting_in(line: bytes) -> tuple[str | int | None, str, dict[str, Any]]:
+    """Id, method and parameters; without an id if this is not for us."""
+    try:
+        message = jsontext.loads(line.strip(b" \t\r\n"))
+    except ValueError:
+        message = None
+    is_request = type(message) is dict and message.get("jsonrpc") == "2.0" and type(message.get("params")) is dict
+    if not is_request or message.get("method") not in ("initialize", "server/discover"):
+        return None, "", {}
+    return messages.normal_id(message.get("id")), message["method"], message["params"]
 
 
 def _is_written(stdout: int, data: bytes) -> bool:
@@ -77,36 +99,3 @@ def _is_written(stdout: int, data: bytes) -> bool:
     except OSError:
         return False  # nobody reads: the engine will find out and leave in good order
     return True
-
-
-def _answer(
-    line: bytes,
-    handshake: Handshake,
-    identity: welcome.Identity,
-    *,
-    offered: Set[str],
-    log_level: str,
-    token: RemoteToken | None,
-) -> bytes | None:
-    """The response, or None when this is not for us."""
-    try:
-        message = jsontext.loads(line.strip(b" \t\r\n"))
-    except ValueError:
-        return None
-    if type(message) is not dict or message.get("jsonrpc") != "2.0" or "id" not in message:
-        return None
-    request_id, method, params = messages.normal_id(message["id"]), message.get("method"), message.get("params")
-    if request_id is None or method not in ("initialize", "server/discover") or type(params) is not dict:
-        return None
-    if token is not None and not token.admits(params):
-        return None
-    result: dict[str, Any]
-    try:
-        view = admit(method, params, handshake, offered)
-        if method == "initialize":
-            result = welcome.initialize(params, handshake, identity, offered=offered, log_level=log_level)
-        else:
-            result = shapes.finish(welcome.discover(identity, offered=offered), view.revision, identity.info)
-        return messages.response(request_id, jsontext.dumps(result))
-    except (RpcError, ValueError):
-        return None

@@ -34,8 +34,7 @@ def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout_secs
     except ProjectError as error:
         journal.error("%s", error)
         return _nothing_to_serve("not_trusted" if isinstance(error, Untrusted) else "project_missing")
-    refusal = _reason_not_to_start(project, settings)
-    if refusal:
+    if refusal := _reason_not_to_start(project, settings):
         return _nothing_to_serve(refusal)
     if settings.force_minimal:
         return _nothing_to_serve("minimal_mode")
@@ -114,8 +113,7 @@ def _project_checks(project: Project, shell: HookShell, secs: float) -> str:
     path = os.path.join(project.server_dir, "health-checks.sh")
     if not os.path.lexists(path):
         return "none"
-    problem = project.ground(project.server_dir).problem_with_hook(path)
-    if problem:
+    if problem := project.ground(project.server_dir).problem_with_hook(path):
         journal.warning("%s is not run: %s", project.shown(path), problem)
         return "skipped"
     end = shell.run_blocking("health", path, secs=secs, limit_bytes=ANSWER_BYTES, shows_stderr=True)

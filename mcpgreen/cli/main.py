@@ -100,10 +100,9 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
         return 0
     from docopt import DocoptExit, docopt
 
+    version = f"mcpgreen {__version__}"
     try:
-        options: dict[str, Any] = docopt(
-            USAGE, argv=list(arguments), version=f"mcpgreen {__version__}", default_help=True
-        )
+        options: dict[str, Any] = docopt(USAGE, argv=list(arguments), version=version, default_help=True)
     except DocoptExit:
         sys.stderr.write(_what_is_wrong(arguments))
         return 2

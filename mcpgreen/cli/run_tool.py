@@ -63,8 +63,9 @@ def run_tool(
 
 def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
     """One handshake and one call."""
-    sink = MemorySink(on_notification=_show if is_verbose else None)
+    sink = MemorySink()
     if is_verbose:
+        sink = MemorySink(on_notification=lambda line: sys.stderr.write(line.decode("ascii") + "\n"))
         params = {**params, "_meta": {"progressToken": "run-tool"}}
     link = server.connect(sink, transport="stdio")
     hello = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": {}, "clientInfo": {"name": "run-tool"}}
@@ -74,10 +75,6 @@ def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
     link.stream.idle.wait()
     answer: Json = next(message for message in sink.responses if message.get("id") == 1)
     return answer
-
-
-def _show(notification: bytes) -> None:
-    sys.stderr.write(notification.decode("ascii") + "\n")
 
 
 def _arguments(text: str) -> Json:

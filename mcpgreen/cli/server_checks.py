@@ -77,8 +77,7 @@ def _description(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def _fault_of_hook(project: Project, path: str) -> str | None:
-    problem = project.ground(project.server_dir).problem_with_hook(path)
-    if problem:
+    if problem := project.ground(project.server_dir).problem_with_hook(path):
         return f"will not be run: {problem}"
     try:
         if os.path.basename(path) == "register.sh" and not is_script(path):

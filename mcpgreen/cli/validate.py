@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen.catalog import metadata
@@ -63,21 +64,9 @@ def _scripts_without_bit(project: Project) -> Iterator[tuple[str, int]]:
             if name.endswith(metadata.ACCOMPANYING) or status.st_mode & metadata.EXECUTABLE_BITS:
                 continue
             path = f"{directory.path}/{name}"
-            # A text beside a script may share its description.
-            if _is_script(path) and (metadata.meta_file_for(name, directory.files) or _has_comment(path)):
-                yield path, status.st_mode & 0o7777
-
-
-def _is_script(path: str) -> bool:
-    try:
-        return path.endswith(SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
-    except OSError:
-        return False
-
-
-def _has_comment(path: str) -> bool:
-    """Whether it describes itself."""
-    try:
-        return metadata.read_inline_of(path) is not None
-    except ProjectError:
-        return False  # the checks say what is wrong with it
+            with suppress(OSError, ProjectError):  # the checks say what is wrong with it
+                # A text beside a script may share its description.
+                is_script = path.endswith(SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
+                meta_file = metadata.meta_file_for(name, directory.files)
+                if is_script and (meta_file or metadata.read_inline_of(path) is not None):
+                    yield path, status.st_mode & 0o7777

@@ -25,8 +25,12 @@ class Endpoint:
 
             self._socket = socket.socket(fileno=os.dup(fd))
             self._no_wait = socket.MSG_DONTWAIT
-        else:
-            self._make_private(flags)
+        elif not self.is_regular_file():  # that never waits, and a second description would have a position of its own
+            try:
+                self.fd = os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            except OSError:
+                self._restored_flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+                fcntl.fcntl(fd, fcntl.F_SETFL, self._restored_flags | os.O_NONBLOCK)
 
     def read(self, size: int) -> bytes:
         """b"" at the end. Raises BlockingIOError when there is nothing yet."""
@@ -52,15 +56,6 @@ class Endpoint:
             self._socket.close()
         elif self.fd != self._inherited:
             os.close(self.fd)
-
-    def _make_private(self, flags: int) -> None:
-        if self.is_regular_file():
-            return  # never waits, and a second description would have a position of its own
-        try:
-            self.fd = os.open(f"/proc/self/fd/{self._inherited}", flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        except OSError:
-            self._restored_flags = fcntl.fcntl(self._inherited, fcntl.F_GETFL)
-            fcntl.fcntl(self._inherited, fcntl.F_SETFL, self._restored_flags | os.O_NONBLOCK)
 
 
 def is_hung_up(fd: int) -> bool:

@@ -12,6 +12,7 @@ import errno
 import fcntl
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import gevent
@@ -67,9 +68,7 @@ class Outbox:
             return
         if self._is_holding and call is None and isinstance(line, bytes):
             self._held.append(line)
-            self._backlog_bytes += len(line) + 1
-            if self._backlog_bytes > self._max_backlog_bytes:
-                self._lose_room()
+            self._add_backlog(len(line) + 1)
             return
         if not corruption.is_sound(line):
             sound = self._replaced(line, call)
@@ -77,9 +76,7 @@ class Outbox:
                 return
             line = sound
         self._queue.append((line, call))
-        self._backlog_bytes += _size_of(line)
-        if self._backlog_bytes > self._max_backlog_bytes:
-            self._lose_room()
+        self._add_backlog(_size_of(line))
         if not self._is_holding and self._watcher is None and not self._is_due:
             # At the end of this turn of the hub: scripts that end together are answered in one write.
             self._is_due = True
@@ -148,9 +145,11 @@ class Outbox:
             self._hangup = None
         self._make_room()
 
-    def _lose_room(self) -> None:
-        self.has_room = False
-        self._room.clear()
+    def _add_backlog(self, size: int) -> None:
+        self._backlog_bytes += size
+        if self._backlog_bytes > self._max_backlog_bytes:
+            self.has_room = False
+            self._room.clear()
 
     def _make_room(self) -> None:
         self.has_room = True
@@ -189,10 +188,8 @@ class Outbox:
         return corruption.replacement(line, call)
 
     def _enlarge_pipe(self) -> None:
-        try:
+        with suppress(OSError, AttributeError):  # no pipe, not Linux, or over a quota
             fcntl.fcntl(self._endpoint.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
-        except (OSError, AttributeError):
-            return  # no pipe, not Linux, or over a quota
 
     def _wait_writable(self) -> None:
         self.drained.clear()
