@@ -62,16 +62,13 @@ class Private:
     """What is never served, whatever contains it: what is hidden in the project at `root`, and whole directories, such
     as that of the server's settings. All are real paths."""
 
-    __slots__ = ("directories", "root")
-
     def __init__(self, root: str, *directories: str) -> None:
         self.root = root
         self.directories = directories
 
     def covers(self, real_path: str) -> bool:
-        if any(is_within(real_path, each) for each in self.directories):
-            return True
-        return is_within(real_path, self.root) and "/." in real_path[len(self.root.rstrip("/")) :]
+        is_hidden = is_within(real_path, self.root) and "/." in real_path[len(self.root.rstrip("/")) :]
+        return is_hidden or any(is_within(real_path, each) for each in self.directories)
 
 
 class OpenFile:

@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-
 ERROR_CODES = range(-(1 << 31), 1 << 31)  # those that every client can hold
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 MAX_DEPTH = 128
 MAX_PARTS = 250_000  # elements, members and containers; the worst of them take a parser 20 ms and 30 MB
@@ -50,18 +50,16 @@ class Bounds:
         if self._depth + openings <= MAX_DEPTH:
             # No need to look in which order they come.
             self._depth += openings - outside.count(b"]") - outside.count(b"}")
-        elif max(levels := list(self._levels(outside))) > MAX_DEPTH:
-            raise TooCostly(f"nested deeper than {MAX_DEPTH} levels")
         else:
+            from itertools import accumulate
+
+            steps = map(STEP.__getitem__, outside.translate(None, NO_BRACKETS))
+            levels = list(accumulate(steps, initial=self._depth))
+            if max(levels) > MAX_DEPTH:
+                raise TooCostly(f"nested deeper than {MAX_DEPTH} levels")
             self._depth = levels[-1]
         if b"N" in outside or b"I" in outside:
             raise ValueError("NaN and Infinity are not JSON")
-
-    def _levels(self, outside: bytes) -> Iterator[int]:
-        from itertools import accumulate
-
-        brackets = outside.translate(None, NO_BRACKETS)
-        return accumulate(map(STEP.__getitem__, brackets), initial=self._depth)
 
     def _outside_strings(self, piece: bytes) -> bytes:
         if self._is_escaped:

@@ -16,10 +16,11 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, NoReturn
 
     Parser = Callable[[str], Any]
+    Sources = tuple[tuple[str, dict[str, str]], ...]  # how the origins in it begin, and the variables
 
 OUR_PREFIX = "MCPGREEN_"
 ALIAS_PREFIX = "MCPBASH_"
@@ -136,9 +137,7 @@ def resolve(
         origins[row.name] = origin
         if note:
             notes.append(note)
-    for prefix, variables in sources:
-        notes.extend(_unknown(name, prefix, known) for name in variables if _is_unknown(name, variables, known))
-    return Settings(values, origins, notes)
+    return Settings(values, origins, [*notes, *_unknown_names(sources, known)])
 
 
 def integer(raw: str) -> int:
@@ -188,8 +187,7 @@ def flag(raw: str) -> bool:
     return word in _YES
 
 
-def text(raw: str) -> str:
-    return raw
+text = str  # as it is
 
 
 def directory(raw: str) -> str:
@@ -217,7 +215,7 @@ def _ours(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: variables[name] for name in variables if name.startswith(COMMON_PREFIX)}
 
 
-def _find(row: Setting, given: Any, sources: tuple[tuple[str, dict[str, str]], ...]) -> tuple[str | None, str]:
+def _find(row: Setting, given: Any, sources: Sources) -> tuple[str | None, str]:
     if given is not None and given is not False and str(given).strip():
         return str(given).strip(), "flag"
     for prefix, variables in sources:
@@ -248,18 +246,17 @@ def _title(row: Setting, origin: str) -> str:
     return f"--{row.name.replace('_', '-')}" if origin == "flag" else origin
 
 
-def _is_unknown(name: str, variables: dict[str, str], known: set[str]) -> bool:
-    if not name.startswith(OUR_PREFIX) or name in known:
-        return False
-    # Tools get whatever concerns them under both prefixes, and a tool may start a server of its own.
-    return ALIAS_PREFIX + name.removeprefix(OUR_PREFIX) not in variables
+def _unknown_names(sources: Sources, known: set[str]) -> Iterator[str]:
+    for prefix, variables in sources:
+        for name in variables:
+            bare = name.removeprefix(OUR_PREFIX)
+            # Tools get whatever concerns them under both prefixes, and a tool may start a server of its own.
+            if bare == name or name in known or ALIAS_PREFIX + bare in variables:
+                continue
+            from difflib import get_close_matches
 
-
-def _unknown(name: str, prefix: str, known: set[str]) -> str:
-    from difflib import get_close_matches
-
-    # Without the prefix: what all names share would make any two of them look alike.
-    candidates = sorted(each.removeprefix(OUR_PREFIX) for each in known)
-    nearest = get_close_matches(name.removeprefix(OUR_PREFIX), candidates, n=1, cutoff=0.7)
-    hint = f"; did you mean {OUR_PREFIX}{nearest[0]}?" if nearest else "."
-    return f"{prefix}{name} is not a setting{hint}"
+            # Without the prefix: what all names share would make any two of them look alike.
+            candidates = sorted(each.removeprefix(OUR_PREFIX) for each in known)
+            nearest = get_close_matches(bare, candidates, n=1, cutoff=0.7)
+            hint = f"; did you mean {OUR_PREFIX}{nearest[0]}?" if nearest else "."
+            yield f"{prefix}{name} is not a setting{hint}"

@@ -100,8 +100,7 @@ def path_of(uri: str, *, base: str) -> str:
         raise ValueError("the parts of a path are separated by /, never by a backslash")
     if "?" in rest or "#" in rest:
         raise ValueError("a file has neither query nor fragment; write %3F for ? and %23 for # in a name")
-    problem = problem_with(uri)
-    if problem is not None:
+    if problem := problem_with(uri):
         raise ValueError(problem)
     directory, path = _start(rest, base)
     segments = map(_segment, path.split("/"))
