@@ -53,6 +53,9 @@ def replace_by_another(path: Path) -> None:
     replace(path, "another\n")
 
 
+QUIET_SECS = 0.02  # after which the server takes a change for finished
+
+
 def write_in_a_burst(path: Path) -> None:
     for number in range(5):
         path.write_text(f"{number}\n", encoding="utf-8")
@@ -97,10 +100,15 @@ CHANGES = [
 def test_a_change_is_told_once(ear: Listener, note: Path, way: str, change: Callable[[Path], None]) -> None:
     """It is made at once: also what happens before the first look counts."""
     listening = ear(way, note.as_uri())
+    began_at = time.monotonic()
     change(note)
+    took_secs = time.monotonic() - began_at
     listening.hear(note.as_uri())
 
-    assert listening.all_told() == [note.as_uri()]
+    told = listening.all_told()
+    assert set(told) == {note.as_uri()}
+    # Who is held up between two steps, on a loaded machine, makes two changes.
+    assert len(told) == 1 or took_secs > QUIET_SECS
 
 
 def touch(path: Path) -> None:

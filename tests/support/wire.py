@@ -215,6 +215,9 @@ class Wire(Asker):
 
     @property
     def stderr(self) -> str:
+        """So far; all of it, once the server has ended."""
+        if self.process.poll() is not None:
+            self._threads[1].join(END_SECS)
         return b"".join(self._stderr).decode("utf-8", "replace")
 
     def __enter__(self) -> Wire:
