@@ -41,6 +41,7 @@ def test_lists_and_pings_are_served_while_all_slots_are_busy(
 ) -> None:
     project.tool("wait", WAIT)
     client = speak()
+    client.tools()  # else the first calls wait for a look at the project, and later ones may overtake them
     ids = [client.start_tool("wait") for _ in range(216)]
     eventually(lambda: running(project) == 16)
 
