@@ -62,12 +62,12 @@ def serve(root: str) -> int:
     _take_over_signals()
     _unblock_signals()
     from mcpgreen import journal
-    from mcpgreen.catalog.project import open_project
-    from mcpgreen.catalog.start_checks import operator_roots, remote_token, require_tmp_root
     from mcpgreen.errors import ProjectError
-    from mcpgreen.greeting import greet
+    from mcpgreen.first_answer import greet
+    from mcpgreen.project.project import open_project
+    from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
+    from mcpgreen.protocol.introduction import Identity
     from mcpgreen.protocol.revisions import offered_capabilities
-    from mcpgreen.protocol.welcome import Identity
 
     journal.never_block()
     try:

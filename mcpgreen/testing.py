@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 import gevent
 
-from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.session import Session
+from mcpgreen.project.project import open_project
 from mcpgreen.protocol import admission, revisions
 
 Json = dict[str, Any]

@@ -23,15 +23,15 @@ sys.path.insert(0, str(REPOSITORY))
 from mcpgreen import errors  # noqa: E402
 from mcpgreen.cli.main import USAGE  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
-from mcpgreen.settings import Setting  # noqa: E402
-from mcpgreen.settings_catalog import GROUPS  # noqa: E402
+from mcpgreen.settings.settings import Setting  # noqa: E402
+from mcpgreen.settings.table import GROUPS  # noqa: E402
 
 GENERATED = "<!-- Generated from {source} by `make docs` (scripts/build_docs.py); edit that file, not this page. -->"
 
 
 def settings_page() -> str:
     lines = [
-        GENERATED.format(source="mcpgreen/settings_catalog.py"),
+        GENERATED.format(source="mcpgreen/settings/table.py"),
         "",
         "# Settings",
         "",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.prctl import PR_SET_CHILD_SUBREAPER
+from mcpgreen.running.system.prctl import PR_SET_CHILD_SUBREAPER
 from tests.support import apart
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder

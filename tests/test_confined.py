@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import confined
-from mcpgreen.confined import FileFailure, NotFound, OutsideRoots, Private, TooLarge, open_file
-from mcpgreen.uris import file_uri, path_of
+from mcpgreen.files import confined
+from mcpgreen.files.confined import FileFailure, NotFound, OutsideRoots, Private, TooLarge, open_file
+from mcpgreen.text.uris import file_uri, path_of
 
 MAX_WAIT_SECS = 30
 SECRET = b"secret"
@@ -239,7 +239,7 @@ def test_nor_are_the_kernels_files_inside_where_everything_is_allowed(path: str)
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
 def test_nor_where_they_are_mounted_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Containers often have the /proc of their host in another place."""
-    monkeypatch.setattr("mcpgreen.kernel_files.KERNEL_DIRECTORIES", ())
+    monkeypatch.setattr("mcpgreen.files.kernel_files.KERNEL_DIRECTORIES", ())
     descriptors = open_descriptors()
     with pytest.raises(OutsideRoots):
         content("/proc/self/environ", Path("/"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen import inotify
-from mcpgreen.disk_watcher import DiskWatcher, Interest
+from mcpgreen.files import inotify
+from mcpgreen.running.disk_watcher import DiskWatcher, Interest
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
 

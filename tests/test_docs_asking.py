@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mcpgreen.features import tools as call_of_tools
-from mcpgreen.protocol.questions import CAPABILITY_OF_NEED, MAX_QUESTIONS
-from mcpgreen.settings_catalog import load
+from mcpgreen.protocol.input.requests import CAPABILITY_OF_NEED, MAX_QUESTIONS
+from mcpgreen.settings.table import load
 from tests.support.prerequisites import require_program
 from tests.support.questions import ALL
 from tests.support.wire import Wire, modern_meta

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.settings_catalog import ROWS
+from mcpgreen.settings.table import ROWS
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = ("settings.md", "errors.md", "revisions.md", "cli.md")

@@ -241,7 +241,7 @@ def test_every_setting_that_a_page_names_exists(page: Path, known_variables: set
 
 @pytest.fixture(scope="module")
 def known_variables() -> set[str]:
-    from mcpgreen.settings_catalog import OTHER_VARIABLES, ROWS
+    from mcpgreen.settings.table import OTHER_VARIABLES, ROWS
 
     # Read by the launcher, by the tests and by nobody else.
     others = {"MCPGREEN_PYTHON", "MCPGREEN_NO_SKIPS", "MCPGREEN_FRESH_SERVERS"}

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from mcpgreen.cli.main import COMMANDS
-from mcpgreen.settings_catalog import ROWS
+from mcpgreen.settings.table import ROWS
 from tests.support.wire import Wire
 from tests.test_docs_examples import CHECKOUT, Block, Walk, at_line, blocks_of, values_in
 

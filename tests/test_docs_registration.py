@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.registration import KINDS
-from mcpgreen.running.hooks import PRELUDE
+from mcpgreen.catalog.manual.rules import KINDS
+from mcpgreen.running.hooks.shell import PRELUDE
 from tests.support.prerequisites import require_program
 from tests.test_docs_examples import (
     CHECKOUT,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
-from mcpgreen.json_bounds import MAX_DEPTH, MAX_PARTS, PIECE_BYTES, Bounds, TooCostly, require_parsable, weight_of
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_bounds import MAX_DEPTH, MAX_PARTS, PIECE_BYTES, Bounds, TooCostly, require_parsable, weight_of
 
 
 def random_value(chance: random.Random, depth: int = 4) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
+from mcpgreen.text import jsontext
 
 
 def line(value: Any) -> Any:

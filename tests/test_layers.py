@@ -57,9 +57,9 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/protocol/a.py:1: protocol must not import mcpgreen.engine.router: engine is above it.",
         ),
         (
-            "mcpgreen/uris.py",
+            "mcpgreen/text/uris.py",
             "import os\nimport mcpgreen.protocol.shapes\n",
-            "mcpgreen/uris.py:2: leaves must not import mcpgreen.protocol.shapes: protocol is above it.",
+            "mcpgreen/text/uris.py:2: leaves must not import mcpgreen.protocol.shapes: protocol is above it.",
         ),
         (
             "mcpgreen/features/a.py",
@@ -69,7 +69,7 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/running/__init__.py",
             "from ..catalog import project\n",
-            "mcpgreen/running/__init__.py:1: running must not import mcpgreen.catalog.project: catalog is above it.",
+            "mcpgreen/running/__init__.py:1: running must not import mcpgreen.project.project: catalog is above it.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -77,15 +77,15 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/cli/a.py:1: cli must not import mcpgreen.__main__.main: __main__ is above it.",
         ),
         (
-            "mcpgreen/greeting.py",
+            "mcpgreen/first_answer.py",
             "from mcpgreen.catalog import registry\n",
-            "mcpgreen/greeting.py:1: greeting may import only leaves, protocol, catalog.project, "
-            "not mcpgreen.catalog.registry.",
+            "mcpgreen/first_answer.py:1: greeting may import only leaves, protocol, catalog.project, "
+            "not mcpgreen.catalog.catalog.",
         ),
         (
             "mcpgreen/sdk/mcp_tool.py",
             "from mcpgreen import jsontext\n",
-            "mcpgreen/sdk/mcp_tool.py:1: sdk stands alone and must not import mcpgreen.jsontext.",
+            "mcpgreen/sdk/mcp_tool.py:1: sdk stands alone and must not import mcpgreen.text.jsontext.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -113,9 +113,9 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/protocol/a.py:1: referencing may be imported only in protocol.schemas.",
         ),
         (
-            "mcpgreen/catalog/project.py",
+            "mcpgreen/project/project.py",
             "import importlib\nyaml = importlib.import_module('yaml')\n",
-            "mcpgreen/catalog/project.py:2: yaml may be imported only in catalog.yaml_text.",
+            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.yaml_text.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -143,9 +143,9 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/journal.py:1: leaves must not import gevent.",
         ),
         (
-            "mcpgreen/catalog/registry.py",
+            "mcpgreen/catalog/catalog.py",
             "from gevent.lock import RLock\n",
-            "mcpgreen/catalog/registry.py:1: catalog must not import gevent.",
+            "mcpgreen/catalog/catalog.py:1: catalog must not import gevent.",
         ),
         (
             "mcpgreen/engine/a.py",
@@ -187,8 +187,8 @@ def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("mcpgreen/jsontext.py", "import ujson\n"),
-        ("mcpgreen/protocol/schemas.py", "def f():\n    import jsonschema\n"),
+        ("mcpgreen/text/jsontext.py", "import ujson\n"),
+        ("mcpgreen/protocol/schemas/validator.py", "def f():\n    import jsonschema\n"),
         ("mcpgreen/__main__.py", "import sys\nfrom gevent import monkey\nsys.stdout.flush()\n"),
         ("tests/conftest.py", "from gevent import monkey\n"),
         ("tests/test_a.py", "import ujson, logging\nday = '2025-06-18'\n"),
@@ -198,8 +198,11 @@ def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -
             '"""As of 2025-06-18."""\n\n\ndef f():\n    """2025-06-18, Tools."""  # 2025-06-18\n',
         ),
         ("mcpgreen/engine/a.py", '"""Rows.\n\nOver 350 lines because it is a table.\n"""\n' + "x = 1\n" * 400),
-        ("mcpgreen/greeting.py", "from mcpgreen.catalog.project import open_project\nfrom mcpgreen import errors\n"),
-        ("mcpgreen/greeting.py", "from mcpgreen.catalog import project\nfrom mcpgreen.protocol import shapes\n"),
+        (
+            "mcpgreen/first_answer.py",
+            "from mcpgreen.project.project import open_project\nfrom mcpgreen import errors\n",
+        ),
+        ("mcpgreen/first_answer.py", "from mcpgreen.catalog import project\nfrom mcpgreen.protocol import shapes\n"),
         ("mcpgreen/features/a.py", "from mcpgreen.errors import RpcError\nfrom . import b\nimport gevent\n"),
         ("mcpgreen/cli/a.py", "import sys\nsys.stdout.write('x')\n"),
         ("mcpgreen/sdk/mcp_tool.py", "import sys\nsys.stdout.write('x')\n"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen import media
+from mcpgreen.text import media
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 

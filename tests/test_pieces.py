@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mcpgreen.pieces import PIECE_BYTES, Pieces
+from mcpgreen.text.pieces import PIECE_BYTES, Pieces
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.settings import (
+from mcpgreen.settings.settings import (
     Setting,
     Settings,
     choice,
@@ -21,7 +21,7 @@ from mcpgreen.settings import (
     seconds,
     text,
 )
-from mcpgreen.settings_catalog import ROWS, default_of, load
+from mcpgreen.settings.table import ROWS, default_of, load
 
 REPOSITORY = Path(__file__).parent.parent
 SIZE = Setting("size", integer, 10, low=1, high=20, aliases=("MCP_OLD_SIZE",))
@@ -308,7 +308,7 @@ class TestCatalog:
     def test_loading_the_settings_imports_nothing_slow(self) -> None:
         """These modules cost 5 to 16 ms each and would delay the first answer."""
         program = (
-            "import sys; from mcpgreen.settings_catalog import load; load({}, {'MCPGREEN_PAGE_SIZE': '1'}, {});"
+            "import sys; from mcpgreen.settings.table import load; load({}, {'MCPGREEN_PAGE_SIZE': '1'}, {});"
             "print(*sys.modules)"
         )
         loaded = subprocess.run(
@@ -324,7 +324,7 @@ class TestCatalog:
     [("allow", "allow"), ("ALL", "allow"), ("deny", "deny"), ("denied", "deny"), ("alow", "deny")],
 )
 def test_a_typo_in_a_permission_denies(word: str, permission: str) -> None:
-    from mcpgreen.settings_catalog import load
+    from mcpgreen.settings.table import load
 
     assert load({}, {"MCPGREEN_TOOL_ALLOW_DEFAULT": word}, {}).tool_allow_default == permission
 

@@ -8,8 +8,8 @@ import time
 import pytest
 from uritemplate import expand
 
-from mcpgreen.uri_templates import UriTemplate
-from mcpgreen.uris import problem_with
+from mcpgreen.text.uri_templates import UriTemplate
+from mcpgreen.text.uris import problem_with
 
 Values = dict[str, str]
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from mcpgreen import uris
+from mcpgreen.text import uris
 
 BASE = "/srv/project"
 
@@ -160,7 +160,7 @@ def test_every_listed_path_is_found_again() -> None:
 
 def test_reading_uris_needs_no_large_modules() -> None:
     """They are imported before the first answer."""
-    code = "import sys, mcpgreen.uris; print({'re', 'urllib.parse', 'typing'} & set(sys.modules) or 'none')"
+    code = "import sys, mcpgreen.text.uris; print({'re', 'urllib.parse', 'typing'} & set(sys.modules) or 'none')"
     command = [sys.executable, "-S", "-c", code]
 
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "none\n"

@@ -13,17 +13,18 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from mcpgreen import jsontext
-from mcpgreen.catalog import metadata, prompts, resources
+from mcpgreen.catalog import prompts, resources
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.metadata import Origin
+from mcpgreen.catalog.manual.items import each, file_of
 from mcpgreen.catalog.pace import Pace
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.registered import each, file_of
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
 from mcpgreen.catalog.tools import tool_at
 from mcpgreen.errors import ProjectError
-from mcpgreen.regular_files import without_waiting
+from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.project.project import Project
+from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 

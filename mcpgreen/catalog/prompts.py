@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from mcpgreen import media
-from mcpgreen.catalog import metadata
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.survey import Directory, Tree
+from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.protocol import questions
+from mcpgreen.project.project import Project
 from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
+from mcpgreen.protocol.input import requests
+from mcpgreen.text import media
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
@@ -216,7 +216,7 @@ def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict
 def _checked_questions(source: str, asked: dict[str, Any] | None) -> dict[str, Any]:
     if not asked:
         return {}
-    fault = questions.fault_of(asked)
+    fault = requests.fault_of(asked)
     if fault:
         raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
     return asked

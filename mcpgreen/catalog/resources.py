@@ -12,17 +12,17 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from mcpgreen import media
-from mcpgreen.catalog import metadata
+from mcpgreen.catalog.apps.resources import Page
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
-from mcpgreen.catalog.survey import Directory, Tree
-from mcpgreen.catalog.ui_pages import Page
+from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.uri_templates import UriTemplate
-from mcpgreen.uris import file_uri, problem_with, scheme_of, with_encoded_text
+from mcpgreen.project.project import Project
+from mcpgreen.text import media
+from mcpgreen.text.uri_templates import UriTemplate
+from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
 
 DEFAULT_PROVIDER = "file"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.catalog.survey import Tree
+from mcpgreen.catalog.tree_scan import Tree
 
 
 class Look(NamedTuple):

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mcpgreen import jsontext
 from mcpgreen.catalog.items import Item
 from mcpgreen.catalog.pace import UNPACED, Pace
-from mcpgreen.regular_files import new_file, unguessable
+from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.text import jsontext
 
 FORMAT_VERSION = 1
 

@@ -15,16 +15,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog import metadata
+from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.survey import Directory, Tree
-from mcpgreen.confined import Private
+from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.protocol import schema_lint
-from mcpgreen.protocol.questions import CAPABILITY_OF_NEED
-from mcpgreen.running.shebang import SHELL_SUFFIXES, command_of
-from mcpgreen.running.trust import WRITABLE_BY_OTHERS
+from mcpgreen.files.confined import Private
+from mcpgreen.project.project import Project
+from mcpgreen.protocol.input.requests import CAPABILITY_OF_NEED
+from mcpgreen.protocol.schemas import lint
+from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
+from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of
 
 UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
 
@@ -121,7 +121,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
 
 def _with_pages(project: Project, tools: list[Tool]) -> list[Tool]:
     """Tools that have a page beside them say so."""
-    from mcpgreen.catalog.ui_pages import discover_pages, page_beside, with_ui
+    from mcpgreen.catalog.apps.resources import discover_pages, page_beside, with_ui
 
     pages, _ = discover_pages(project, project.server_name())
     linked = []
@@ -225,7 +225,7 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private:
     if "outputSchema" in fields:
         definition["outputSchema"] = _as_object(fields["outputSchema"])
     for key in ("inputSchema", "outputSchema"):
-        fault = schema_lint.fault_of(definition.get(key))
+        fault = lint.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")
     metadata.decorate(definition, fields, metadata.Origin(path, private, complaints))

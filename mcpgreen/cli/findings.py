@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpgreen import jsontext
-from mcpgreen.catalog.project import Project
+from mcpgreen.project.project import Project
+from mcpgreen.text import jsontext
 
 SIGN_OF = {"ok": "✓", "info": "·", "warning": "⚠", "error": "✗"}
 

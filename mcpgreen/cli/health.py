@@ -12,17 +12,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from mcpgreen import journal, jsontext
-from mcpgreen.catalog.project import Project, open_project
-from mcpgreen.catalog.registrar import Registrar
-from mcpgreen.catalog.registration import Registration
-from mcpgreen.catalog.sources import SOURCES
-from mcpgreen.catalog.start_checks import operator_roots, remote_token, require_tmp_root
-from mcpgreen.catalog.survey import survey
+from mcpgreen import journal
+from mcpgreen.catalog.item_kinds import SOURCES
+from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.running import jq
-from mcpgreen.running.hooks import HookShell
-from mcpgreen.settings import Settings
+from mcpgreen.project.project import Project, open_project
+from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
+from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.scripts import jq
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
 
 ANSWER_BYTES = 1 << 20
 

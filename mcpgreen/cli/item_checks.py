@@ -10,29 +10,29 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcpgreen import media
-from mcpgreen.catalog import metadata
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.project import Project
+from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.catalog.registration import Registration
-from mcpgreen.catalog.resource_directories import resource_directories
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
-from mcpgreen.catalog.roots import configured_roots
 from mcpgreen.catalog.schemes import PROVIDERS
-from mcpgreen.catalog.sources import SOURCES
-from mcpgreen.catalog.survey import survey
 from mcpgreen.catalog.tools import Tool
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
-from mcpgreen.protocol.schema_lint import patterns_in
-from mcpgreen.protocol.slow_patterns import slow_patterns_in
+from mcpgreen.project.project import Project
+from mcpgreen.project.resource_directories import resource_directories
+from mcpgreen.project.roots import configured_roots
+from mcpgreen.protocol.schemas.lint import patterns_in
+from mcpgreen.protocol.schemas.slow_patterns import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
-from mcpgreen.running import jq, shebang
-from mcpgreen.settings import Settings
-from mcpgreen.uris import scheme_of
+from mcpgreen.running.scripts import jq, shebang
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import media
+from mcpgreen.text.uris import scheme_of
 
 WORD_OF = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt", "ui": "page"}
 # Clients put names of servers and tools together, and models accept no more than this.

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mcpgreen import __version__, journal, jsontext
+from mcpgreen import __version__, journal
 from mcpgreen.errors import InternalError, ProjectError, UsageError
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
 
 REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
@@ -175,11 +176,11 @@ def _fault_of_words(words: Sequence[str]) -> str | None:
 
 
 def _scan(options: dict[str, Any]) -> int:
-    from mcpgreen.catalog.project import open_project
-    from mcpgreen.catalog.registrar import Registrar
-    from mcpgreen.catalog.registry import Catalog
-    from mcpgreen.catalog.sources import SOURCES
-    from mcpgreen.running.hooks import HookShell
+    from mcpgreen.catalog.catalog import Catalog
+    from mcpgreen.catalog.item_kinds import SOURCES
+    from mcpgreen.catalog.manual.current import Registrar
+    from mcpgreen.project.project import open_project
+    from mcpgreen.running.hooks.shell import HookShell
 
     project, settings, environ = open_project(_flags(options), os.environ, needs_own=True)
     _tell_notes(settings)
@@ -214,9 +215,9 @@ def _tell_notes(settings: Settings) -> None:
 
 
 def _run_tool(options: dict[str, Any]) -> int:
-    from mcpgreen.catalog.project import open_project
-    from mcpgreen.catalog.start_checks import require_tmp_root
     from mcpgreen.cli.run_tool import run_tool
+    from mcpgreen.project.project import open_project
+    from mcpgreen.project.start_checks import require_tmp_root
 
     timeout_secs = _seconds(options["--timeout"])
     project, settings, environ = open_project(_flags(options), _sourced(options["--source"]), needs_own=True)
@@ -229,7 +230,7 @@ def _sourced(files: Sequence[str]) -> Mapping[str, str]:
     """The environment after these shell files."""
     environ: Mapping[str, str] = os.environ
     for file in files:
-        from mcpgreen.running.hooks import sourced_variables
+        from mcpgreen.running.hooks.shell import sourced_variables
 
         if not os.path.isfile(file):
             raise UsageError(f"--source {file}: there is no such file.")

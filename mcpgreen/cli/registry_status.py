@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcpgreen import jsontext
-from mcpgreen.catalog.project import open_project
-from mcpgreen.catalog.sources import FILE_OF
-from mcpgreen.regular_files import without_waiting
-from mcpgreen.running import jq
+from mcpgreen.catalog.item_kinds import FILE_OF
+from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.project.project import open_project
+from mcpgreen.running.scripts import jq
+from mcpgreen.text import jsontext
 
 # Of pages, older servers wrote them under a name of their own.
 ITEMS = ("items", "uiResources")

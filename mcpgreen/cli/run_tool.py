@@ -9,17 +9,18 @@ from typing import Any
 
 import gevent
 
-from mcpgreen import journal, jsontext
-from mcpgreen.catalog.metadata import stem_of
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.survey import survey
+from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import stem_of
 from mcpgreen.catalog.tools import discover_tools
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, RpcError
-from mcpgreen.features.tool_terms import terms_of
+from mcpgreen.features.prepared_tool import terms_of
 from mcpgreen.links.memory import MemorySink
+from mcpgreen.project.project import Project
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 

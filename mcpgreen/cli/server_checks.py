@@ -6,16 +6,16 @@ import os
 import subprocess
 from collections.abc import Iterator
 
-from mcpgreen.catalog import metadata
-from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.catalog.project import TEXT_FIELDS, Project
-from mcpgreen.catalog.registration import is_script
-from mcpgreen.catalog.resource_directories import refused_directories
-from mcpgreen.catalog.start_checks import operator_roots, remote_token, require_tmp_root
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.manual.rules import is_script
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import ProjectError
-from mcpgreen.running import jq
-from mcpgreen.settings import Settings
+from mcpgreen.project.icons import wire_icons
+from mcpgreen.project.project import TEXT_FIELDS, Project
+from mcpgreen.project.resource_directories import refused_directories
+from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
+from mcpgreen.running.scripts import jq
+from mcpgreen.settings.settings import Settings
 
 HOOKS = ("register.sh", "policy.sh", "env.sh", "health-checks.sh")
 

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from mcpgreen.catalog import metadata
-from mcpgreen.catalog.project import Project, open_project
-from mcpgreen.catalog.registrar import Registrar
-from mcpgreen.catalog.survey import survey
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.findings import Finding, Report
 from mcpgreen.cli.item_checks import Checks
 from mcpgreen.cli.server_checks import server_findings
 from mcpgreen.errors import ProjectError
-from mcpgreen.running.hooks import HookShell
-from mcpgreen.running.shebang import SHELL_SUFFIXES
+from mcpgreen.project.project import Project, open_project
+from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
 
 
 def validate(flags: Mapping[str, str], environ: Mapping[str, str], options: Mapping[str, Any]) -> int:

@@ -18,14 +18,14 @@ from gevent.event import Event
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.catalog.registrar import Registrar
-from mcpgreen.catalog.registry import Catalog
-from mcpgreen.catalog.sources import SOURCES
-from mcpgreen.disk_watcher import DiskWatcher
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.item_kinds import SOURCES
+from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.errors import InternalError
-from mcpgreen.running.hooks import HookShell
+from mcpgreen.running.disk_watcher import DiskWatcher
+from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.turns import let_others
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6

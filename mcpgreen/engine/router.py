@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import gevent
 from gevent.lock import Semaphore
 
-from mcpgreen import journal, jsontext
+from mcpgreen import journal
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
@@ -24,10 +24,12 @@ from mcpgreen.features.services import Services
 from mcpgreen.features.slots import Slot
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Request
-from mcpgreen.protocol import messages, questions, shapes
+from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import admit, progress_token
+from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.revisions import Era
-from mcpgreen.running.results import failure_result
+from mcpgreen.running.scripts.results import failure_result
+from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 
@@ -236,7 +238,7 @@ class Router:
         except ToolFailure as failure:
             result = failure_result(failure)
         except InputNeeded as needed:
-            result = questions.input_required(needed.questions, needed.state)
+            result = requests.input_required(needed.questions, needed.state)
             return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])
         except Exception as error:
             return self._refusal(call, error)

@@ -10,12 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.registrar import Registrar
-from mcpgreen.catalog.registry import Catalog
-from mcpgreen.catalog.resource_directories import refused_directories
-from mcpgreen.catalog.roots import Roots, configured_roots
-from mcpgreen.disk_watcher import DiskWatcher
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.router import Router
@@ -23,16 +19,20 @@ from mcpgreen.features.services import Services
 from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
 from mcpgreen.links.stream import Stream
+from mcpgreen.project.project import Project
+from mcpgreen.project.resource_directories import refused_directories
+from mcpgreen.project.roots import Roots, configured_roots
 from mcpgreen.protocol.admission import Handshake
-from mcpgreen.protocol.welcome import Identity
-from mcpgreen.running import temporary
-from mcpgreen.running.descriptor_limit import descriptor_limit, scripts_that_fit
-from mcpgreen.running.hooks import HookShell
-from mcpgreen.running.project_policy import ProjectPolicy
-from mcpgreen.running.runner import Runner
-from mcpgreen.running.scratch import StateDir
+from mcpgreen.protocol.introduction import Identity
+from mcpgreen.running.disk_watcher import DiskWatcher
+from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.policy.project_policy import ProjectPolicy
+from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.scripts import temporary
+from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.running.storage import Storage
-from mcpgreen.settings import Settings
+from mcpgreen.running.system.descriptor_limit import descriptor_limit, scripts_that_fit
+from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken

@@ -11,21 +11,22 @@ from binascii import b2a_base64
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from mcpgreen import journal, jsontext
+from mcpgreen import journal
 from mcpgreen.features.asking.interaction import ENDED_EARLY, HEARD, Event, Interaction
 from mcpgreen.links.session import Session, log_params, wants_level
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Stream
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import ClientView, progress_token
-from mcpgreen.protocol.questions import client_variables
+from mcpgreen.protocol.input.requests import client_variables
+from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.roots import Roots
     from mcpgreen.features.asking.scripts import AskingScript
     from mcpgreen.features.run import Run
     from mcpgreen.features.services import Services
-    from mcpgreen.running.deadline import Deadline
+    from mcpgreen.project.roots import Roots
+    from mcpgreen.running.processes.deadline import Deadline
 
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200

@@ -8,14 +8,14 @@ from mcpgreen.errors import InvalidParams, ShutdownNotRequested
 from mcpgreen.features.call import Call
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.session import Session
-from mcpgreen.protocol import welcome
+from mcpgreen.protocol import introduction
 
 Json = dict[str, Any]
 
 
 def initialize(call: Call) -> Json:
     services, session = call.services, _session_of(call)
-    result = welcome.initialize(
+    result = introduction.initialize(
         call.params,
         session.handshake,
         services.identity,
@@ -27,7 +27,7 @@ def initialize(call: Call) -> Json:
 
 
 def discover(call: Call) -> Json:
-    return welcome.discover(call.services.identity, offered=call.services.offered)
+    return introduction.discover(call.services.identity, offered=call.services.offered)
 
 
 def set_level(call: Call) -> Json:

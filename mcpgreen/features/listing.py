@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcpgreen import jsontext
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import pagination, shapes
 from mcpgreen.protocol.revisions import Revision
+from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from mcpgreen import jsontext, media
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
@@ -15,11 +14,12 @@ from mcpgreen.protocol import shapes
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
-from mcpgreen.running.channel import Channel
-from mcpgreen.running.environment import described, token_variable
-from mcpgreen.running.scratch import CANCEL_FILE
+from mcpgreen.running.scripts.channel import Channel
+from mcpgreen.running.scripts.environment import described, token_variable
+from mcpgreen.running.scripts.scratch import CANCEL_FILE
 from mcpgreen.running.turns import in_turns
-from mcpgreen.uris import problem_with, scheme_of
+from mcpgreen.text import jsontext, media
+from mcpgreen.text.uris import problem_with, scheme_of
 
 Json = dict[str, Any]
 

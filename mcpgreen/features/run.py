@@ -10,8 +10,8 @@ import gevent
 from mcpgreen.features.slots import Slot
 
 if TYPE_CHECKING:
-    from mcpgreen.running.output_places import OutputPlace
-    from mcpgreen.running.scratch import CallFiles
+    from mcpgreen.running.processes.output_places import OutputPlace
+    from mcpgreen.running.scripts.scratch import CallFiles
 
 
 class Run:

@@ -7,16 +7,17 @@ from typing import Any
 
 import gevent
 
-from mcpgreen import journal, jsontext
+from mcpgreen import journal
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.running import results
-from mcpgreen.running.channel import Channel
-from mcpgreen.running.deadline import MAX_SECS, Deadline
-from mcpgreen.running.environment import Environment
-from mcpgreen.running.process import Ending, Outcome
-from mcpgreen.running.scratch import CallFiles
-from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script
+from mcpgreen.running.processes.deadline import MAX_SECS, Deadline
+from mcpgreen.running.processes.process import Ending, Outcome
+from mcpgreen.running.scripts import results
+from mcpgreen.running.scripts.channel import Channel
+from mcpgreen.running.scripts.environment import Environment
+from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script
+from mcpgreen.running.scripts.scratch import CallFiles
+from mcpgreen.text import jsontext
 
 MAX_ROUNDS = 10  # of a script that prints its questions and is run again with the answers
 

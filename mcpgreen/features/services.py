@@ -9,27 +9,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.registry import Catalog
-from mcpgreen.catalog.resource_directories import resource_directories
-from mcpgreen.catalog.roots import Roots
+from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.disk_watcher import DiskWatcher
 from mcpgreen.features.slots import Places
-from mcpgreen.features.subscriptions import Subscriptions
+from mcpgreen.features.watching.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
+from mcpgreen.project.project import Project
+from mcpgreen.project.resource_directories import resource_directories
+from mcpgreen.project.roots import Roots
+from mcpgreen.protocol.introduction import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
-from mcpgreen.protocol.welcome import Identity
-from mcpgreen.running.environment import ProviderEnvironment, ToolEnvironment
-from mcpgreen.running.project_policy import ProjectPolicy
-from mcpgreen.running.runner import Runner
-from mcpgreen.running.schema_checks import SchemaChecks
-from mcpgreen.running.scratch import StateDir
-from mcpgreen.settings import Settings
+from mcpgreen.running.disk_watcher import DiskWatcher
+from mcpgreen.running.policy.project_policy import ProjectPolicy
+from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
+from mcpgreen.running.scripts.scratch import StateDir
+from mcpgreen.running.validation.schema_checks import SchemaChecks
+from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
-    from mcpgreen.features.watching import Watcher
+    from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
 
 
@@ -129,13 +129,13 @@ class Services:
     @cached_property
     def asking(self) -> Asking:
         from mcpgreen.features.asking.asking import Asking
-        from mcpgreen.protocol.request_state import KEY_BYTES, Seal
+        from mcpgreen.protocol.input.state import KEY_BYTES, Seal
 
         key = self.settings.state_key.encode("utf-8") or os.urandom(KEY_BYTES)
         return Asking(self.settings, seal=Seal(key))
 
     @cached_property
     def watcher(self) -> Watcher:
-        from mcpgreen.features.watching import Watcher
+        from mcpgreen.features.watching.watches import Watcher
 
         return Watcher(lambda: self.providers, self.settings, self._disk)

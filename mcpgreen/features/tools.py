@@ -16,12 +16,13 @@ from mcpgreen.errors import (
     UnexpectedOutput,
 )
 from mcpgreen.features.call import Call
+from mcpgreen.features.prepared_tool import ToolTerms, terms_of
 from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for
 from mcpgreen.features.slots import Places, Slot
-from mcpgreen.features.tool_terms import ToolTerms, terms_of
-from mcpgreen.protocol import questions, shapes
-from mcpgreen.running import embedding, results
-from mcpgreen.running.process import Outcome
+from mcpgreen.protocol import shapes
+from mcpgreen.protocol.input import requests
+from mcpgreen.running.processes.process import Outcome
+from mcpgreen.running.scripts import embedding, results
 
 Json = dict[str, Any]
 
@@ -88,7 +89,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
 def _require_needs(call: Call, tool: Tool) -> None:
     """A tool that will ask does not start for a client that cannot be asked."""
     try:
-        questions.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
+        requests.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
     except MissingClientCapability as error:
         raise _cannot_be_asked(call, tool, error) from error
 
@@ -96,7 +97,7 @@ def _require_needs(call: Call, tool: Tool) -> None:
 def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
     """Ask what a script printed, so that it can be run again with the answers."""
     asked = script.questions
-    fault = questions.fault_of(asked) or questions.fault_of_state(script.state)
+    fault = requests.fault_of(asked) or requests.fault_of_state(script.state)
     if fault:
         raise ToolFailure(f"Tool '{tool.name}' asks what cannot be asked: {fault}")
     try:
@@ -123,7 +124,7 @@ def _fell_over_a_question(call: Call, outcome: Outcome) -> bool:
         return False
     words = results.last_words(outcome)
     left_silently = not words and outcome.exit_code <= 128  # above that it was killed
-    return left_silently or any(questions.lack_of(need) in words for need in call.interaction.unmet_needs)
+    return left_silently or any(requests.lack_of(need) in words for need in call.interaction.unmet_needs)
 
 
 def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapability:
@@ -131,7 +132,7 @@ def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapabilit
     needs = list(dict.fromkeys(call.interaction.unmet_needs))
     reason = results.last_words(outcome) or results.reason_of(outcome)
     text = f"Tool '{tool.name}' failed without a client that has {', '.join(needs)}: {reason}"
-    return questions.missing_capability(text, needs)
+    return requests.missing_capability(text, needs)
 
 
 def may_repeat(call: Call) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 
 from gevent.event import Event
 
-from mcpgreen import jsontext
 from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.text import jsontext
 
 
 class MemorySink:

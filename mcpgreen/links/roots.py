@@ -18,11 +18,11 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.catalog.roots import Root, Roots, real_path
 from mcpgreen.errors import Unanswered
-from mcpgreen.kernel_files import holds
-from mcpgreen.running.environment import MAX_VARIABLE_CHARS
-from mcpgreen.settings import Settings
+from mcpgreen.files.kernel_files import holds
+from mcpgreen.project.roots import Root, Roots, real_path
+from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
+from mcpgreen.settings.settings import Settings
 
 FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
 LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")

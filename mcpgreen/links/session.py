@@ -11,15 +11,15 @@ from typing import Any
 import gevent
 from gevent.event import AsyncResult
 
-from mcpgreen.catalog.roots import Roots
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.requests import OutgoingRequests
 from mcpgreen.links.roots import SessionRoots
 from mcpgreen.links.sink import Sink
 from mcpgreen.links.stream import Stream
+from mcpgreen.project.roots import Roots
 from mcpgreen.protocol import messages
 from mcpgreen.protocol.admission import ClientView, Handshake
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 
 class Session:

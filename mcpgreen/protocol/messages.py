@@ -5,7 +5,7 @@ Lines are built as bytes around an already encoded body, so that a cached list c
 
 from __future__ import annotations
 
-from mcpgreen import jsontext
+from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

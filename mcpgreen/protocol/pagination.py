@@ -9,8 +9,8 @@ refused with the remedy in the message, and never answered with a page that sile
 
 from __future__ import annotations
 
-from mcpgreen import jsontext
 from mcpgreen.errors import InvalidParams
+from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

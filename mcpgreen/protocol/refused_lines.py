@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from mcpgreen import jsontext
+from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

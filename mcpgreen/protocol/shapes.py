@@ -9,9 +9,9 @@ Rule: what differs between revisions is a row in `FIELD_NEEDS` or a feature test
 
 from __future__ import annotations
 
-from mcpgreen import jsontext
 from mcpgreen.errors import RpcError
 from mcpgreen.protocol.revisions import Feature, Revision
+from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mcpgreen.settings import Settings
+    from mcpgreen.settings.settings import Settings
 
 MIN_CHARS = 32
 WINDOW_SECS = 60.0

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.providers.exits import FETCH_FAILED, OK, REFUSED, TOO_LARGE, ProviderFailure
-from mcpgreen.settings_catalog import load
+from mcpgreen.settings.table import load
 
 
 def main(arguments: Sequence[str]) -> int:

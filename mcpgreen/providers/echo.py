@@ -6,7 +6,7 @@ from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
 from mcpgreen.providers.exits import refusal
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 SCHEME = "echo://"
 

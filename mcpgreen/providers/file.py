@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from mcpgreen import confined
+from mcpgreen.files import confined
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, OUTSIDE_ROOTS, REFUSED, TOO_LARGE, ProviderFailure
-from mcpgreen.settings import Settings
-from mcpgreen.uris import path_of
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text.uris import path_of
 
 STATUS_OF = {confined.OutsideRoots: OUTSIDE_ROOTS, confined.NotFound: NOT_FOUND, confined.TooLarge: TOO_LARGE}
 

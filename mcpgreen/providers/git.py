@@ -27,7 +27,7 @@ from urllib.parse import unquote
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
 from mcpgreen.providers.netguard import guard_of
 from mcpgreen.providers.urls import Url, read_url
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 DEFAULT_PORTS = {"git+https": 443, "git": 9418}
 FORM = "git+https://HOST/REPOSITORY#REF:PATH"

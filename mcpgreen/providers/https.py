@@ -20,7 +20,7 @@ from mcpgreen import __version__
 from mcpgreen.providers.exits import FETCH_FAILED, REDIRECT, REDIRECT_PREFIX, TOO_LARGE, ProviderFailure, refusal
 from mcpgreen.providers.netguard import guard_of
 from mcpgreen.providers.urls import Url, read_url
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 CHUNK_BYTES = 64 * 1024
 DEFAULT_PORTS = {"https": 443}

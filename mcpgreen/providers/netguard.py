@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mcpgreen.providers.exits import FETCH_FAILED, ProviderFailure, refusal
 from mcpgreen.providers.urls import canonical_host
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 # IPv4: everything is public but these. IPv6: nothing is public but 2000::/3, and of that not these. The first
 # that holds an address says what kind it is.

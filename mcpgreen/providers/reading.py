@@ -13,23 +13,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.project import Project
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
-from mcpgreen.confined import FileFailure, OpenFile
 from mcpgreen.errors import InternalError, OutputTooLarge
+from mcpgreen.files.confined import FileFailure, OpenFile
+from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
-from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.environment import ProviderEnvironment
-from mcpgreen.running.output_places import OutputPlace
-from mcpgreen.running.pipes import OnChunk
-from mcpgreen.running.process import Ending
-from mcpgreen.running.runner import Runner
-from mcpgreen.running.scratch import StateDir
-from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script, unheard
-from mcpgreen.settings import Settings
-from mcpgreen.uris import is_within
+from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.output_places import OutputPlace
+from mcpgreen.running.processes.pipes import OnChunk
+from mcpgreen.running.processes.process import Ending
+from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.scripts.environment import ProviderEnvironment
+from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script, unheard
+from mcpgreen.running.scripts.scratch import StateDir
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text.uris import is_within
 
 LARGE_FILE_BYTES = 1 << 18
 REASON_BYTES = 4096  # of what a script wrote to stderr, the end

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 
-from mcpgreen.catalog.metadata import read_start
-from mcpgreen.catalog.project import Project
-from mcpgreen.running import shebang
-from mcpgreen.running.starting import Script
+from mcpgreen.catalog.descriptions.metadata import read_start
+from mcpgreen.project.project import Project
+from mcpgreen.running.scripts import shebang
+from mcpgreen.running.scripts.launch import Script
 
 
 def script_for(provider: str, project: Project) -> Script | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from mcpgreen.catalog.project import Project, open_project
-from mcpgreen.catalog.ui_pages import discover_pages, page_for, page_html
+from mcpgreen.catalog.apps.resources import discover_pages, page_for, page_html
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
+from mcpgreen.project.project import Project, open_project
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
-from mcpgreen.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:

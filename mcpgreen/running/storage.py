@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.regular_files import new_file, unguessable
+from mcpgreen.files.regular_files import new_file, unguessable
 
 # A file that may not grow any more (a limit of the process) is as good as a full disk; a disk that fails is worse.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

@@ -48,7 +48,7 @@ import sys
 sys.path[0] = sys.argv[1]
 try:
     from mcpgreen import jsontext
-    from mcpgreen.catalog.ui_templates import render
+    from mcpgreen.catalog.apps.templates import render
     from mcpgreen.errors import ProjectError
 except ImportError as error:
     sys.exit(f"{sys.argv[2]}: the templates need the Python of the server, MCPGREEN_PYTHON ({error})")

@@ -11,12 +11,13 @@ from typing import Any
 
 import gevent
 
-from mcpgreen import journal, jsontext
+from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
-from mcpgreen.json_bounds import Bounds, TooCostly, weight_of
-from mcpgreen.pieces import Pieces
-from mcpgreen.running.pipes import READ_EVENT
+from mcpgreen.running.processes.pipes import READ_EVENT
 from mcpgreen.running.turns import let_others
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_bounds import Bounds, TooCostly, weight_of
+from mcpgreen.text.pieces import Pieces
 from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
 

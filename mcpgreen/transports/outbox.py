@@ -20,8 +20,8 @@ from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.links.sink import Answerable, Line
-from mcpgreen.running.pipes import READ_EVENT, WRITE_EVENT
-from mcpgreen.transports import corruption
+from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
+from mcpgreen.transports import output_guard
 from mcpgreen.transports.descriptors import Endpoint
 
 WRITE_BYTES = 1 << 18
@@ -70,7 +70,7 @@ class Outbox:
             self._held.append(line)
             self._add_backlog(len(line) + 1)
             return
-        if not corruption.is_sound(line):
+        if not output_guard.is_sound(line):
             sound = self._replaced(line, call)
             if sound is None:
                 return
@@ -101,8 +101,8 @@ class Outbox:
         self._is_holding = False
         if self._held:
             together = b"\n".join(self._held)
-            if not corruption.are_sound(self._held, together):
-                passed = [line if corruption.is_sound(line) else self._replaced(line, None) for line in self._held]
+            if not output_guard.are_sound(self._held, together):
+                passed = [line if output_guard.is_sound(line) else self._replaced(line, None) for line in self._held]
                 together = b"\n".join(line for line in passed if line is not None)
             self._held.clear()
             if together:
@@ -185,7 +185,7 @@ class Outbox:
 
     def _replaced(self, line: Line, call: Answerable | None) -> bytes | None:
         self.on_fault("a message is not one line of UTF-8; it is dropped")
-        return corruption.replacement(line, call)
+        return output_guard.replacement(line, call)
 
     def _enlarge_pipe(self) -> None:
         with suppress(OSError, AttributeError):  # no pipe, not Linux, or over a quota

@@ -14,11 +14,11 @@ from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.admission import Handshake
-from mcpgreen.transports.corruption import EXIT_STATUS, CorruptionGuard
 from mcpgreen.transports.descriptors import Endpoint, is_hung_up
+from mcpgreen.transports.idle_exit import keep_vigil
 from mcpgreen.transports.lines import LineReader
 from mcpgreen.transports.outbox import Outbox
-from mcpgreen.transports.vigil import keep_vigil
+from mcpgreen.transports.output_guard import EXIT_STATUS, CorruptionGuard
 
 if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken

@@ -18,7 +18,7 @@ LIST_DEBOUNCE_MS = 100.0
 """The default of the setting `list_change_debounce_secs`: a deliberate wait, taken off the measurement."""
 
 RESOURCE_DEBOUNCE_MS = 20.0
-"""The same for subscribed resources, `SETTLE_SECS` in `features/watching.py`."""
+"""The same for subscribed resources, `SETTLE_SECS` in `features/watching/watches.py`."""
 
 SETTLE_SECS = 0.3
 NOTICE_SECS = 10.0

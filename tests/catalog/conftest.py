@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen.catalog import registry
+from mcpgreen.catalog import catalog
 
 
 @pytest.fixture(autouse=True)
 def no_look_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine must not turn a small project into a large one, which is answered from the last look."""
-    monkeypatch.setattr(registry, "LONG_SECS", float("inf"))
+    monkeypatch.setattr(catalog, "LONG_SECS", float("inf"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.catalog.icons import wire_icons
-from mcpgreen.confined import Private
+from mcpgreen.files.confined import Private
+from mcpgreen.project.icons import wire_icons
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog import metadata
-from mcpgreen.catalog.registry import Catalog
-from mcpgreen.catalog.sources import SOURCE_OF
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.item_kinds import SOURCE_OF
 from tests.catalog.trees import TreeBuilder
 from tests.support.prerequisites import as_somebody_else
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
-from mcpgreen.catalog import metadata
-from mcpgreen.catalog.icons import MAX_ICON_BYTES
-from mcpgreen.catalog.metadata import meta_file_for, read_inline, read_meta_file
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.metadata import meta_file_for, read_inline, read_meta_file
 from mcpgreen.catalog.tools import Description, describe_tool
-from mcpgreen.confined import Private
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.confined import Private
+from mcpgreen.project.icons import MAX_ICON_BYTES
+from mcpgreen.text import jsontext
 
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.catalog.project import Project, bundled_project_root, find_project, open_project
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project, bundled_project_root, find_project, open_project
 from tests.catalog.trees import TreeBuilder
 
 
@@ -175,7 +175,7 @@ def test_introducing_the_server_imports_nothing_slow(tree: TreeBuilder) -> None:
     tree.write("icon.png", b"PNG")
     server_meta(tree, '{"icons": [{"src": "icon.png"}]}')
     program = (
-        "import sys; from mcpgreen.catalog.project import Project; Project(sys.argv[1], {}).server_info();"
+        "import sys; from mcpgreen.project.project import Project; Project(sys.argv[1], {}).server_info();"
         "print(sorted({'typing', 're', 'dataclasses', 'pathlib', 'enum', 'yaml', 'gevent'} & set(sys.modules)))"
     )
     # -S: what the site-packages of a test environment import at start is none of our doing; ujson is found by path.

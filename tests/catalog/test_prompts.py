@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.prompts import Prompt, discover_prompts
-from mcpgreen.catalog.survey import survey
+from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder
 
 MESSAGES = [{"role": "user", "content": "Hello"}]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.errors import InternalError
 from tests.catalog.test_registration import Desk
 

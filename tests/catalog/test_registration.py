@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
-from mcpgreen.catalog.registrar import Registrar
-from mcpgreen.catalog.registration import Registration, read_register_json, run_register_sh
-from mcpgreen.catalog.registry import Catalog
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.manual.rules import Registration, read_register_json, run_register_sh
 from mcpgreen.errors import InternalError, ProjectError
-from mcpgreen.running.hooks import HookShell
-from mcpgreen.settings import Settings
-from mcpgreen.settings_catalog import load
+from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.table import load
+from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder
 
 NOTHING = dict.fromkeys(("tools", "resources", "resourceTemplates", "prompts", "completions"))

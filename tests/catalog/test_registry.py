@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.registry import Catalog, Snapshot
+from mcpgreen.catalog.catalog import Catalog, Snapshot
 from mcpgreen.errors import InternalError
+from mcpgreen.project.project import Project
+from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder
 
 

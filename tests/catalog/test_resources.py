@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcpgreen import jsontext
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, discover_resources
-from mcpgreen.catalog.survey import survey
+from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.catalog.roots import configured_roots
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.roots import configured_roots
 from tests.catalog.trees import TreeBuilder
 
 

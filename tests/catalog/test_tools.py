@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.survey import survey
 from mcpgreen.catalog.tools import Tool, discover_tools
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from tests.catalog.trees import TreeBuilder
 
 INLINE = '# mcp: {"description": "described"}\n'

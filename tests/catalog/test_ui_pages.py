@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.ui_pages import (
+from mcpgreen.catalog.apps.resources import (
     MIME_TYPE,
     Page,
     discover_pages,

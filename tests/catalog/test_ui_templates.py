@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.ui_templates import TEMPLATES, problems, render
+from mcpgreen.catalog.apps.templates import TEMPLATES, problems, render
 from mcpgreen.errors import ProjectError
 
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mcpgreen import jsontext
-from mcpgreen.catalog.project import Project
+from mcpgreen.project.project import Project
+from mcpgreen.text import jsontext
 
 
 class TreeBuilder:

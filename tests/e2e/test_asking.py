@@ -10,12 +10,12 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.requests import OutgoingRequests
+from mcpgreen.project.project import open_project
 from tests.support.project import ProjectBuilder
 
 Json = dict[str, Any]

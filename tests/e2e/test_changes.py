@@ -11,10 +11,11 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen import inotify, jsontext
-from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
+from mcpgreen.files import inotify
 from mcpgreen.links.memory import MemorySink
+from mcpgreen.project.project import open_project
+from mcpgreen.text import jsontext
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE, META_PREFIX, MODERN, Wire, modern_meta

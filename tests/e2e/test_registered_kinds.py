@@ -10,10 +10,10 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen.catalog.project import open_project
 from mcpgreen.engine import router
 from mcpgreen.engine.server import Server
 from mcpgreen.links.memory import MemorySink
+from mcpgreen.project.project import open_project
 from tests.support.client import Client
 from tests.support.descriptors import descriptors_of, has_proc
 from tests.support.project import ProjectBuilder

@@ -16,7 +16,7 @@ from mcpgreen.features.asking.interaction import Interaction, State
 from mcpgreen.features.asking.scripts import AskingScript
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import BY_NAME
-from mcpgreen.running.deadline import Deadline
+from mcpgreen.running.processes.deadline import Deadline
 from tests.support.client import HANDSHAKE_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, POLLING, accept, form, said, sample, url

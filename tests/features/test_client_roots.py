@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.confined import OutsideRoots
-from mcpgreen.kernel_files import KERNEL_FILESYSTEMS, holds, is_kernel_path, lies_in_kernel
+from mcpgreen.files.confined import OutsideRoots
+from mcpgreen.files.kernel_files import KERNEL_FILESYSTEMS, holds, is_kernel_path, lies_in_kernel
 from tests.support.client import Client, Json
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Wire, text_of

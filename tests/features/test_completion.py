@@ -137,8 +137,8 @@ def test_a_page_follows_what_is_typed_meanwhile(shared_speak: Callable[..., Clie
 
 
 def forged(offset: Any) -> str:
-    from mcpgreen import jsontext
     from mcpgreen.protocol import pagination
+    from mcpgreen.text import jsontext
 
     return pagination.encode("completion", offset, jsontext.digest(["paint", "colour"]), "")
 

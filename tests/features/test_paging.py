@@ -14,8 +14,8 @@ from mcpgreen.catalog.snapshot import snapshot_of
 from mcpgreen.features import listing
 from mcpgreen.protocol import pagination, revisions
 from mcpgreen.protocol.admission import ClientView
-from mcpgreen.protocol.welcome import Identity
-from mcpgreen.settings_catalog import load
+from mcpgreen.protocol.introduction import Identity
+from mcpgreen.settings.table import load
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.features.placeholders import Filling
+from mcpgreen.features.prompts.placeholders import Filling
 
 
 def fill(template: str, values: dict[str, str]) -> str:

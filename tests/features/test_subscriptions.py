@@ -13,10 +13,10 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen import inotify
-from mcpgreen.catalog.project import open_project
 from mcpgreen.engine.server import Server
+from mcpgreen.files import inotify
 from mcpgreen.links.memory import MemorySink
+from mcpgreen.project.project import open_project
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.project import ProjectBuilder

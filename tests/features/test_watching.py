@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.features.readings import SHARE, rest_secs
+from mcpgreen.features.watching.shared_reads import SHARE, rest_secs
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, ERAS, SID, WAYS, Ear, listen, replace
 from tests.support.waiting import eventually

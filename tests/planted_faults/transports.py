@@ -57,14 +57,14 @@ FAULTS = [
     ),
     fault(
         "faults-of-years-add-up",
-        "mcpgreen/transports/corruption.py",
+        "mcpgreen/transports/output_guard.py",
         " and self._seen_at[-1] - self._seen_at[0] <= self._window_secs",
         "",
         "tests/transports/test_corruption.py::test_so_many_faults_within_the_window_are_too_many",
     ),
     fault(
         "running-call-is-silence",
-        "mcpgreen/transports/vigil.py",
+        "mcpgreen/transports/idle_exit.py",
         "if self._reads() != reads or self._link.is_waited_on:",
         "if self._reads() != reads:",
         "tests/e2e/test_vigil.py::test_a_running_call_is_no_silence",

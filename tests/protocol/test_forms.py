@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.protocol import schemas
-from mcpgreen.protocol.forms import problems_with
-from mcpgreen.protocol.question_shapes import tidy
+from mcpgreen.protocol.input.forms import problems_with
+from mcpgreen.protocol.input.shapes import tidy
+from mcpgreen.protocol.schemas import validator
 
 Json = dict[str, Any]
 CHOICES = ["a", "b", "long choice"]
@@ -47,7 +47,7 @@ def test_the_judgement_is_that_of_jsonschema(seed: int) -> None:
         schema = tidy({"method": "elicitation/create", "params": asked})["params"]["requestedSchema"]
         content = {name: random_value(dice) for name in [*fields, "more"] if dice.random() < 0.8}
 
-        expected = schemas.compile_schema(schema).problems(content)
+        expected = validator.compile_schema(schema).problems(content)
         assert bool(problems_with(schema, content)) == bool(expected), (schema, content, expected)
 
 

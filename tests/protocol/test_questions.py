@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import MissingClientCapability
-from mcpgreen.protocol.question_shapes import fit, problem_with, tidy
-from mcpgreen.protocol.questions import client_variables, fault_of, is_met, need_of, problem_with_answer, require_met
+from mcpgreen.protocol.input.requests import (
+    client_variables,
+    fault_of,
+    is_met,
+    need_of,
+    problem_with_answer,
+    require_met,
+)
+from mcpgreen.protocol.input.shapes import fit, problem_with, tidy
 from mcpgreen.protocol.revisions import BY_NAME
 from tests.support.questions import accept, form, sample, url
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import InvalidParams
-from mcpgreen.protocol.request_state import Seal
+from mcpgreen.protocol.input.state import Seal
 
 NOW = 1_800_000_000.0
 IDENTITY = {"m": "tools/call", "t": "greet"}

@@ -14,8 +14,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mcpgreen.protocol.quick_schema import is_simple, matches
-from mcpgreen.protocol.schemas import BadSchema, compile_schema
+from mcpgreen.protocol.schemas.quick import is_simple, matches
+from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

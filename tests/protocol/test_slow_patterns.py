@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen.protocol.schema_lint import patterns_in
-from mcpgreen.protocol.slow_patterns import slow_patterns_in
+from mcpgreen.protocol.schemas.lint import patterns_in
+from mcpgreen.protocol.schemas.slow_patterns import slow_patterns_in
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol.token import RemoteToken, configured_token
-from mcpgreen.settings_catalog import load
+from mcpgreen.settings.table import load
 
 SECRET = "0123456789abcdef" * 2
 KEY, FALLBACK = "example/token", "token"

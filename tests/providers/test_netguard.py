@@ -11,7 +11,7 @@ import pytest
 from mcpgreen.providers.exits import REFUSED, ProviderFailure
 from mcpgreen.providers.netguard import Guard, guard_of, why_not_public
 from mcpgreen.providers.urls import canonical_host
-from mcpgreen.settings_catalog import load
+from mcpgreen.settings.table import load
 
 
 def guard(**settings: str) -> Guard:

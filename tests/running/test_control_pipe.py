@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.channel import MAX_LINE_BYTES, NEXT_TURN_SECS, Channel
+from mcpgreen.running.scripts.channel import MAX_LINE_BYTES, NEXT_TURN_SECS, Channel
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM, accept

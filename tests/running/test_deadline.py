@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpgreen.running import deadline as module
-from mcpgreen.running.deadline import MIN_LEFT_SECS, Deadline
+from mcpgreen.running.processes import deadline as module
+from mcpgreen.running.processes.deadline import MIN_LEFT_SECS, Deadline
 
 
 @pytest.fixture

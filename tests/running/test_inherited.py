@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.descriptor_limit import fitting_descriptor, scripts_that_fit
+from mcpgreen.running.system.descriptor_limit import fitting_descriptor, scripts_that_fit
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually

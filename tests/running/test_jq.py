@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running import jq
+from mcpgreen.running.scripts import jq
 from tests.cli.test_commands import mcpgreen
 from tests.features.test_completion import complete
 from tests.features.test_resources import read

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.catalog.snapshot import replace_file
-from mcpgreen.running import replies, storage
-from mcpgreen.running.scratch import PrivateDirectory, StateDir
+from mcpgreen.running import storage
+from mcpgreen.running.scripts import replies
+from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir
 from mcpgreen.running.storage import Storage
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.processors import Processors
+from mcpgreen.running.system.cpu_placement import Processors
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of

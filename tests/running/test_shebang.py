@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running import shebang
+from mcpgreen.running.scripts import shebang
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire
 

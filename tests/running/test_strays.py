@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running import marks
+from mcpgreen.running.processes import tags
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, text_of
@@ -207,10 +207,10 @@ def test_a_process_is_dead_when_all_its_threads_are() -> None:
     with subprocess.Popen([sys.executable, "-SE", "-c", body]) as process:
         try:
             eventually(lambda: b") Z " in Path(f"/proc/{process.pid}/stat").read_bytes())
-            assert marks.is_alive(process.pid)
+            assert tags.is_alive(process.pid)
         finally:
             process.kill()
-        eventually(lambda: not marks.is_alive(process.pid))
+        eventually(lambda: not tags.is_alive(process.pid))
 
 
 def test_children_that_the_server_had_before_are_left_alone(project: ProjectBuilder) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.tracing import variables
+from mcpgreen.running.scripts.tracing import variables
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of

@@ -15,10 +15,10 @@ from mcpgreen.features.call import Call
 from mcpgreen.links.stream import Stream
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
-from mcpgreen.settings_catalog import load
-from mcpgreen.transports.corruption import CorruptionGuard, is_sound
+from mcpgreen.settings.table import load
 from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
+from mcpgreen.transports.output_guard import CorruptionGuard, is_sound
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.support.wire import clean_environment

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog import ui_templates
+from mcpgreen.catalog.apps import templates
 from tests.support.browser import Browser, View
 from tests.support.prerequisites import require_browser
 
@@ -25,7 +25,7 @@ def show(browser: Browser) -> Iterator[Callable[..., View]]:
     views: list[View] = []
 
     def show_template(template: str, config: dict[str, Any], **options: Any) -> View:
-        view = View(browser, ui_templates.render(template, config, title="A page"), **options)
+        view = View(browser, templates.render(template, config, title="A page"), **options)
         views.append(view)
         return view
 

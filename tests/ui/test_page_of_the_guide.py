@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.catalog.project import Project
-from mcpgreen.catalog.ui_pages import Page, discover_pages, page_html
-from mcpgreen.catalog.ui_templates import TEMPLATES
+from mcpgreen.catalog.apps.resources import Page, discover_pages, page_html
+from mcpgreen.catalog.apps.templates import TEMPLATES
+from mcpgreen.project.project import Project
 from tests.support.browser import Browser, View
 from tests.support.waiting import eventually
 from tests.support.wire import clean_environment

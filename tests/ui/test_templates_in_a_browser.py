@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog import ui_templates
+from mcpgreen.catalog.apps import templates
 from tests.support.browser import Browser, View
 from tests.support.waiting import eventually
 
@@ -68,7 +68,7 @@ def call_of(view: View) -> Json:
 
 
 def test_the_browser_tells_of_what_a_page_must_not_do(browser: Browser) -> None:
-    page = ui_templates.render("progress", {}, title="A page")
+    page = templates.render("progress", {}, title="A page")
     spoilt = page.replace("</main>", '<img src="https://example.com/x.png" onerror="1"></main>')
     view = View(browser, spoilt)
 
@@ -79,7 +79,7 @@ def test_the_browser_tells_of_what_a_page_must_not_do(browser: Browser) -> None:
     assert any("inline event handler" in str(complaint) or "img-src" in str(complaint) for complaint in complaints)
 
 
-@pytest.mark.parametrize("template", ui_templates.TEMPLATES)
+@pytest.mark.parametrize("template", templates.TEMPLATES)
 def test_a_page_introduces_itself_and_tells_its_size(show: Show, template: str) -> None:
     view = show(template, {**MINIMAL[template], "title": "Mine"})
 
@@ -90,7 +90,7 @@ def test_a_page_introduces_itself_and_tells_its_size(show: Show, template: str) 
     assert eventually(lambda: view.seen("ui/notifications/size-changed"))[-1]["height"] > 0
 
 
-@pytest.mark.parametrize("template", ui_templates.TEMPLATES)
+@pytest.mark.parametrize("template", templates.TEMPLATES)
 def test_data_is_shown_as_text_and_never_as_markup(show: Show, template: str) -> None:
     config, data, selector = HOSTILE[template]
     view = show(template, {**config, "title": MARKUP})
@@ -103,7 +103,7 @@ def test_data_is_shown_as_text_and_never_as_markup(show: Show, template: str) ->
     assert view.in_page("document.title") == MARKUP
 
 
-@pytest.mark.parametrize("template", ui_templates.TEMPLATES)
+@pytest.mark.parametrize("template", templates.TEMPLATES)
 def test_a_page_answers_its_host_and_takes_its_colours(show: Show, template: str) -> None:
     colours = {"--color-text-primary": "rgb(1, 2, 3)"}
     view = show(template, MINIMAL[template], context={"theme": "dark", "styles": {"variables": colours}})
@@ -134,7 +134,7 @@ def test_only_the_host_is_listened_to(show: Show) -> None:
     assert view.text("caption") == "1 row"
 
 
-@pytest.mark.parametrize("template", ui_templates.TEMPLATES)
+@pytest.mark.parametrize("template", templates.TEMPLATES)
 def test_a_failed_tool_is_told(show: Show, template: str) -> None:
     view = show(template, MINIMAL[template])
 
@@ -143,7 +143,7 @@ def test_a_failed_tool_is_told(show: Show, template: str) -> None:
     eventually(lambda: view.text("#status") == "no such user")
 
 
-@pytest.mark.parametrize("template", ui_templates.TEMPLATES)
+@pytest.mark.parametrize("template", templates.TEMPLATES)
 def test_every_control_has_a_name(show: Show, template: str) -> None:
     config, data, _ = HOSTILE[template]
     view = show(template, {**config, "data": data, "onMoveTool": "m", "onCardClickTool": "c", "cancelTool": "x"})

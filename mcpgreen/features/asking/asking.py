@@ -20,7 +20,6 @@ from typing import Any
 import gevent
 from gevent.event import AsyncResult
 
-from mcpgreen import jsontext
 from mcpgreen.errors import (
     AnswerOverdue,
     InputNeeded,
@@ -34,11 +33,13 @@ from mcpgreen.features.asking.interaction import Event
 from mcpgreen.features.asking.parking import Parked, Parking
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Call
-from mcpgreen.protocol import messages, questions, shapes
-from mcpgreen.protocol.question_shapes import fit, tidy
-from mcpgreen.protocol.request_state import Seal
-from mcpgreen.running.deadline import Deadline
-from mcpgreen.settings import Settings
+from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.input.shapes import fit, tidy
+from mcpgreen.protocol.input.state import Seal
+from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 
@@ -67,7 +68,7 @@ class Asking:
         answers = {
             key: known[key]
             for key, question in asked.items()
-            if key in known and not questions.problem_with_answer(question, known[key])
+            if key in known and not requests.problem_with_answer(question, known[key])
         }
         open_questions = {key: question for key, question in asked.items() if key not in answers}
         if not open_questions:
@@ -124,7 +125,7 @@ class Asking:
             return unanswered("cancelled", str(error))
         except RefusedByClient as error:
             return unanswered("unsupported" if error.code == MethodNotFound.code else "error", str(error))
-        problem = questions.problem_with_answer(question, answer)
+        problem = requests.problem_with_answer(question, answer)
         if problem:
             return unanswered("error", f"The client's answer does not fit: {problem}.")
         if "elicitationId" in params and answer.get("action") == "accept":
@@ -157,7 +158,7 @@ class Asking:
         payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
         asked: Json = payload["q"]
         problems = {
-            key: questions.problem_with_answer(question, responses[key])
+            key: requests.problem_with_answer(question, responses[key])
             for key, question in asked.items()
             if key in responses
         }
@@ -179,7 +180,7 @@ class Asking:
     def _ask_again(self, call: Call, asked: Json, parked: Parked | None, problems: dict[str, str | None]) -> None:
         handle = None if parked is None else self.parking.add(parked)
         state = self._state_for(call, asked, handle=handle, own_state=call.interaction.own_state)
-        explained = {key: questions.asked_again(question, problems.get(key)) for key, question in asked.items()}
+        explained = {key: requests.asked_again(question, problems.get(key)) for key, question in asked.items()}
         call.sink.respond(_result_line(call, explained, state))
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
@@ -192,13 +193,13 @@ class Asking:
 
 
 def _result_line(call: Call, asked: Json, state: str) -> bytes:
-    result = shapes.finish(questions.input_required(asked, state), call.view.revision, call.services.identity.info)
+    result = shapes.finish(requests.input_required(asked, state), call.view.revision, call.services.identity.info)
     return messages.response(call.id, jsontext.dumps(result))
 
 
 def _require_askable(call: Call, asked: Json) -> None:
-    needs = [questions.need_of(question) for question in asked.values()]
-    questions.require_met(needs, call.view.capabilities, call.view.revision)
+    needs = [requests.need_of(question) for question in asked.values()]
+    requests.require_met(needs, call.view.capabilities, call.view.revision)
 
 
 def _responses_of(call: Call) -> Json:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from gevent.lock import Semaphore
 
-from mcpgreen import journal, jsontext
+from mcpgreen import journal
 from mcpgreen.features.asking.interaction import Event, State
 from mcpgreen.features.call import Call
-from mcpgreen.protocol import questions
-from mcpgreen.protocol.question_shapes import tidy
-from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.replies import deliver
+from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.input.shapes import tidy
+from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.scripts.replies import deliver
+from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
@@ -81,7 +82,7 @@ class AskingScript:
     def _statuses(self, asked: Any, timeout_secs: float | None) -> Json:
         self._call.interaction.unmet_needs = []  # whoever asks again has gone on without those answers
         self._rounds += 1
-        fault = questions.fault_of(asked)
+        fault = requests.fault_of(asked)
         if not fault and self._rounds > MAX_ROUNDS:
             fault = f"one call may ask {MAX_ROUNDS} times at the most"
         if fault:
@@ -118,11 +119,11 @@ class AskingScript:
         known = call.interaction.answers
         statuses: Json = {}
         for key, question in list(open_questions.items()):
-            need = questions.need_of(question)
-            if not questions.is_met(need, call.view.capabilities, call.view.revision):
+            need = requests.need_of(question)
+            if not requests.is_met(need, call.view.capabilities, call.view.revision):
                 call.interaction.unmet_needs.append(need)
-                statuses[key] = unanswered("unsupported", questions.lack_of(need))
-            elif key in known and not questions.problem_with_answer(question, known[key]):
+                statuses[key] = unanswered("unsupported", requests.lack_of(need))
+            elif key in known and not requests.problem_with_answer(question, known[key]):
                 statuses[key] = answered(known[key])
             else:
                 continue
@@ -133,7 +134,7 @@ class AskingScript:
         """A key that no other question of this run has, and that the same question has in another run. Where the
         author did not choose the name, a digest sees to it that an answer never lands on another question."""
         uses = self._uses[key] = self._uses.get(key, 0) + 1
-        is_nameless = key == questions.NAMELESS or (key[:1] == "q" and key[1:].isdigit())
+        is_nameless = key == requests.NAMELESS or (key[:1] == "q" and key[1:].isdigit())
         if uses == 1 and not is_nameless:
             return key
         return f"{key}-{uses}-{jsontext.digest(question)[:8]}"

@@ -1,0 +1,1 @@
+"""MCP Apps: what clients can show."""

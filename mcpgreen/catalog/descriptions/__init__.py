@@ -1,0 +1,1 @@
+"""What stands beside an item, or in its first lines."""

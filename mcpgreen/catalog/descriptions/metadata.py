@@ -1,0 +1,308 @@
+"""Read how an author describes one item, and say precisely what is wrong with it.
+
+A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
+first ten lines of the file; the first that exists counts, whole. Which fields an item has is said by its own module
+(`tools`, `resources`, `prompts`); what all of them share is here.
+
+Rule: what would make a client reject the whole list (name, types) raises ProjectError and costs the author this one
+item; what is decoration (icons, annotations) is dropped with a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from mcpgreen.errors import ProjectError
+from mcpgreen.files.confined import Private
+from mcpgreen.running.processes.deadline import MAX_SECS
+from mcpgreen.text import jsontext
+
+META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
+COMPLETION_SUFFIXES = (".completion.sh", ".completion")
+ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
+EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+MAX_META_BYTES = 524_288
+MAX_META_VALUES = 30_000  # to look at them takes 30 ms, and nobody is served meanwhile
+HEAD_BYTES = 32_768
+READ_BYTES = 16_384
+INLINE_LINES = 10
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+# Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
+_INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
+MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
+# Two patterns, because one with an alternative takes three times as long.
+_HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
+_DIGITS_TO_0 = bytes(ord("0") if chr(code).isdigit() and code < 128 else ord(" ") for code in range(256))
+_MANY_DIGITS = 300
+# As narrow as the strictest client, which rejects a whole list for one leap second.
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
+_INSTANT = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})", re.ASCII)
+
+
+def is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_natural(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_instant(value: Any) -> bool:
+    """A time of RFC 3339, on a day that exists."""
+    found = _INSTANT.fullmatch(value) if is_string(value) else None
+    if found is None:
+        return False
+    from datetime import date
+
+    try:
+        date(*map(int, found.groups()[:3]))
+    except ValueError:
+        return False
+    return True
+
+
+class Origin(NamedTuple):
+    """Where a description was read, what icons may not be taken from, and what is wrong but does not cost the item."""
+
+    path: str
+    private: Private
+    complaints: list[str]
+
+
+class Rule(NamedTuple):
+    accepts: Callable[[Any], bool]
+    wanted: str
+
+
+A_NAME = Rule(lambda value: is_string(value) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
+A_STRING = Rule(is_string, "a string")
+AN_OBJECT = Rule(is_object, "an object")
+AN_OBJECT_OR_BOOLEAN = Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean")
+A_BOOLEAN = Rule(is_boolean, "true or false")
+A_DURATION = Rule(lambda value: is_number(value) and 0 < value <= MAX_SECS, "a positive number")
+
+ANNOTATION_RULES = {
+    "title": A_STRING,
+    "readOnlyHint": A_BOOLEAN,
+    "destructiveHint": A_BOOLEAN,
+    "idempotentHint": A_BOOLEAN,
+    "openWorldHint": A_BOOLEAN,
+    "audience": Rule(
+        lambda value: isinstance(value, list) and all(role in ("user", "assistant") for role in value),
+        "an array of user and assistant",
+    ),
+    "priority": Rule(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "lastModified": Rule(is_instant, "an RFC 3339 time with Z or an offset"),
+}
+
+
+def stem_of(file_name: str) -> str:
+    return file_name.rpartition(".")[0] or file_name
+
+
+def meta_file_for(file_name: str, names: Container[str]) -> str | None:
+    """Which of the `names` beside the script describes it."""
+    owners = (file_name, stem_of(file_name))
+    for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):
+        for owner in owners:
+            for suffix in suffixes:
+                if owner + suffix in names:
+                    return owner + suffix
+    return None
+
+
+def is_description(file_name: str) -> bool:
+    return file_name.endswith(META_SUFFIXES)
+
+
+def lonely_descriptions(names: Iterable[str]) -> list[str]:
+    """Descriptions beside which there is nothing that they could describe."""
+    known = set(names)
+    described = {meta_file_for(name, known) for name in known if not name.endswith(ACCOMPANYING)}
+    return sorted(name for name in known if is_description(name) and name not in described)
+
+
+def described_stem(file_name: str) -> str:
+    """The name of what a description describes."""
+    return next((file_name[: -len(suffix)] for suffix in META_SUFFIXES if file_name.endswith(suffix)), file_name)
+
+
+def is_beside_the_point(file_name: str, names: Iterable[str]) -> bool:
+    """Whether a file only accompanies another one: a README beside something described, or its completion script."""
+    if file_name.endswith(COMPLETION_SUFFIXES):
+        return True
+    return stem_of(file_name).lower() == "readme" and any(
+        is_description(name) and described_stem(name) not in (file_name, stem_of(file_name)) for name in names
+    )
+
+
+def read_meta_file(path: str) -> dict[str, Any]:
+    try:
+        raw = read_start(path, MAX_META_BYTES + 1)
+    except (PermissionError, FileNotFoundError) as error:
+        raise ProjectError(path, f"cannot be read: {error.strerror}") from error
+    if len(raw) > MAX_META_BYTES:
+        raise ProjectError(path, f"larger than {MAX_META_BYTES} bytes")
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    return _parsed_json(path, raw) if path.endswith(".json") else _parsed_yaml(path, raw)
+
+
+def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | None:
+    """The annotation in a file of which nothing has been read yet; None if there is none."""
+    try:
+        return read_inline(path, read_start(path, HEAD_BYTES), is_prose=is_prose)
+    except (PermissionError, FileNotFoundError):
+        return None
+
+
+def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
+    """The annotation in the script's first lines, or None. `head` is the start of the file, `HEAD_BYTES` at most. Prose
+    may have a heading "mcp:", so there only an object makes an annotation."""
+    if b"mcp:" not in head:
+        return None
+    for line in head.split(b"\n", INLINE_LINES)[:INLINE_LINES]:
+        match = _INLINE.match(line) if b"mcp:" in line else None
+        if match is None or (is_prose and not match.group(1).lstrip().startswith(b"{")):
+            continue
+        if len(head) >= HEAD_BYTES and head.endswith(line):
+            raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
+        text = match.group(1).strip().removesuffix(b"*/").removesuffix(b"-->")
+        try:
+            return _parsed_json(path, text)
+        except ProjectError as error:
+            if text.count(b"{") > text.count(b"}"):
+                raise ProjectError(path, f"{error.reason}; an mcp: comment must be on one line") from error
+            raise
+    return None
+
+
+def read_start(path: str, size: int) -> bytes:
+    """The first `size` bytes, or all if there are fewer."""
+    # Non-blocking, in case that a FIFO has taken the place of the file since it was listed.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        # A buffer of the full size for each file would cost five times as much as reading it.
+        content = chunk = os.read(descriptor, min(size, READ_BYTES))
+        while len(chunk) == READ_BYTES and len(content) < size:
+            chunk = os.read(descriptor, min(size - len(content), READ_BYTES))
+            content += chunk
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def item_sources(names: Iterable[str]) -> list[str]:
+    """The files of a directory that stand for an item each: data, and descriptions without data."""
+    known = list(names)
+    data = [name for name in known if not is_description(name) and not is_beside_the_point(name, known)]
+    return data + lonely_descriptions(known)
+
+
+def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """The fields that say something. Raises ProjectError for one of the wrong type."""
+    given = {key: value for key, value in fields.items() if value is not None}
+    for key, value in given.items():
+        rule = rules.get(key)
+        if rule is not None and not rule.accepts(value):
+            raise ProjectError(path, f"{key} must be {rule.wanted}, found {shown(value)}")
+    return given
+
+
+def decorate(definition: dict[str, Any], fields: dict[str, Any], origin: Origin) -> None:
+    """Add what every kind may have: annotations, icons, _meta."""
+    if "annotations" in fields:
+        definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
+    if "icons" in fields:
+        from mcpgreen.project.icons import wire_icons
+
+        directories = (os.path.dirname(origin.path),)
+        usable, complaints = wire_icons(fields["icons"], directories=directories, private=origin.private)
+        origin.complaints.extend(complaints)
+        if usable:
+            definition["icons"] = usable
+    if "_meta" in fields:
+        definition["_meta"] = fields["_meta"]
+
+
+def default_name(file_name: str) -> str:
+    """A legal name made from the name of the file, which may hold anything."""
+    return _NOT_IN_NAMES.sub("-", stem_of(file_name))[:128]
+
+
+def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
+    """Fields that nobody knows but that look like one that somebody does. Others may be the author's own."""
+    unknown = [field for field in fields if field not in known][:MAX_GUESSES]
+    if not unknown:
+        return []
+    from difflib import get_close_matches
+
+    guesses = {field: get_close_matches(field, list(known), n=1, cutoff=0.8) for field in unknown}
+    return [f"{prefix}{field} is unknown; did you mean {guess[0]}?" for field, guess in guesses.items() if guess]
+
+
+def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
+    complaints.extend(likely_typos(given, ANNOTATION_RULES, "annotations."))
+    sound = dict(given)
+    for key, value in given.items():
+        rule = ANNOTATION_RULES.get(key)
+        if rule is not None and not rule.accepts(value):
+            del sound[key]
+            complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {shown(value)}")
+    return sound
+
+
+def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_META_VALUES:
+        raise ProjectError(path, f"it has more than {MAX_META_VALUES} values")
+    try:
+        value = jsontext.loads(raw)
+        if _HUGE_EXPONENT.search(raw) or b"0" * _MANY_DIGITS in raw.translate(_DIGITS_TO_0):
+            # 1e999 reads as infinity, and one number that cannot be written would take the whole list with it.
+            jsontext.dumps(value)
+    except ValueError as error:
+        raise ProjectError(path, f"not valid JSON: {error}") from error
+    return _object(path, value)
+
+
+def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
+    from mcpgreen.catalog.descriptions import yaml_text
+
+    try:
+        value = yaml_text.value_of(raw)
+    except ValueError as error:
+        raise ProjectError(path, f"not valid YAML: {error}") from error
+    return _object(path, value)
+
+
+def _object(path: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ProjectError(path, f"must be an object, found {shown(value)}")
+    return value
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    text = jsontext.dumps(value).decode("ascii")
+    return text if len(text) <= 60 else text[:57] + "..."

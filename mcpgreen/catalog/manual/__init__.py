@@ -1,0 +1,1 @@
+"""Items that a project registers by hand."""

@@ -1,0 +1,266 @@
+"""What a project registers by hand: `server.d/register.json`, or what `server.d/register.sh` says.
+
+Both end as a `Registration`: for each kind the raw items, or None where the kind is found by looking at the disk. What
+an item means is for those who build the kind; here it only has to be an object with a name. When to read again is for
+`registrar` to decide.
+
+Rule: a register.json that is not right in every part is no registration at all. The author wrote down what to offer,
+so guessing, or offering what lies on disk instead, would offer something else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import A_DURATION, shown
+from mcpgreen.catalog.items import Loss
+from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.project.project import Project
+from mcpgreen.running.hooks.shell import HookEnd, records_in
+from mcpgreen.text import jsontext
+from mcpgreen.text.uris import is_within
+
+if TYPE_CHECKING:
+    from mcpgreen.settings.settings import Settings
+
+Json = dict[str, Any]
+
+# Each kind, with the fields that an item of it cannot do without when a script registers it. A prompt may have
+# messages in place of a path.
+REQUIRED_FIELDS = {
+    "tools": ("name", "path"),
+    "resources": ("name", "uri"),
+    "resourceTemplates": ("name", "uriTemplate"),
+    "prompts": ("name",),
+    "completions": ("name", "path"),
+}
+KINDS = tuple(REQUIRED_FIELDS)
+
+REGISTER_JSON = "register.json"
+REGISTER_SH = "register.sh"
+HOOK_SECS = 30.0
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Registration(NamedTuple):
+    """What is registered. `items` has every kind; None stands for one that is found by looking at the disk."""
+
+    source: str  # as people should see it: server.d/register.json
+    items: dict[str, list[Json] | None]
+    hash: str
+    warnings: tuple[str, ...] = ()
+
+    def of(self, kind: str) -> list[Json] | None:
+        return self.items[kind]
+
+
+def register_json_path(project: Project) -> str:
+    return os.path.join(project.server_dir, REGISTER_JSON)
+
+
+def register_sh_path(project: Project) -> str:
+    return os.path.join(project.server_dir, REGISTER_SH)
+
+
+def read_register_json(project: Project, settings: Settings) -> Registration | None:
+    """None if there is no such file. Raises ProjectError for anything in it that is not as it should be."""
+    path = register_json_path(project)
+    if not os.path.lexists(path):
+        return None
+    project.require_trusted(path)
+    content = _object_in(path, _content_of(path, settings.max_manual_registry_bytes))
+    version = content.pop("version", None)
+    if isinstance(version, bool) or version != 1:
+        raise ProjectError(path, f"version must be 1, found {shown(version)}")
+    if not isinstance(content.pop("_meta", {}), dict):
+        raise ProjectError(path, "_meta must be an object")
+    for key in content:
+        if key not in KINDS:
+            raise ProjectError(path, f"unknown key {shown(key)}; known are version, {', '.join(KINDS)} and _meta")
+    items = {kind: _checked_items(path, kind, content.get(kind)) for kind in KINDS}
+    _require_completions(project, path, items["completions"] or [])
+    return Registration(project.shown(path), items, jsontext.digest(items))
+
+
+def run_register_sh(
+    project: Project, settings: Settings, *, run: Callable[..., HookEnd], warn: Callable[[str], None] = journal.warning
+) -> Registration | None:
+    """What the hook registers; None if it is not allowed or not there. Raises ProjectError when it fails.
+
+    `run` is one of the two ways of a `HookShell`.
+    """
+    path = register_sh_path(project)
+    if not settings.allow_project_hooks or not os.path.lexists(path):
+        return None
+    project.require_trusted(path)
+    if not is_script(path):
+        warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
+        return None
+    limit_bytes = max(settings.manual_buffer_max_bytes, settings.max_manual_registry_bytes)
+    end = run("register", path, secs=HOOK_SECS, limit_bytes=limit_bytes)
+    records = records_in(end.answer)
+    if end.failure:
+        journal.error("%s: %s\n%s", project.shown(path), end.failure, end.stderr_tail)
+        raise ProjectError(path, f"Manual registration script failed: {end.failure}")
+    if len(end.answer) > settings.manual_buffer_max_bytes:
+        raise ProjectError(path, f"it registered more than {settings.manual_buffer_max_bytes} bytes")
+    if len(end.stdout) > settings.max_manual_registry_bytes:
+        raise ProjectError(path, f"it printed more than {settings.max_manual_registry_bytes} bytes")
+    return _recorded(project, path, records, end.stdout)
+
+
+def _content_of(path: str, limit_bytes: int) -> bytes:
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            raw = file.read(limit_bytes + 1)
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+    if len(raw) > limit_bytes:
+        raise ProjectError(path, f"it is larger than {limit_bytes} bytes")
+    if raw.startswith(BYTE_ORDER_MARK):
+        raise ProjectError(path, "it starts with a byte order mark; save it as UTF-8 without one")
+    return raw
+
+
+def _object_in(path: str, raw: bytes) -> Json:
+    try:
+        value = _sendable(raw)
+    except ValueError as error:
+        raise ProjectError(path, f"not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ProjectError(path, f"must be an object, found {shown(value)}")
+    return value
+
+
+def _sendable(raw: bytes | str) -> Any:
+    """The JSON value. Raises ValueError also for what can be read but not be written again, as 1e999."""
+    value = jsontext.loads(raw)
+    jsontext.dumps(value)
+    return value
+
+
+def _checked_items(path: str, kind: str, items: Any) -> list[Json] | None:
+    if items is None:
+        return None
+    if not isinstance(items, list):
+        raise ProjectError(path, f"{kind} must be an array, found {shown(items)}")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ProjectError(path, f"{kind}[{index}] must be an object, found {shown(item)}")
+        name = item.get("name")
+        if not isinstance(name, str) or not name:
+            raise ProjectError(path, f"{kind}[{index}].name must be a text, found {shown(name)}")
+    return items
+
+
+def _require_completions(project: Project, path: str, items: list[Json]) -> None:
+    names: set[str] = set()
+    for index, item in enumerate(items):
+        if item["name"] in names:
+            raise ProjectError(path, f"completions[{index}]: the name {shown(item['name'])} is already taken")
+        names.add(item["name"])
+        problem = _problem_with_completion(project, item)
+        if problem:
+            raise ProjectError(path, f"completions[{index}].{problem}")
+
+
+def _problem_with_completion(project: Project, item: Json) -> str | None:
+    path, secs = item.get("path"), item.get("timeoutSecs")
+    if not isinstance(path, str) or not path or "\0" in path:
+        return f"path must be a text, found {shown(path)}"
+    if secs is not None and not A_DURATION.accepts(secs):
+        return f"timeoutSecs must be {A_DURATION.wanted}, found {shown(secs)}"
+    real_path = os.path.realpath(os.path.join(project.root, path))
+    if not is_within(real_path, project.root):
+        return "path leads out of the project"
+    return None if os.path.isfile(real_path) else f"path: there is no file {shown(path)}"
+
+
+def is_script(path: str) -> bool:
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            return os.access(path, os.X_OK) or file.read(2) == b"#!"
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+
+
+def _recorded(project: Project, path: str, records: list[tuple[str, str]], stdout: bytes) -> Registration:
+    warnings: list[str] = []
+    registered = _registered(project.shown(path), records, warnings)
+    printed = _printed(project, path, stdout, is_needed=not any(registered.values()), warnings=warnings)
+    items: dict[str, list[Json] | None] = {}
+    for kind in KINDS:
+        if registered[kind]:
+            items[kind] = _usable(project, path, kind, registered[kind], warnings)
+        elif printed is not None:
+            items[kind] = _usable(project, path, kind, printed[kind], warnings)
+        else:
+            items[kind] = None
+    return Registration(project.shown(path), items, jsontext.digest([items, warnings]), tuple(warnings))
+
+
+def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[Any]]:
+    """What the functions were given. What stands between a begin and its abort does not count."""
+    items: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    begun_at = dict.fromkeys(KINDS, 0)
+    for what, content in records:
+        verb, _, kind = what.partition(" ")
+        if kind not in items:
+            continue
+        if verb == "item":
+            try:
+                items[kind].append(_sendable(content))
+            except ValueError as error:
+                warnings.append(Loss(f"{source}: an item of {kind} is left out: not valid JSON: {error}"))
+        elif verb == "abort":
+            del items[kind][begun_at[kind] :]
+        else:  # begin and finalize: what has come so far stays
+            begun_at[kind] = len(items[kind])
+    return items
+
+
+def _printed(
+    project: Project, path: str, stdout: bytes, *, is_needed: bool, warnings: list[str]
+) -> dict[str, list[Any]] | None:
+    """What the hook prints instead of calling functions; a kind that it does not name is empty. None if it is no
+    object: a script may print what it likes, but not if that is all that it does."""
+    if not stdout.strip():
+        return None
+    try:
+        content = _object_in(path, stdout)
+        for kind in KINDS:
+            if not isinstance(content.get(kind) or [], list):
+                raise ProjectError(path, f"{kind} must be an array, found {shown(content[kind])}")
+    except ProjectError as error:
+        if is_needed:
+            raise ProjectError(path, f"what it prints is no registration: {error.reason}") from error
+        return None
+    unknown = sorted(set(content) - {*KINDS, "version", "_meta"})
+    if unknown:
+        warnings.append(f"{project.shown(path)}: ignored in what it prints: {', '.join(map(shown, unknown))}")
+    return {kind: content.get(kind) or [] for kind in KINDS}
+
+
+def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: list[str]) -> list[Json]:
+    """Those with all that they need, the first of each name, by name."""
+    usable: dict[str, Json] = {}
+    for item in items:
+        problem = _problem_with_item(project, kind, item)
+        if problem:
+            warnings.append(Loss(f"{project.shown(path)}: an item of {kind} is left out: {problem}"))
+        else:
+            usable.setdefault(item["name"], item)
+    return [usable[name] for name in sorted(usable)]
+
+
+def _problem_with_item(project: Project, kind: str, item: Any) -> str | None:
+    if not isinstance(item, dict):
+        return f"it must be an object, found {shown(item)}"
+    for field in REQUIRED_FIELDS[kind]:
+        if not isinstance(item.get(field), str) or not item[field]:
+            return f"{field} must be a text, found {shown(item.get(field))}"
+    return _problem_with_completion(project, item) if kind == "completions" else None

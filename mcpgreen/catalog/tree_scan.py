@@ -1,0 +1,176 @@
+"""One walk that looks: list and stat what lies below some directories of a project. Reads no file.
+
+It is all that a check for changes costs. What the files mean is up to `tools`, `resources` and `prompts`; when to look
+is up to `registry`. Hidden files and directories do not exist for a project.
+
+Rule: one odd file costs a warning, never the walk. Only what makes the walk as a whole unreliable (OSError other than a
+missing permission or a vanished file) may be raised.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.pace import UNPACED, Pace
+from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
+
+# Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
+MAX_DEPTH = 32
+MAX_DIRECTORIES = 5000
+SETTLING_NS = 50_000_000
+
+
+class Directory(NamedTuple):
+    path: str
+    files: dict[str, os.stat_result]
+
+
+class Link(NamedTuple):
+    """A symbolic link to a file that lies elsewhere. It is not served; whether that is worth a word depends."""
+
+    path: str
+    mode: int
+
+
+class Tree(NamedTuple):
+    """What a walk saw. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
+
+    directories: list[Directory]
+    fingerprint: tuple[Any, ...]
+    is_settled: bool
+    warnings: list[str]
+    links_out: list[Link]
+    pace: Pace = UNPACED  # for those who read what the walk saw
+
+    def below(self, base: str) -> Iterator[Directory]:
+        """The part of the walk that lies in this directory, itself included."""
+        inside = base.rstrip(os.sep) + os.sep
+        return (directory for directory in self.directories if (directory.path + os.sep).startswith(inside))
+
+
+def survey(project: Project, bases: Sequence[str], *, only_below: str | None = None, pace: Pace = UNPACED) -> Tree:
+    """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first."""
+    walk = _Walk(project, pace)
+    for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
+        walk.through(base, home=bases[0] if only_below is not None else base)
+    return walk.tree()
+
+
+def subdirectory(project: Project, base: str, path: str) -> str:
+    """A directory below `base`, given absolute, relative to it or relative to the project. Raises ProjectError."""
+    for start in (base, project.root):
+        place = os.path.realpath(os.path.join(start, path))
+        if os.path.isdir(place) and is_below(place + os.sep, base):
+            return place
+    raise ProjectError(path, f"not a directory below {project.shown(base)}/")
+
+
+def is_below(path: str, directory: str) -> bool:
+    return path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+class _Walk:
+    def __init__(self, project: Project, pace: Pace) -> None:
+        self._project = project
+        self._pace = pace
+        self._directories: list[Directory] = []
+        self._marks: list[Any] = []
+        self._warnings: list[str] = []
+        self._links_out: list[Link] = []
+        self._newest_ns = 0
+        self._started_ns = time.time_ns()
+
+    def through(self, start: str, *, home: str) -> None:
+        """Links may lead to files below `home`."""
+        pending = [(start, 0)]
+        while pending:
+            path, depth = pending.pop()
+            self._pace.step()
+            if depth > MAX_DEPTH or len(self._directories) >= MAX_DIRECTORIES:
+                self._leave_out(start)
+                continue
+            files: dict[str, os.stat_result] = {}
+            try:
+                entries = os.scandir(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # vanished meanwhile, or it was never there
+            except PermissionError:
+                self._warnings.append(f"{self._project.shown(path)}: the directory may not be read")
+                continue
+            with entries:
+                for entry in self._pace.over(entries):
+                    if entry.name[0] == "." or not self._is_utterable(entry.path):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append((entry.path, depth + 1))
+                        continue
+                    status = self._status_of(entry, home)
+                    if status is not None:
+                        files[entry.name] = status
+                        self._newest_ns = max(self._newest_ns, status.st_ctime_ns)
+                        self._marks += (
+                            entry.name,
+                            status.st_mtime_ns,
+                            status.st_ctime_ns,
+                            status.st_size,
+                            status.st_mode,
+                        )
+            self._directories.append(Directory(path, files))
+            self._marks.append(path)
+
+    def _leave_out(self, start: str) -> None:
+        """Once: what is too deep or too many is not worth looking at, and each directory has to be watched."""
+        limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
+        warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
+        if warning not in self._warnings:
+            self._warnings.append(warning)
+
+    def tree(self) -> Tree:
+        is_settled = self._newest_ns < self._started_ns - SETTLING_NS
+        return Tree(self._directories, tuple(self._marks), is_settled, self._warnings, self._links_out, self._pace)
+
+    def _is_utterable(self, path: str) -> bool:
+        """Registry, environment and log are lines of UTF-8; a name that breaks them cannot be served."""
+        if path.isprintable():
+            return True
+        name = os.path.basename(path)
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name is not UTF-8"))
+            return False
+        if "\n" in name or "\r" in name:
+            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name contains a line break"))
+            return False
+        return True
+
+    def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
+        try:
+            if entry.is_symlink():
+                return self._linked_status(entry, home)
+            # Opening a FIFO or a device while scanning would stop the server.
+            return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
+        except (FileNotFoundError, PermissionError):
+            return None  # removed since the directory was listed, or none of our business
+
+    def _linked_status(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
+        """A link may name another file of the same home. Elsewhere the owner of the project does not decide."""
+        try:
+            status = entry.stat()
+        except OSError:
+            return None  # a link to nothing, or to itself
+        if stat.S_ISDIR(status.st_mode):
+            self._warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        if is_below(os.path.realpath(entry.path), home):
+            return status
+        self._links_out.append(Link(entry.path, status.st_mode))
+        return None

@@ -1,0 +1,1 @@
+"""Subscriptions, and how a change of what is subscribed to is noticed."""

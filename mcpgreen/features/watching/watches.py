@@ -1,0 +1,263 @@
+"""Notice that a subscribed resource changed: a greenlet for each subscription, which looks when there is a reason.
+
+For a file the reason is another stat: file events say so at once where they exist, and one clock asks for all files
+every few seconds. What a script or the network provides is read again from time to time, by all who want to know at the
+same moment, so that one read serves them all; the more of these there are, and the longer they take, the less often.
+Only the content counts: a file that was merely touched has not changed; a resource that cannot be read any more has,
+once.
+
+Rule: an ended watch must not say or hold anything, even if its greenlet was about to run.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+from gevent.event import Event
+
+from mcpgreen.catalog.schemes import NETWORK_PROVIDERS
+from mcpgreen.features.watching.shared_reads import (
+    GONE,
+    UNKNOWN,
+    UNSETTLED,
+    Reading,
+    Readings,
+    State,
+    exact_stamp_of,
+    failed,
+    stamp_of,
+)
+from mcpgreen.providers.reading import Providers, Request
+from mcpgreen.running.disk_watcher import DiskWatcher
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text.uris import scheme_of
+
+SETTLE_SECS = 0.02  # a writer may touch a file several times in a row
+LONGEST_BURST_SECS = 1.0
+NETWORK_FACTOR = 15
+LONGEST_BACKOFF_SECS = 60.0
+
+Find = Callable[[Request | None], Request]
+
+
+class Watch:
+    """One watched resource. `find` says how it is read, anew or with what is known of it; `on_update` is told that it
+    changed."""
+
+    def __init__(self, watcher: Watcher, find: Find, on_update: Callable[[], None]) -> None:
+        self._watcher = watcher
+        self._find = find
+        self._on_update = on_update
+        self._news = Event()
+        self._noticed_at = 0.0
+        self._state = UNKNOWN
+        self._known: Request | None = None
+        self._failures_in_a_row = 0
+        self._greenlet: Any = None
+        self._is_remote = False
+        self._is_over = False
+        self._was_seen = Event()
+        self._tells_first_look = False
+        self.path: str | None = None
+        self.reading = Reading(GONE)  # the last one: kept, because others share it as long as somebody does
+
+    @property
+    def is_failing(self) -> bool:
+        return self._failures_in_a_row > 0
+
+    def look(self) -> None:
+        """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
+        self._read(self._find(None), since=time.monotonic(), may_wait=False)
+        if self.reading.error is not None:
+            raise self.reading.error
+        self._state = self.reading.state
+
+    def start(self) -> None:
+        """Watch from now on. Without a `look` before, a first one is begun."""
+        self._greenlet = gevent.spawn(self._run)
+
+    def wait_until_seen(self, secs: float) -> None:
+        """Until the first look is over, or has taken so long. Every change after this will be told: if nobody knows
+        what it was like then, the first look is told as if it were a change. Better once too often than never."""
+        if secs > 0:
+            self._was_seen.wait(secs)
+        self._tells_first_look = not self._was_seen.is_set()
+
+    def stop(self) -> None:
+        self._is_over = True
+        greenlet, self._greenlet = self._greenlet, None  # it knows us
+        if greenlet is not None:
+            greenlet.kill(block=False)
+
+    def notice(self) -> None:
+        """There is a reason to look."""
+        self._noticed_at = time.monotonic()
+        self._news.set()
+
+    def forget_place(self) -> None:
+        """It may have to be read in another way than before."""
+        self._known = None
+
+    def _run(self) -> None:
+        if self._state == UNKNOWN:
+            self._state = self._seen()
+            if self._tells_first_look and not self._is_over:
+                self._on_update()
+        self._was_seen.set()
+        while True:
+            state = self._seen(since=self._wait_for_reason())
+            if state != self._state and not self._is_over:
+                self._state = state
+                self._on_update()
+
+    def _seen(self, *, since: float | None = None) -> State:
+        """What a read that began then or later saw; without a moment, in a first look."""
+        try:
+            with self._watcher.readings.turn:
+                request = self._find(self._known)
+            self._read(request, since=since, may_wait=True)
+            state = self.reading.state
+        except Exception as error:  # a watch goes on, whatever happens to one look
+            state = failed(error)
+        self._failures_in_a_row = self._failures_in_a_row + 1 if isinstance(state, int) else 0
+        if self.is_failing:
+            self.forget_place()
+        return state
+
+    def _read(self, request: Request, *, since: float | None, may_wait: bool) -> None:
+        if self._is_over:
+            raise gevent.GreenletExit
+        path = self._watcher.local_path(request)
+        if since is None:
+            # Of what is no file, that which somebody saw at the last beat of the clock will do.
+            since = time.monotonic() if path is not None else last_beat(self._watcher.poll_secs)
+        if path != self.path:
+            self._watcher.move(self, path)
+        # The address of a file says all: to find it again would mean to look at all that is listed, because it changed.
+        self._known = request if path is not None and scheme_of(request.uri) == "file" else None
+        self._is_remote = request.provider in NETWORK_PROVIDERS
+        self.reading = self._watcher.readings.read(request, path, since=since, may_wait=may_wait)
+
+    def _wait_for_reason(self) -> float:
+        """Until there is news, or it is time to look. Gives the moment before which a read does not count."""
+        secs, rested_at = self._interval_secs(), self.reading.rested_at
+        if secs is None:
+            self._news.wait()
+        elif not self._news.wait(last_beat(secs, max(rested_at, time.monotonic())) + secs - time.monotonic()):
+            return last_beat(secs)  # all look at the same beat of the clock, and share one read
+        gevent.sleep(max(0.0, rested_at - time.monotonic()))
+        return self._wait_for_quiet()
+
+    def _interval_secs(self) -> float | None:
+        """How often to look without news; None if the clock of the files brings them."""
+        secs: float = self._watcher.poll_secs
+        if not secs or self.path is not None:
+            return None
+        if self._is_remote:
+            secs *= NETWORK_FACTOR
+        return max(secs, min(LONGEST_BACKOFF_SECS, secs * float(1 << min(self._failures_in_a_row, 10))))
+
+    def _wait_for_quiet(self) -> float:
+        give_up_at = time.monotonic() + LONGEST_BURST_SECS
+        while True:
+            self._news.clear()
+            since, stamp = time.monotonic(), exact_stamp_of(self.path)
+            gevent.sleep(max(0.0, self._noticed_at + SETTLE_SECS - since))
+            if exact_stamp_of(self.path) != stamp:
+                self.notice()
+            if not self._news.is_set() or time.monotonic() > give_up_at:
+                return since
+
+
+class Watcher:
+    """All watches of one server: the reads and the clock that they share."""
+
+    def __init__(self, providers: Callable[[], Providers], settings: Settings, disk: DiskWatcher) -> None:
+        self.poll_secs: float = settings.resources_poll_interval_secs
+        self._providers = providers
+        self.readings = Readings(providers)
+        self._watches: set[Watch] = set()
+        self._files: dict[str, dict[str, set[Watch]]] = {}  # by directory and path
+        self._events = disk.interest(self._on_change)
+        self._clock: Any = None
+
+    def new_watch(self, find: Find, on_update: Callable[[], None]) -> Watch:
+        watch = Watch(self, find, on_update)
+        self._watches.add(watch)
+        return watch
+
+    def end(self, watch: Watch) -> None:
+        watch.stop()
+        self._watches.discard(watch)
+        self.move(watch, None)
+
+    def try_again(self) -> None:
+        """Other resources are listed than before: what could not be read may be there now."""
+        for watch in self._watches:
+            watch.forget_place()
+            if watch.is_failing:
+                watch.notice()
+
+    def local_path(self, request: Request) -> str | None:
+        return self._providers().local_path(request)
+
+    def move(self, watch: Watch, path: str | None) -> None:
+        """A watch has another file than before, or none."""
+        if watch.path is not None:
+            directory = os.path.dirname(watch.path)
+            files = self._files[directory]
+            files[watch.path].remove(watch)
+            if not files[watch.path]:
+                del files[watch.path]
+            if not files:
+                del self._files[directory]
+                self._events.leave([directory])
+        watch.path = path
+        if path is not None:
+            directory = os.path.dirname(path)
+            self._files.setdefault(directory, {}).setdefault(path, set()).add(watch)
+            self._events.want([directory])
+        if self._files and self._clock is None:
+            self._clock = gevent.spawn(self._tick_on)
+        elif not self._files and self._clock is not None:
+            self._clock.kill(block=False)
+            self._clock = None
+
+    def _tick_on(self) -> None:
+        while self.poll_secs:
+            gevent.sleep(self.poll_secs)
+            for files in self._files.values():
+                for path, watches in files.items():
+                    stamp = stamp_of(path)
+                    for watch in watches:
+                        if stamp == UNSETTLED or stamp != watch.reading.stamp:
+                            watch.notice()
+            self._events.want(self._files)  # directories that were removed may have come back
+
+    def _on_change(self, changed: dict[str, bool]) -> None:
+        for path, is_new in changed.items():
+            concerned = self._files.get(os.path.dirname(path), {}).get(path, set())
+            if not concerned or not (is_new and _is_being_written(path)):
+                # Of a directory no more is known: all that is in it may be different.
+                for watch in concerned.union(*self._files.get(path, {}).values()):
+                    watch.notice()
+
+
+def _is_being_written(path: str) -> bool:
+    """Whether what just appeared is an ordinary new file, whose writer will close it: we hear of that too."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
+def last_beat(secs: float, at: float | None = None) -> float:
+    """When it was last time, as seen from then or now, for all who look every so many seconds. Without these: then."""
+    at = time.monotonic() if at is None else at
+    return at // secs * secs if secs else at

@@ -1,0 +1,1 @@
+"""Files that anybody may have put there: opened without waiting, read within bounds, watched."""

@@ -1,0 +1,1 @@
+"""The folder that is served: where it is, how it introduces itself, which roots it names."""

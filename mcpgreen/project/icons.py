@@ -1,0 +1,87 @@
+"""Icons as clients accept them: local files become data: URIs, members of the wrong type are left out.
+
+A file is embedded if it lies in the project, or beside the description that names it, and is not private; in server.d/
+only a picture is.
+
+Shared by tools and by the server's own introduction. Never fails: an icon is decoration, so a bad one is dropped and
+the complaint is handed back for the caller to report.
+
+Rule: imported only when something has icons, possibly before the first answer; keep it as light as `project`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+
+from mcpgreen.files.confined import FileFailure, NotFound, OutsideRoots, Private, TooLarge, open_file
+from mcpgreen.text.media import BINARY, type_by_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+# Every list repeats the icon of every tool, so a photograph would cost each client megabytes.
+MAX_ICON_BYTES = 65_536
+MAX_ICONS = 16
+
+
+def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> tuple[list[dict[str, Any]], list[str]]:
+    """The usable icons, and one complaint for each that is not. A relative file is sought in `directories`."""
+    if not isinstance(value, list):
+        return [], ["icons must be an array; they are left out"]
+    usable: list[dict[str, Any]] = []
+    complaints: list[str] = []
+    if len(value) > MAX_ICONS:
+        complaints.append(f"icons beyond the first {MAX_ICONS} are left out")
+    for icon in value[:MAX_ICONS]:
+        try:
+            usable.append(_wire_icon(icon, directories, private))
+        except ValueError as error:
+            complaints.append(f"an icon is left out: {error}")
+    return usable, complaints
+
+
+def _wire_icon(icon: Any, directories: Sequence[str], private: Private) -> dict[str, Any]:
+    if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
+        raise ValueError("it must be an object with a string src")
+    src = icon["src"]
+    fitted: dict[str, Any] = {"src": src}
+    if isinstance(icon.get("mimeType"), str):
+        fitted["mimeType"] = icon["mimeType"]
+    if not src.lower().startswith(("data:", "https:", "http:")):
+        mime_type = fitted.setdefault("mimeType", type_by_name(src) or BINARY)
+        encoded = binascii.b2a_base64(_content_of(src, directories, private), newline=False).decode("ascii")
+        fitted["src"] = f"data:{mime_type};base64,{encoded}"
+    sizes = icon.get("sizes")
+    if isinstance(sizes, str):  # authors of single-size icons write "48x48"; clients insist on an array
+        sizes = sizes.split()
+    if isinstance(sizes, list) and all(isinstance(size, str) for size in sizes):
+        fitted["sizes"] = sizes
+    if icon.get("theme") in ("light", "dark"):
+        fitted["theme"] = icon["theme"]
+    return fitted
+
+
+def _content_of(src: str, directories: Sequence[str], private: Private) -> bytes:
+    problem = f"{src} does not exist"
+    for directory in directories:
+        try:
+            path = os.path.realpath(os.path.join(directory, src))
+            # What is called a picture may be one in server.d/ too, where the server's own icon lies.
+            is_picture = (type_by_name(path) or "").startswith("image/")
+            hidden = Private(private.root) if is_picture else private
+            with open_file(path, allowed=(private.root, directory), private=hidden) as file:
+                return b"".join(file.chunks(MAX_ICON_BYTES))
+        except NotFound:
+            continue
+        except TooLarge:
+            raise ValueError(f"{src} is larger than {MAX_ICON_BYTES // 1024} KiB") from None
+        except OutsideRoots:
+            problem = f"{src} lies outside the project, or is private; put the picture beside the description"
+        except FileFailure as failure:
+            raise ValueError(f"{src} cannot be read: {failure}") from failure
+        except (OSError, ValueError):  # a link to itself, or a name that no file can have
+            break
+    raise ValueError(problem)

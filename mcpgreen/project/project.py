@@ -1,0 +1,323 @@
+"""The project on disk: where its root and directories are, and how the server introduces itself.
+
+Not a scanner: what lies in tools/, resources/ and prompts/ is read by the modules of these names. Nothing is created
+here either, so that a project on a read-only disk works.
+
+Rule: this module is imported before the first answer leaves. It may import `os` and the leaf modules, nothing else;
+each of typing, re, dataclasses and pathlib would cost that answer ten milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mcpgreen import PACKAGE_DIR, journal
+from mcpgreen.errors import ProjectError, Untrusted
+from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.settings.settings import ALIAS_PREFIX, OUR_PREFIX
+from mcpgreen.settings.table import load
+from mcpgreen.text import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Set
+    from typing import Any
+
+    from mcpgreen.files.confined import Private
+    from mcpgreen.running.hooks.shell import Sourced
+    from mcpgreen.running.policy.trust import Ground
+    from mcpgreen.settings.settings import Settings
+
+MARKER = os.path.join("server.d", "server.meta.json")
+
+# Attribute and setting -> directory below the root when the setting says nothing.
+DEFAULT_DIRECTORIES = {
+    "tools_dir": "tools",
+    "resources_dir": "resources",
+    "prompts_dir": "prompts",
+    "providers_dir": "providers",
+    "ui_dir": "ui",
+    "server_dir": "server.d",
+    "registry_dir": ".registry",
+}
+
+MAX_TEXT_BYTES = 1 << 20  # of each file that says something about the server
+TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
+
+
+class Project:
+    """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
+
+    __slots__ = ("_named", "_private", "complaints", "root", *DEFAULT_DIRECTORIES)
+
+    complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
+    _named: dict[str, str]  # by real path: how directories are called, behind links
+    root: str
+    tools_dir: str
+    resources_dir: str
+    prompts_dir: str
+    providers_dir: str
+    ui_dir: str
+    server_dir: str
+    registry_dir: str
+
+    def __init__(self, root: str, directories: Mapping[str, str]) -> None:
+        """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
+        self.complaints = []
+        self.root = os.path.realpath(root)
+        self._named = {}
+        self._private: Private | None = None
+        for attribute, name in DEFAULT_DIRECTORIES.items():
+            named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
+            place = os.path.realpath(named)
+            setattr(self, attribute, place)
+            self._named[place] = named
+
+    def __repr__(self) -> str:
+        return f"<Project {self.root}>"
+
+    def shown(self, path: str) -> str:
+        """The path as people and clients should see it: relative to the root where it lies below."""
+        return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
+
+    @property
+    def private(self) -> Private:
+        """What of it is never served."""
+        if self._private is None:
+            from mcpgreen.files.confined import Private
+
+            self._private = Private(self.root, self.server_dir)
+        return self._private
+
+    def ground(self, directory: str) -> Ground:
+        """One of the directories, as the place of things that are executed."""
+        from mcpgreen.running.policy.trust import Ground
+
+        return Ground(directory, root=self.root, named=self._named.get(directory))
+
+    def require_trusted(self, path: str) -> None:
+        """A file of server.d/ that is run, or decides what is run. Raises Untrusted."""
+        problem = self.ground(self.server_dir).problem_with_hook(path)
+        if problem:
+            raise Untrusted(path, f"it is not trusted: {problem}")
+
+    def server_name(self) -> str:
+        """How the server calls itself, also in the addresses of its pages."""
+        name = _object_in(os.path.join(self.server_dir, "server.meta.json")).get("name")
+        return name if isinstance(name, str) and name else os.path.basename(self.root) or "mcp-server"
+
+    def server_info(self) -> dict[str, Any]:
+        """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
+        given = self._server_meta()
+        icons = given.pop("icons", None)
+        name = given.get("name") or os.path.basename(self.root) or "mcp-server"
+        defaults = {"name": name, "title": _title_of(name)}
+        if "version" not in given:
+            defaults["version"] = self._default_version()
+        info = {**defaults, **given}
+        usable = self._server_icons(icons) if icons is not None else []
+        return {**info, "icons": usable} if usable else info
+
+    def default_info(self) -> dict[str, str]:
+        """What `server_info` says where server.meta.json says nothing."""
+        name = os.path.basename(self.root) or "mcp-server"
+        return {"name": name, "title": _title_of(name), "version": self._default_version()}
+
+    def instructions(self) -> str | None:
+        """What server.instructions.md tells the model, without its trailing newlines."""
+        return (_text_in(os.path.join(self.server_dir, "server.instructions.md")) or "").rstrip("\r\n") or None
+
+    def variables(self) -> dict[str, str]:
+        """`KEY=value` lines of `server.d/env`. Data, not shell: nothing is expanded, quotes around a value are cut.
+
+        Raises Untrusted if others could have written it: variables decide what is run, and who may have it run. Without
+        them the server would be another one, so it does not start."""
+        variables: dict[str, str] = {}
+        path = os.path.join(self.server_dir, "env")
+        if not os.path.lexists(path):
+            return variables
+        self.require_trusted(path)
+        for number, line in enumerate((_text_in(path) or "").splitlines(), start=1):
+            key, equals, value = line.strip().partition("=")
+            key = key.removeprefix("export ").strip()
+            if not key or key.startswith("#"):
+                continue
+            if not equals or not key.isidentifier():
+                journal.warning("%s:%d: not a KEY=value line; ignored", path, number)
+                self.complaints.append((path, f"line {number} is ignored: it is not KEY=value"))
+                continue
+            value = value.strip()
+            if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+                value = value[1:-1]
+            variables[key] = value
+        return variables
+
+    def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
+        """What `server.d/env.sh` does to the environment. Nothing if it cannot be trusted or fails."""
+        path = os.path.join(self.server_dir, "env.sh")
+        if not os.path.lexists(path):
+            return None
+        import sys
+
+        from mcpgreen.running.hooks import shell
+        from mcpgreen.running.scripts import jq
+
+        try:
+            self.require_trusted(path)
+        except Untrusted as error:
+            journal.warning("%s is ignored: %s", path, error.reason)
+            return None
+        given = {"MCPGREEN_PYTHON": sys.executable, **defaults, **environ}
+        given |= dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
+        given["PATH"] = jq.path_with_jq(jq.path_in(given))
+        try:
+            return shell.sourced_variables(path, given, directory=self.root)
+        except ProjectError as error:
+            journal.warning("%s is ignored: %s", path, error.reason)
+            self.complaints.append((path, error.reason))
+            return None
+
+    def _server_meta(self) -> dict[str, Any]:
+        path = os.path.join(self.server_dir, "server.meta.json")
+        fields = _object_in(path)
+        given = {}
+        for key in TEXT_FIELDS:
+            value = fields.get(key)
+            if isinstance(value, str):
+                if value:
+                    given[key] = value
+            elif value is not None:
+                journal.warning("%s: %s must be a string; it is ignored", path, key)
+        if fields.get("icons") is not None:
+            given["icons"] = fields["icons"]
+        return given
+
+    def _server_icons(self, icons: Any) -> list[dict[str, Any]]:
+        from mcpgreen.project.icons import wire_icons
+
+        # Beside the file that names them, as tools do it; or in the root, where bundles have their icon.
+        usable, complaints = wire_icons(icons, directories=(self.server_dir, self.root), private=self.private)
+        for complaint in complaints:
+            journal.warning("%s: %s", os.path.join(self.server_dir, "server.meta.json"), complaint)
+        return usable
+
+    def _default_version(self) -> str:
+        version = "".join((_text_in(os.path.join(self.root, "VERSION")) or "").split())
+        if version:
+            return version
+        packaged = _object_in(os.path.join(self.root, "package.json")).get("version")
+        return packaged if isinstance(packaged, str) and packaged else "0.0.0"
+
+
+def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:
+    """The project that `explicit` names, else the one around `cwd`, else None.
+
+    Raises ProjectError if `explicit` is no directory that can be used: serving another project than the one asked for
+    would be worse than not starting.
+    """
+    if explicit:
+        root = os.path.join(cwd, os.path.expanduser(explicit))
+        if not os.path.isdir(root):
+            raise ProjectError(explicit, "the project root is not a directory")
+        if not os.access(root, os.X_OK):
+            raise ProjectError(explicit, "the project directory may not be entered")
+        return Project(root, directories)
+    place = os.path.realpath(cwd)
+    while not os.path.isfile(os.path.join(place, MARKER)):
+        parent = os.path.dirname(place)
+        if parent == place:
+            return None
+        place = parent
+    return Project(place, directories)
+
+
+def open_project(
+    flags: Mapping[str, str], environ: Mapping[str, str], *, needs_own: bool = False
+) -> tuple[Project, Settings, Mapping[str, str]]:
+    """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, with what its
+    `server.d/env`, `env.sh` and `.debug` say; and the environment with those files' variables.
+
+    Raises ProjectError, with `needs_own` also where only the bundled one is left."""
+    settings = load(flags, environ, {})
+    directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
+    cwd = os.sep if os.path.isabs(settings.project_root) else _current_directory()
+    project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
+    if project is None:
+        if needs_own:
+            reason = f"there is no project here or above ({MARKER} is missing); name one with --project-root"
+            raise ProjectError(cwd, reason)
+        project = Project(bundled_project_root(), directories)
+        journal.warning("no project around %s (%s is missing); using the bundled example", cwd, MARKER)
+    own_variables = project.variables()
+    if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
+        own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
+    if (
+        os.path.lexists(os.path.join(project.server_dir, "env.sh"))
+        and not load(flags, environ, own_variables).core_dumps
+    ):
+        from mcpgreen.running.system import prctl
+
+        prctl.shut_out_others()  # a hook may leave a process behind, as a script may
+    sourced = project.sourced(environ, own_variables)
+    decided: Set[str] = set()
+    if sourced is not None:
+        own_variables = sourced.applied_to(own_variables)
+        decided = sourced.changed.keys() | sourced.removed
+    if own_variables or decided:
+        settings = load(flags, environ, own_variables)
+        # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
+        kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in decided}
+        environ = {**own_variables, **kept}
+    return project, settings, environ
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
+        raise ProjectError(os.curdir, reason) from error
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith((OUR_PREFIX, ALIAS_PREFIX, "MCP_"))
+
+
+def bundled_project_root() -> str:
+    """The project to serve when there is none: shipped inside the package, or beside it in a checkout."""
+    shipped = os.path.join(PACKAGE_DIR, "default_project")
+    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(PACKAGE_DIR), "project")
+
+
+def _title_of(name: str) -> str:
+    return " ".join(word[:1].upper() + word[1:] for word in name.replace("_", "-").split("-") if word) or name
+
+
+def _text_in(path: str) -> str | None:
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            raw = file.read(MAX_TEXT_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        journal.warning("%s: cannot be read: %s", path, error.strerror)
+        return None
+    if len(raw) > MAX_TEXT_BYTES:
+        journal.warning("%s: larger than %d bytes; it is ignored", path, MAX_TEXT_BYTES)
+        return None
+    return raw.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _object_in(path: str) -> dict[str, Any]:
+    text = _text_in(path)
+    if text is None:
+        return {}
+    try:
+        value = jsontext.loads(text)
+    except ValueError as error:
+        journal.warning("%s: not valid JSON: %s", path, error)
+        return {}
+    if not isinstance(value, dict):
+        journal.warning("%s: must be a JSON object", path)
+        return {}
+    return value

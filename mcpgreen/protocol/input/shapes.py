@@ -1,0 +1,239 @@
+"""The shape of a question: what makes a client reject one, and how a client of an older revision has to be asked.
+
+A form is flat: texts, numbers, yes or no, one of some values, several of some values. A sample of a model takes
+messages of text, images and sounds, and tools where the client has those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpgreen.protocol.content import ROLES
+from mcpgreen.protocol.revisions import Feature, Revision
+
+Json = dict[str, Any]
+
+ELICIT = "elicitation/create"
+SAMPLE = "sampling/createMessage"
+LIST_ROOTS = "roots/list"
+METHODS = (ELICIT, SAMPLE, LIST_ROOTS)
+
+MAX_FIELDS = 500
+MAX_NAME_CHARS = 200
+
+ABOUT_A_FIELD = ("type", "title", "description", "default")
+LIMITS_OF_A_FIELD = {
+    "string": ("minLength", "maxLength", "format", "enum", "enumNames", "oneOf"),
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "boolean": (),
+    "array": ("minItems", "maxItems", "items"),
+}
+DEFAULTS_OF_A_FIELD = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+}
+FORMATS = ("email", "uri", "date", "date-time")
+ABOUT_A_SAMPLE = (
+    *("messages", "maxTokens", "modelPreferences", "systemPrompt", "includeContext"),
+    *("temperature", "stopSequences", "metadata", "tools", "toolChoice"),
+)
+TOOL_BLOCKS = ("tool_use", "tool_result")
+
+
+def problem_with(question: Any) -> str | None:
+    """What would make a client reject the question."""
+    if type(question) is not dict or question.get("method") not in METHODS:
+        return f"its method must be one of {', '.join(METHODS)}"
+    params = question.get("params", {})
+    if type(params) is not dict:
+        return "its params must be an object"
+    if question["method"] == SAMPLE:
+        return _problem_with_sample(params)
+    if question["method"] == ELICIT:
+        return _problem_with_form(params) if params.get("mode", "form") == "form" else _problem_with_url(params)
+    return None
+
+
+def tidy(question: Json) -> Json:
+    """A sound question with what clients of the newest revision know, and nothing else."""
+    method, params = question["method"], question.get("params") or {}
+    if method == LIST_ROOTS:
+        return {"method": method, "params": {}}
+    if method == SAMPLE:
+        return {"method": method, "params": {key: params[key] for key in ABOUT_A_SAMPLE if key in params}}
+    if params.get("mode") == "url":
+        return {"method": method, "params": {key: params[key] for key in ("mode", "message", "url")}}
+    schema = params["requestedSchema"]
+    tidied: Json = {
+        "type": "object",
+        "properties": {name: _field(about) for name, about in schema["properties"].items()},
+    }
+    if schema.get("required"):
+        tidied["required"] = schema["required"]
+    return {"method": method, "params": {"mode": "form", "message": params["message"], "requestedSchema": tidied}}
+
+
+def fit(question: Json, revision: Revision, *, elicitation_id: str) -> Json:
+    """The params of a tidy question as a client of this revision reads them. Raises ValueError for what it cannot be
+    asked."""
+    params = dict(question["params"])
+    if question["method"] == SAMPLE:
+        if not revision.has(Feature.SAMPLING_TOOLS):
+            params["messages"] = [old for message in params["messages"] for old in _old_messages(message, revision)]
+    elif params.get("mode") == "url":
+        if revision.has(Feature.ELICITATION_IDS):
+            params["elicitationId"] = elicitation_id
+    elif params.get("mode") == "form" and not revision.has(Feature.URL_ELICITATION):
+        del params["mode"]
+        schema = params["requestedSchema"]
+        fields = {name: _old_field(name, field) for name, field in schema["properties"].items()}
+        params["requestedSchema"] = {**schema, "properties": fields}
+    return params
+
+
+def _problem_with_form(params: Json) -> str | None:
+    if type(params.get("message")) is not str:
+        return "it needs a message (a string)"
+    schema = params.get("requestedSchema")
+    if (
+        type(schema) is not dict
+        or type(schema.get("properties")) is not dict
+        or schema.get("type", "object") != "object"
+    ):
+        return "it needs a requestedSchema: an object with properties"
+    required = schema.get("required", [])
+    if type(required) is not list or not all(type(name) is str and name in schema["properties"] for name in required):
+        return "required must be an array of names of fields"
+    if len(schema["properties"]) > MAX_FIELDS:
+        return f"a form has {MAX_FIELDS} fields at the most"
+    for name, about in schema["properties"].items():
+        problem = "has a name that is too long" if len(name) > MAX_NAME_CHARS else _problem_with_field(about)
+        if problem:
+            return f"field {name[:MAX_NAME_CHARS]} {problem}"
+    return None
+
+
+def _problem_with_field(about: Any) -> str | None:
+    if type(about) is not dict or about.get("type") not in tuple(LIMITS_OF_A_FIELD):
+        return f"must have one of the types {', '.join(LIMITS_OF_A_FIELD)}"
+    if not all(type(about.get(key, "")) is str for key in ("title", "description")):
+        return "must have a title and a description that are strings, if any"
+    if about["type"] == "array":
+        items = about.get("items")
+        if type(items) is not dict or not _choices_in(items, "anyOf"):
+            return "may be an array only of an enum, or of anyOf with const and title"
+    elif ("enum" in about or "oneOf" in about) and not _choices_in(about, "oneOf"):
+        return "must have an enum of strings, or oneOf with const and title"
+    names = about.get("enumNames", [])
+    if type(names) is not list or not all(type(name) is str for name in names):
+        return "must have enumNames that are strings, if any"
+    for key in ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"):
+        if type(about.get(key, 0)) not in ((int, float) if key in ("minimum", "maximum") else (int,)):
+            return f"must have a number as its {key}, if any"
+    if "default" in about and type(about["default"]) not in DEFAULTS_OF_A_FIELD[about["type"]]:
+        return f"must have a default of the type {about['type']}, if any"
+    return None
+
+
+def _choices_in(about: Json, titled: str) -> bool:
+    """Whether there are values to choose from, plain or with titles."""
+    if titled in about:
+        options = about[titled]
+        if type(options) is not list or not options:
+            return False
+        return all(
+            type(each) is dict and type(each.get("const")) is str and type(each.get("title")) is str for each in options
+        )
+    values = about.get("enum")
+    return type(values) is list and bool(values) and all(type(value) is str for value in values)
+
+
+def _field(about: Json) -> Json:
+    """The field without what forms do not know."""
+    field = {key: about[key] for key in (*ABOUT_A_FIELD, *LIMITS_OF_A_FIELD[about["type"]]) if key in about}
+    if field.get("format") not in FORMATS:
+        field.pop("format", None)
+    if "oneOf" in field:
+        field["oneOf"] = _titled(field["oneOf"])
+        field.pop("enum", None)
+    elif about["type"] == "array":
+        items = field["items"]
+        is_titled = "anyOf" in items
+        field["items"] = {"anyOf": _titled(items["anyOf"])} if is_titled else {"type": "string", "enum": items["enum"]}
+    return field
+
+
+def _titled(options: list[Json]) -> list[Json]:
+    return [{"const": each["const"], "title": each["title"]} for each in options]
+
+
+def _old_field(name: str, field: Json) -> Json:
+    """As forms were first defined: no lists, titles beside the values, a default for booleans only."""
+    if field["type"] == "array":
+        raise ValueError(f"This client cannot choose several ({name}).")
+    old = {key: value for key, value in field.items() if key not in ("default", "oneOf")}
+    if field["type"] == "boolean" and "default" in field:
+        old["default"] = field["default"]
+    if "oneOf" in field:
+        old["enum"] = [choice["const"] for choice in field["oneOf"]]
+        old["enumNames"] = [choice["title"] for choice in field["oneOf"]]
+    return old
+
+
+def _problem_with_url(params: Json) -> str | None:
+    from mcpgreen.text.uris import problem_with as problem_with_uri
+
+    if params.get("mode") != "url":
+        return "its mode must be form or url"
+    if type(params.get("message")) is not str or type(params.get("url")) is not str:
+        return "it needs a message and a url (strings)"
+    problem = problem_with_uri(params["url"])
+    return f"its url is no absolute address: {problem}" if problem else None
+
+
+def _problem_with_sample(params: Json) -> str | None:
+    messages = params.get("messages")
+    if type(messages) is not list or not messages:
+        return "sampling needs messages (an array)"
+    if type(params.get("maxTokens")) is not int or params["maxTokens"] < 1:
+        return "sampling needs maxTokens (a positive integer)"
+    for message in messages:
+        if type(message) is not dict or message.get("role") not in ROLES:
+            return f"each message must be an object with one of the roles {', '.join(ROLES)}"
+        blocks = _blocks_of(message)
+        if not blocks:
+            return "each message needs content: a block, or an array of blocks"
+        for block in blocks:
+            problem = _problem_with_block(block)
+            if problem:
+                return f"content {problem}"
+    return None
+
+
+def _blocks_of(message: Json) -> list[Any]:
+    content = message.get("content")
+    return content if type(content) is list else [content]
+
+
+def _problem_with_block(block: Any) -> str | None:
+    if type(block) is not dict or type(block.get("type")) is not str:
+        return "must be an object with a type"
+    if block["type"] == "text":
+        return None if type(block.get("text")) is str else "of the type text needs text (a string)"
+    if block["type"] in ("image", "audio"):
+        has_both = type(block.get("data")) is str and type(block.get("mimeType")) is str
+        return None if has_both else f"of the type {block['type']} needs data and mimeType (strings)"
+    return None if block["type"] in TOOL_BLOCKS else f"of the type {block['type']} cannot be part of a sample"
+
+
+def _old_messages(message: Json, revision: Revision) -> list[Json]:
+    """As messages were first defined: one block each."""
+    blocks = _blocks_of(message)
+    for block in blocks:
+        if block["type"] in TOOL_BLOCKS or (block["type"] == "audio" and not revision.has(Feature.AUDIO)):
+            raise ValueError(f"This client's model does not take {block['type']}.")
+    return [{"role": message["role"], "content": block} for block in blocks]

@@ -1,0 +1,74 @@
+"""Seal what a client keeps for us between two rounds of a question, and open it again.
+
+A sealed state is `v1.<payload>.<HMAC-SHA256>`. A client may read it (it holds what the client told us), but not change
+it, keep it for long, or use it for another request. Whoever opens one learns only that it is not good; why is for the
+operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpgreen import journal
+from mcpgreen.errors import InvalidParams
+from mcpgreen.text import jsontext
+
+Json = dict[str, Any]
+
+VERSION = "v1"
+PURPOSE = b"mcpgreen/rs/v1|"
+KEY_BYTES = 32
+MAX_STATE_CHARS = 1 << 23  # a round of questions has up to a mebibyte, and the answers come on top
+
+
+class Seal:
+    """Seals with one key: random, or shared by several servers that answer for each other."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def close(self, payload: Json, *, expires_at: float) -> str:
+        body = _encoded(jsontext.dumps({**payload, "x": int(expires_at)}))
+        return f"{VERSION}.{body}.{self._mac(body)}"
+
+    def open(self, state: Any, *, now: float, belongs_to: Json) -> Json:
+        """The payload, if it was sealed here, is not too old and has these members. Raises InvalidParams."""
+        try:
+            return self._opened(state, now, belongs_to)
+        except ValueError as error:
+            journal.warning("a request state is refused: %s", error)
+            raise InvalidParams("Invalid requestState") from error
+
+    def _opened(self, state: Any, now: float, belongs_to: Json) -> Json:
+        import hmac
+
+        if type(state) is not str or len(state) > MAX_STATE_CHARS:
+            raise ValueError("it is no text of ours")
+        version, _, rest = state.partition(".")
+        body, _, mac = rest.partition(".")
+        if version != VERSION or not hmac.compare_digest(mac.encode("utf-8"), self._mac(body).encode("ascii")):
+            raise ValueError("it was not sealed here")
+        payload: Json = jsontext.loads(_decoded(body))
+        if payload["x"] < now:
+            raise ValueError("it is too old")
+        for member, value in belongs_to.items():
+            if payload.get(member) != value:
+                raise ValueError("it belongs to another request")
+        return payload
+
+    def _mac(self, body: str) -> str:
+        import hmac
+
+        return _encoded(hmac.digest(self._key, PURPOSE + body.encode("utf-8", "replace"), "sha256"))
+
+
+def _encoded(raw: bytes) -> str:
+    import base64
+
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
+
+
+def _decoded(text: str) -> bytes:
+    import base64
+
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,1 @@
+"""JSON Schema: checked, linted, and explained to a model."""

@@ -1,0 +1,195 @@
+"""A validation error of jsonschema, put into words for the model that sent the value.
+
+Each sentence says where, what is expected and what was sent. Imports nothing of jsonschema: an error comes in as an
+object and leaves as text. What jsonschema says itself is used for rare keywords only, because its messages repeat the
+whole value and speak of schemas.
+"""
+
+from __future__ import annotations
+
+from mcpgreen.text import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+MAX_SHOWN_CHARS = 80
+MAX_SHOWN_NAMES = 20
+MAX_FOREIGN_CHARS = 200
+
+# Keywords whose expectation is one number: what to say in front of it and behind it.
+_LIMITS = {
+    "minimum": ("must be at least", ""),
+    "maximum": ("must be at most", ""),
+    "exclusiveMinimum": ("must be more than", ""),
+    "exclusiveMaximum": ("must be less than", ""),
+    "multipleOf": ("must be a multiple of", ""),
+    "minLength": ("must have at least", " characters"),
+    "maxLength": ("must have at most", " characters"),
+    "minItems": ("must have at least", " items"),
+    "maxItems": ("must have at most", " items"),
+    "minProperties": ("must have at least", " members"),
+    "maxProperties": ("must have at most", " members"),
+}
+_COUNTED = ("Length", "Items", "Properties")
+# Our own versions of these keywords word their messages so that they follow the path.
+_WORDED = ("pattern", "properties", "propertyNames")
+
+
+def sentences(error: Any, noun: str) -> list[str]:
+    """One sentence for each thing to change; `noun` is what a member is called (argument, property)."""
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return [f"missing required {noun} {quoted(name)}{_inside(error)}" for name in missing]
+    if error.validator == "additionalProperties":
+        return _unexpected(error, noun)
+    return [f"{_path(error) or 'the value'} {_expectation(error, noun)}"]
+
+
+def _expectation(error: Any, noun: str) -> str:
+    keyword, given = error.validator, error.validator_value
+    got = f", got {described(error.instance)}"
+    if keyword == "type":
+        return f"must be {_or([given] if isinstance(given, str) else given)}{got}"
+    if keyword == "enum":
+        return f"must be one of {listed(shown(each) for each in given)}{got}"
+    if keyword == "const":
+        return f"must be {shown(given)}{got}"
+    if keyword in _LIMITS:
+        return _limit(error)
+    if keyword == "uniqueItems":
+        return f"must not have the same item twice{got}"
+    if keyword in ("anyOf", "oneOf"):
+        return _alternatives(error, noun)
+    if keyword == "not":
+        return f"has a form that is ruled out{got}"
+    if keyword is None:  # the schema is `false`
+        return "is not allowed here"
+    if keyword in _WORDED:
+        return f"{error.message}{got}"
+    return f"breaks the rule {quoted(keyword)}: {_clipped(error.message, MAX_FOREIGN_CHARS)}"
+
+
+def _limit(error: Any) -> str:
+    keyword, given = error.validator, error.validator_value
+    before, behind = _LIMITS[keyword]
+    if keyword in ("minimum", "maximum") and error.schema.get(f"exclusive{keyword.capitalize()}") is True:
+        before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 says it with a flag
+    is_count = keyword.endswith(_COUNTED)
+    return f"{before} {shown(given)}{behind}, got {len(error.instance) if is_count else shown(error.instance)}"
+
+
+def _alternatives(error: Any, noun: str) -> str:
+    got = f", got {described(error.instance)}"
+    if not error.context:
+        return f"must fit exactly one of the allowed forms and fits several{got}"
+    branches: dict[Any, list[Any]] = {}
+    for each in error.context:
+        branches.setdefault(each.schema_path[0], []).append(each)
+    if all(_is_wrong_type(each) for each in error.context):
+        return f"must be {_or(dict.fromkeys(name for each in error.context for name in _types(each)))}{got}"
+    # The branch with the right type and the fewest complaints is most likely the one that was meant.
+    nearest = min(branches.values(), key=lambda errors: (any(map(_is_wrong_type, errors)), len(errors)))
+    reasons = [sentence for each in nearest[:2] for sentence in sentences(each, noun)]
+    return f"fits none of the {len(error.validator_value)} allowed forms; nearest: {'; '.join(reasons[:2])}"
+
+
+def _unexpected(error: Any, noun: str) -> list[str]:
+    known = list(error.schema.get("properties", ()))
+    inside = _inside(error)
+    names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are known here"
+    return [
+        f"unexpected {noun} {quoted(name)}{inside}{_suggestion(name, known)}; {names}"
+        for name in _extras(error.instance, error.schema)
+    ]
+
+
+def _extras(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
+    import re
+
+    known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
+    return [name for name in value if name not in known and not any(re.search(pattern, name) for pattern in patterns)]
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
+    return f" (did you mean {quoted(nearest[0])}?)" if nearest else ""
+
+
+def _path(error: Any) -> str:
+    text = ""
+    for step in error.absolute_path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.replace("-", "_").isidentifier():
+            text += f".{_clipped(step)}"
+        else:
+            text += f"[{shown(step)}]"
+    return text.removeprefix(".")
+
+
+def _inside(error: Any) -> str:
+    path = _path(error)
+    return f" in {path}" if path else ""
+
+
+def _is_wrong_type(error: Any) -> bool:
+    return error.validator == "type" and not error.path
+
+
+def _types(error: Any) -> list[str]:
+    given = error.validator_value
+    return [given] if isinstance(given, str) else given
+
+
+def described(value: Any) -> str:
+    return f"{_type_name(value)} {shown(value)}" if value is not None else "null"
+
+
+def _type_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "value")
+
+
+def shown(value: Any) -> str:
+    """The value as JSON, shortened. Cut down before it is encoded: it may be megabytes."""
+    return _clipped(jsontext.dumps(_sample(value, 3)).decode("ascii"))
+
+
+def _sample(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return value[: MAX_SHOWN_CHARS + 1]
+    if isinstance(value, (list, dict)) and not depth:
+        return "…" if value else value
+    # An item takes two characters or more, so whatever is left out here would have been clipped anyway.
+    if isinstance(value, list):
+        return [_sample(each, depth - 1) for each in value[:MAX_SHOWN_CHARS]]
+    if isinstance(value, dict):
+        names = list(value)[:MAX_SHOWN_CHARS]
+        return {name[: MAX_SHOWN_CHARS + 1]: _sample(value[name], depth - 1) for name in names}
+    if isinstance(value, float) and value - value != 0:
+        return repr(value)  # 1e999 is read as infinity, which has no JSON text
+    return value
+
+
+def quoted(name: str) -> str:
+    return f"'{_clipped(name)}'"
+
+
+def _clipped(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def listed(words: Iterable[str]) -> str:
+    all_words = list(words)
+    more = f" and {len(all_words) - MAX_SHOWN_NAMES} more" if len(all_words) > MAX_SHOWN_NAMES else ""
+    return ", ".join(all_words[:MAX_SHOWN_NAMES]) + more
+
+
+def _or(words: Iterable[str]) -> str:
+    return " or ".join(words)

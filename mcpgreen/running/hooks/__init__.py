@@ -1,0 +1,1 @@
+"""Shell hooks of a project."""

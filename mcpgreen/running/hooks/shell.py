@@ -1,0 +1,284 @@
+"""Run a project's shell hooks in a bash of their own, and read their answers back as data.
+
+A hook is a file that `hook_prelude.sh` sources, so it finds the functions that are promised to it; what it has to say
+comes back through a pipe. Nothing of it can change the server. Whether a hook may run at all is decided by whoever
+runs it, see `trust`.
+
+Two ways to run one: `run_blocking` when there is no server yet, or none at all (plain `subprocess`, nothing else goes
+on meanwhile), and `HookShell.run` in a server, where the runner stops what has to be stopped.
+
+Rule: imported before the first answer when a project has an `env.sh`, so nothing here imports gevent at the top.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcpgreen import journal
+from mcpgreen.errors import ProjectError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgreen.running.processes.runner import Runner
+    from mcpgreen.settings.settings import Settings
+
+PRELUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook_prelude.sh")
+ENVIRONMENT_SECS = 10.0
+ENVIRONMENT_BYTES = 4 << 20
+STDERR_TAIL_CHARS = 2000
+POLL_MS = 50
+READ_BYTES = 65536
+# What a shell sets, or does not pass on, by itself says nothing about the hook.
+NOT_THE_HOOKS = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "PPID", "RANDOM", "SRANDOM", "HISTCMD"})
+
+LOG_BY_LEVEL = {
+    "debug": journal.debug,
+    "info": journal.info,
+    "notice": journal.info,
+    "warning": journal.warning,
+}
+
+
+class HookEnd(NamedTuple):
+    """How a hook ended. `failure` says what went wrong, as the end of a sentence; it is empty after status 0."""
+
+    failure: str
+    answer: bytes
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def stderr_tail(self) -> str:
+        return self.stderr.decode("utf-8", "replace").strip()[-STDERR_TAIL_CHARS:]
+
+
+class HookShell:
+    """Where the hooks of one project run: its directory, and all variables of the server but the secret ones."""
+
+    def __init__(
+        self, environ: Mapping[str, str], *, settings: Settings, directory: str, runner: Runner | None = None
+    ) -> None:
+        self._environ = environ
+        self._settings = settings
+        self._directory = directory
+        self._runner = runner
+
+    def run(
+        self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, serial: int | None = None
+    ) -> HookEnd:
+        """Through the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial` is the
+        number of the call that it is run for, if it is for one."""
+        from mcpgreen.running.processes.deadline import Deadline
+        from mcpgreen.running.processes.process import Ending
+        from mcpgreen.running.processes.spawning import CONTROL_FD
+        from mcpgreen.running.scripts.environment import packed
+        from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun
+
+        assert self._runner is not None, "without a server there is only run_blocking"
+        answer = _Answer(limit_bytes)
+        script = Script(os.path.basename(path), path, _command(verb, CONTROL_FD, path, *arguments))
+        limits = Limits.of(self._settings, stdout_bytes=limit_bytes)
+        serial = serial or self._runner.next_serial()
+        run = ScriptRun(script, packed(self._variables), Deadline(secs), limits, serial, answer.take)
+        try:
+            outcome = self._runner.run(run)
+        except OSError as error:
+            return _not_started(error)
+        is_too_long = answer.is_too_long or outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT)
+        status = None if outcome.ended_by == Ending.DEADLINE else outcome.exit_code
+        failure = _failure(status, secs=secs, limit_bytes=limit_bytes if is_too_long else None)
+        return HookEnd(failure, answer.content, b"".join(outcome.stdout), outcome.stderr)
+
+    def run_blocking(
+        self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, shows_stderr: bool = False
+    ) -> HookEnd:
+        if not self._settings.core_dumps:
+            from mcpgreen.running.system import prctl
+
+            prctl.shut_out_others()
+        return run_blocking(
+            verb,
+            path,
+            *arguments,
+            env=self._variables,
+            directory=self._directory,
+            secs=secs,
+            limit_bytes=limit_bytes,
+            shows_stderr=shows_stderr,
+        )
+
+    @cached_property
+    def _variables(self) -> dict[str, str]:
+        from mcpgreen.running.scripts.environment import hook_environment
+
+        return hook_environment(self._environ, settings=self._settings, project_root=self._directory)
+
+
+class Sourced(NamedTuple):
+    """What a file did to the environment: the variables that it exports anew or otherwise, and those that are gone."""
+
+    changed: dict[str, str]
+    removed: frozenset[str]
+
+    def applied_to(self, environ: Mapping[str, str]) -> dict[str, str]:
+        return {**{name: environ[name] for name in environ if name not in self.removed}, **self.changed}
+
+
+def sourced_variables(path: str, environ: Mapping[str, str], *, directory: str) -> Sourced:
+    """Source a file in this environment. Raises ProjectError; what a file does before it fails does not count."""
+    end = run_blocking(
+        "environment",
+        path,
+        env=environ,
+        directory=directory,
+        secs=ENVIRONMENT_SECS,
+        limit_bytes=ENVIRONMENT_BYTES,
+        shows_stderr=True,
+    )
+    if end.failure:
+        raise ProjectError(path, end.failure)
+    lines = end.answer.decode("utf-8", "surrogateescape").split("\0")
+    after = {name: value for name, equals, value in (line.partition("=") for line in lines) if equals}
+    changed = {name: value for name, value in after.items() if _is_variable(name) and environ.get(name) != value}
+    return Sourced(changed, frozenset(name for name in environ if _is_variable(name) and name not in after))
+
+
+def _is_variable(name: str) -> bool:
+    """Whether a file can do something about it."""
+    return name.isidentifier() and name not in NOT_THE_HOOKS and not name.startswith("BASH_")
+
+
+def records_in(answer: bytes) -> list[tuple[str, str]]:
+    """What a hook recorded, in order: what it is, and its content. Log messages among it go to the journal."""
+    texts = answer.decode("utf-8", "replace").split("\0")
+    records = []
+    for what, content in zip(texts[0:-1:2], texts[1:-1:2], strict=False):
+        if what.startswith("log "):
+            LOG_BY_LEVEL.get(what[4:], journal.error)("%s", content)
+        else:
+            records.append((what, content))
+    return records
+
+
+def run_blocking(
+    verb: str,
+    path: str,
+    *arguments: str,
+    env: Mapping[str, str],
+    directory: str,
+    secs: float,
+    limit_bytes: int,
+    shows_stderr: bool = False,
+) -> HookEnd:
+    """Run a hook and wait for it. With `shows_stderr` it writes to our own."""
+    import signal
+    import subprocess
+
+    read_end, write_end = os.pipe()
+    try:
+        child = subprocess.Popen(
+            _command(verb, write_end, path, *arguments),
+            env=env,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=None if shows_stderr else subprocess.PIPE,
+            pass_fds=(write_end,),
+            start_new_session=True,
+            bufsize=0,
+        )
+    except OSError as error:
+        os.close(read_end)
+        return _not_started(error)
+    finally:
+        os.close(write_end)
+    answer, stdout, stderr = _Answer(limit_bytes), _Answer(limit_bytes), _Answer(limit_bytes)
+    listeners = {read_end: answer}
+    for stream, listener in ((child.stdout, stdout), (child.stderr, stderr)):
+        if stream is not None:
+            listeners[stream.fileno()] = listener
+    try:
+        is_over = _listen(child, listeners, secs=secs)
+        if not is_over:
+            os.killpg(child.pid, signal.SIGKILL)
+        status = child.wait()
+    finally:
+        os.close(read_end)
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+    is_too_long = answer.is_too_long or stdout.is_too_long
+    failure = _failure(status if is_over else None, secs=secs, limit_bytes=limit_bytes if is_too_long else None)
+    return HookEnd(failure, answer.content, stdout.content, stderr.content)
+
+
+class _Answer:
+    """What came through a pipe, up to a limit; the rest is read and forgotten, so that the hook can go on."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.content = b""
+        self.is_too_long = False
+        self._limit_bytes = limit_bytes
+
+    def take(self, chunk: bytes) -> None:
+        if len(self.content) + len(chunk) > self._limit_bytes:
+            self.is_too_long = True
+        else:
+            self.content += chunk
+
+
+def _command(verb: str, control_fd: int, path: str, *arguments: str) -> list[str]:
+    return ["bash", "--noprofile", "--norc", PRELUDE, verb, str(control_fd), path, *arguments]
+
+
+def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
+    """Read until the child has ended, or for so many seconds; whether it has. Who else holds the pipes is not waited
+    for. Neither `wait` nor `sleep` is used: in a server both would let greenlets run, and lose the child to gevent."""
+    import select
+
+    poller = select.poll()
+    for fd in listeners:
+        os.set_blocking(fd, False)
+        poller.register(fd, select.POLLIN)
+    open_fds = set(listeners)
+    give_up_at = time.monotonic() + secs
+    while True:
+        is_over = child.poll() is not None
+        # Who has closed everything is about to end.
+        pause_ms = 0 if is_over else POLL_MS if open_fds else 1
+        for fd, _ in poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000))):
+            if not _read_all(fd, listeners[fd]):
+                poller.unregister(fd)
+                open_fds.discard(fd)
+        if is_over:
+            return True
+        if time.monotonic() >= give_up_at:
+            return False
+
+
+def _read_all(fd: int, answer: _Answer) -> bool:
+    """Take what is there; whether more may come."""
+    try:
+        while chunk := os.read(fd, READ_BYTES):
+            answer.take(chunk)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _not_started(error: OSError) -> HookEnd:
+    return HookEnd(f"bash cannot be started: {error.strerror}", b"", b"", b"")
+
+
+def _failure(status: int | None, *, secs: float, limit_bytes: int | None) -> str:
+    if status is None:
+        return f"it took longer than {secs:g} s"
+    if limit_bytes is not None:
+        return f"it said more than {limit_bytes} bytes"
+    if status:
+        return f"it ended with status {128 - status if status < 0 else status}"
+    return ""

@@ -1,0 +1,178 @@
+"""Who could have written what we are about to execute? One rule for tools, providers, prompts, completions and hooks.
+
+The file, and every directory from it up to the project's, must belong to us or to root and not be writable by others:
+whoever can write to a directory can put another file in the place of the one that was looked at. A sticky directory is
+no help, because in it everybody can make the files that are not there yet. Of what lies outside the project by a
+setting, the directories count up to the one that is named. Links are followed step by step, and the directory in which
+each lies counts too.
+
+Knows no policy: what becomes of a file that cannot be trusted is for whoever asks. A look costs an `lstat` a step.
+
+Rule: imported before the first answer when a project has variables of its own, so it imports `os` and leaves only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from mcpgreen.text.uris import is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Root can change everything anyway, so what belongs to root is as safe as what belongs to us.
+TRUSTED_OWNERS = (os.geteuid(), 0)
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+MOST_LINKS = 40  # as the kernel counts
+
+
+class Ground:
+    """A directory with things that are executed, in a project or, by a setting, elsewhere. Both are real paths; `named`
+    is how the directory is called, if there is a link on the way to it."""
+
+    __slots__ = ("_named", "_plain_steps", "_root", "directory")
+
+    def __init__(self, directory: str, *, root: str, named: str | None = None) -> None:
+        self.directory = directory
+        self._root = root
+        self._plain_steps: tuple[str, ...] = ()
+        self._named = named if named is not None and is_within(named, root) else directory
+
+    def problem_with(self, path: str, *, may_be_link: bool = True) -> str | None:
+        """Why the file, which lies in the directory, must not be executed: the end of a sentence that begins with it.
+        None if nothing speaks against it. Raises FileNotFoundError if it is not there."""
+        if self._is_plainly_ours(path):
+            return None
+        return self._problem(path, is_wanted=stat.S_ISREG, kind="regular file", may_be_link=may_be_link)
+
+    def _is_plainly_ours(self, path: str) -> bool:
+        """As nearly always, and asked before each call: no link on the way, and nothing wrong. Else it is looked at
+        properly."""
+        steps = self._plain_steps
+        if not steps or steps[0] != path:
+            steps = self._plain_steps = self._plain_steps_to(path)
+        for step in steps:
+            status = os.lstat(step)
+            # Of a link everybody may write to it, as far as its mode says.
+            if status.st_mode & WRITABLE_BY_OTHERS or status.st_uid not in TRUSTED_OWNERS:
+                return False
+            if step == path and not stat.S_ISREG(status.st_mode):
+                return False
+        return bool(steps)
+
+    def _plain_steps_to(self, path: str) -> tuple[str, ...]:
+        """The path and all directories from it up to the project's; empty where that is not all that counts."""
+        if self._named != self.directory or not is_within(self.directory, self._root):
+            return ()
+        names = path[len(self.directory) :].split("/")[1:]
+        if not path.startswith(self.directory + "/") or any(name in ("", ".", "..") for name in names):
+            return ()
+        steps = [path]
+        while len(steps[-1]) > len(self._root):
+            steps.append(os.path.dirname(steps[-1]))
+        return tuple(steps)
+
+    def problem_with_hook(self, path: str) -> str | None:
+        """The same for a file of a fixed name, which nobody needs to link to, and which should be there."""
+        try:
+            return self.problem_with(path, may_be_link=False)
+        except FileNotFoundError as error:
+            return f"it cannot be examined: {error.strerror}"
+
+    def problem_with_directory(self, path: str | None = None) -> str | None:
+        """The same for the directory, or one in it: why nothing there will be executed."""
+        try:
+            return self._problem(path or self.directory, is_wanted=stat.S_ISDIR, kind="directory")
+        except FileNotFoundError:
+            return None  # nor is there anything in it
+
+    def _problem(
+        self, path: str, *, is_wanted: Callable[[int], bool], kind: str, may_be_link: bool = True
+    ) -> str | None:
+        if not is_within(path, self.directory):
+            path = os.path.realpath(path)
+        place, mode = self._root, stat.S_IFDIR
+        try:
+            for place, status, counts in self._steps(self._named + path[len(self.directory) :]):
+                mode = status.st_mode
+                if not counts:
+                    continue
+                if status.st_uid not in TRUSTED_OWNERS:
+                    return self._fault(place, mode, "belongs to another user", f"chown {TRUSTED_OWNERS[0]}")
+                if stat.S_ISLNK(mode):
+                    if place == path and not may_be_link:
+                        return "it is a symbolic link"
+                elif mode & WRITABLE_BY_OTHERS:
+                    return self._fault(place, mode, "may be written to by others", "chmod go-w")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            return f"it cannot be examined: {error.strerror}"
+        if not is_within(place, self.directory):
+            return f"it leads out of {os.path.basename(self.directory)}/"
+        return None if is_wanted(mode) else f"it is no {kind}"
+
+    def _steps(self, path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
+        """All that decides where a path leads, from the project on: directories, links, and what is there at last; and
+        whether it counts who can write to it."""
+        place = self._root
+        yield place, os.lstat(place), True
+        if not is_within(path, place):
+            place = self.directory
+            yield place, os.lstat(place), True
+        names = path[len(place) :].split("/")
+        names.reverse()
+        links, may_be_out = 0, False
+        while names:
+            name = names.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                place = os.path.dirname(place)
+                may_be_out = True
+                continue
+            here = f"{place}/{name}" if place != "/" else f"/{name}"
+            status = os.lstat(here)
+            if not stat.S_ISLNK(status.st_mode):
+                place = here
+                yield here, status, not may_be_out or self._counts(here)
+                continue
+            links, may_be_out = links + 1, True
+            if links > MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if not self._counts(place):
+                # Outside, as in /tmp, it is enough that nobody else can rename the link.
+                outside = os.lstat(place)
+                yield place, outside, not outside.st_mode & stat.S_ISVTX
+            yield here, status, True
+            target = os.readlink(here)
+            if target.startswith("/"):
+                # The directories above the project are none of our business.
+                place = self._root if is_within(target, self._root) else "/"
+                target = target[len(place) :]
+            names += target.split("/")[::-1]
+
+    def _counts(self, place: str) -> bool:
+        return is_within(place, self._root) or is_within(place, self.directory)
+
+    def _fault(self, place: str, mode: int, fault: str, remedy: str) -> str:
+        if place == self._root:
+            return f"the directory of the project {fault} ({remedy} .)"
+        if not self._counts(place):
+            return "the way to it leads through a link outside the project that others can change"
+        base = self._root if is_within(place, self._root) else os.path.dirname(self.directory)
+        shown = place[len(base.rstrip("/")) + 1 :]
+        subject = f"its directory {shown}" if stat.S_ISDIR(mode) else "it"
+        return f"{subject} {fault} ({remedy} {_as_word(shown)})"
+
+
+def _as_word(path: str) -> str:
+    """As a shell needs it."""
+    if all(character.isalnum() or character in "/._+" for character in path):
+        return path
+    import shlex
+
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)

@@ -1,0 +1,1 @@
+"""Processes: started, watched, bounded, and none left behind."""

@@ -1,0 +1,192 @@
+"""The process that cleans up when the server is killed and cannot.
+
+A `sh` of a few hundred kilobytes in a session of its own waits on a socket whose other end only the server holds. There
+it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
+was killed: every process that carries one of the server's marks is killed, and the directory removed.
+
+A socket, because whoever may look into the guardian could open a pipe anew by its entry in /proc, and say goodbye in
+the server's place, or hold it open so that its end never comes. What a script can do is to kill or stop the guardian;
+then another takes its place.
+
+Chosen over a parent-death signal in each child: that would need a wrapper or `fork` for every call (0.4 ms and more)
+and would reach the leader only. The guardian costs one spawn at the first call, and nothing per call.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from contextlib import suppress
+from resource import struct_rusage
+from typing import Any
+
+import gevent
+
+from mcpgreen import journal
+from mcpgreen.running.processes.reaper import reaper
+from mcpgreen.running.processes.spawning import spawn_helper
+from mcpgreen.running.processes.tags import CALL_DIGITS
+
+# Not descriptor 0: a bash whose stdin is a socket takes itself for a remote shell, and reads its owner's .bashrc.
+SOCKET_FD = 3
+STARTS = 5
+PERIOD_SECS = 60.0
+
+SCRIPT = r"""
+trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2 ALRM
+state=''
+while IFS= read -r line <&3; do
+  case $line in
+    goodbye) exit 0 ;;
+    'state '*) state=${line#state } ;;
+  esac
+done
+marked() {
+  if [ -r /proc/self/limits ]; then
+    {
+      grep -lsE "^Max realtime timeout +$1 " /proc/[0-9]*/limits
+      grep -lsE "MCPGREEN_CALL=$1" /proc/[0-9]*/environ
+    } | tr -dc '0-9\n' | sort -u
+  else
+    ps axeww -o pid= -o command= | grep -E "MCPGREEN_CALL=$1" | grep -v 'grep -E' | awk '{print $1}'
+  fi
+}
+look_at() {
+  state_of='' group=0 threads=0
+  stat=''
+  # All of it: the name of a process may have a newline, and what then looks like the rest.
+  { while IFS= read -r line || [ -n "$line" ]; do stat="$stat $line"; done <"/proc/$1/stat"; } 2>/dev/null
+  set -- ${stat##*) }
+  state_of=$1 group=$3 threads=${18}
+}
+quiet=0
+while [ "$quiet" -lt 5 ]; do
+  quiet=$((quiet + 1))
+  for pid in $(marked "$1"); do
+    look_at "$pid"
+    # Who has left its first thread behind looks dead, and is not.
+    if [ "$state_of" = Z ] && [ "${threads:-0}" -le 1 ]; then continue; fi
+    # Another user can read a mark, and carry it, to keep us busy.
+    if ! kill -s 0 "$pid" 2>/dev/null; then continue; fi
+    quiet=0
+    # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed.
+    if [ "${group:-0}" -gt 1 ]; then kill -s KILL -- "-$group" 2>/dev/null || :; fi
+    kill -s KILL "$pid" 2>/dev/null || :
+  done
+  sleep 0.05 2>/dev/null || sleep 1
+done
+if [ -n "$state" ]; then rm -rf -- "$state"; fi
+"""
+
+
+class Guardian:
+    """One such process, from its start on."""
+
+    __slots__ = ("_socket_fd", "pid")
+
+    def __init__(self, mark_prefix: str) -> None:
+        from _socket import socketpair  # `socket` would cost milliseconds, and we need two descriptors
+
+        pattern = f"{mark_prefix}[0-9]{{{CALL_DIGITS}}}"
+        ours, theirs = (each.detach() for each in socketpair())
+        try:
+            os.set_blocking(ours, False)
+            command = ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern]
+            env = {"PATH": os.environ.get("PATH", os.defpath)}
+            self.pid = spawn_helper("/bin/sh", command, env, socket=theirs, as_fd=SOCKET_FD)
+        except OSError:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        self._socket_fd = ours
+
+    def tell(self, line: bytes) -> None:
+        with suppress(OSError):  # it has been killed; its successor will be told
+            os.write(self._socket_fd, line + b"\n")
+
+    def let_go(self) -> None:
+        os.close(self._socket_fd)
+
+
+class Guardians:
+    """One guardian after the other: who ends unasked is replaced, a few times a minute."""
+
+    def __init__(self, mark_prefix: str, known: set[bytes]) -> None:
+        """`known` are the numbers of our children, as text; that of the guardian is always among them."""
+        self._mark_prefix = mark_prefix
+        self._known = known
+        self._guarded = b""
+        self._current: Guardian | None = None
+        self._timer: Any = None
+        self._started_at: deque[float] = deque(maxlen=STARTS)
+
+    def start(self) -> None:
+        """Raises OSError when it cannot be started."""
+        guardian = self._current = Guardian(self._mark_prefix)
+        self._started_at.append(time.monotonic())
+        self._known.add(b"%d" % guardian.pid)
+        reaper().watch(guardian.pid, self._on_change)
+        if self._guarded:
+            guardian.tell(b"state " + self._guarded)
+
+    def protect(self, directory: bytes) -> None:
+        """This is the directory to be removed, instead of an earlier one."""
+        self._guarded = directory
+        if self._current is not None:
+            self._current.tell(b"state " + directory)
+
+    def dismiss(self, *, is_clean: bool) -> None:
+        """The server ends by itself. If it has not cleaned up, that is done as if it had been killed."""
+        self._stop_timer()
+        if self._current is not None:
+            if is_clean:
+                self._current.tell(b"goodbye")
+            self._forget()
+
+    def _on_change(self, status: int, usage: struct_rusage) -> None:
+        """In the hub."""
+        if self._current is None:
+            return
+        if os.WIFSTOPPED(status):
+            os.kill(self._current.pid, signal.SIGKILL)  # one that is stopped guards nothing
+            return
+        self._forget()
+        if len(self._started_at) < STARTS:
+            pause_secs = 0.0
+        else:
+            pause_secs = max(0.0, self._started_at[0] + PERIOD_SECS - time.monotonic())
+        journal.warning(
+            "the process that would clean up after this server was killed; %s",
+            f"another starts in {pause_secs:.0f} s" if pause_secs else "another takes its place",
+        )
+        if pause_secs:
+            self._start_in(pause_secs)
+        else:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        self._stop_timer()
+        try:
+            self.start()
+        except OSError as error:
+            journal.warning("nobody would clean up after this server: %s; tried again in a minute", error.strerror)
+            self._start_in(PERIOD_SECS)
+
+    def _start_in(self, secs: float) -> None:
+        self._timer = gevent.get_hub().loop.timer(secs, ref=False)
+        self._timer.start(self._start_again)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None
+
+    def _forget(self) -> None:
+        if self._current is not None:
+            reaper().forget(self._current.pid)
+            self._current.let_go()
+            self._known.discard(b"%d" % self._current.pid)
+            self._current = None

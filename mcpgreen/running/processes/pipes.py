@@ -1,0 +1,158 @@
+"""Read the pipes of a child without a greenlet each.
+
+A reader is a watcher on the hub that hands over chunks as they come. The descriptors are ours alone, so they are
+non-blocking, and `drain` can take what is left once the child is gone. Whoever gets the chunks may want a rest: then
+nothing is read, the pipe fills, and the child has to wait.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+from mcpgreen.running.processes.output_places import RETRY_SECS, SMALL_BYTES, OutputPlace
+from mcpgreen.text.pieces import Pieces
+
+OnChunk = Callable[[bytes], "float | None"]
+
+READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
+CHUNK_BYTES = 65536
+LARGE_PIPE_BYTES = 1 << 20
+MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
+
+
+class PipeReader:
+    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch. If that gives seconds,
+    nothing is read for so long, and then it is called without a chunk, until it is content.
+
+    Reads by itself from `watch` on; before that, and after it too, whenever it is told to `drain`.
+    """
+
+    __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
+
+    def __init__(self, fd: int, on_chunk: OnChunk, *, may_grow: bool = False, chunk_bytes: int = CHUNK_BYTES) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self.is_open = True
+        self._on_chunk = on_chunk
+        self._chunk_bytes = chunk_bytes
+        self._may_grow = may_grow
+        self._watcher: Any = None
+        self._timer: Any = None  # while it rests
+
+    @property
+    def is_resting(self) -> bool:
+        return self._timer is not None
+
+    def watch(self) -> None:
+        if self.is_open and self._watcher is None:
+            self._watcher = gevent.get_hub().loop.io(self.fd, READ_EVENT)
+            if not self.is_resting:
+                self._watcher.start(self._read, 1)
+
+    def drain(self) -> None:
+        """Take what is in the pipe now. Bounded: somebody may be writing faster than we read, or want a rest."""
+        if self.is_open and not self.is_resting:
+            self._read(MAX_DRAIN_READS)
+
+    def wake(self) -> None:
+        """Rest no longer."""
+        if self.is_open and self.is_resting:
+            self._wake()
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            if self._watcher is not None:
+                self._watcher.stop()
+                self._watcher.close()
+                self._watcher = None  # it knows us, and would be garbage for the collector
+            self._stop_timer()
+            os.close(self.fd)
+
+    def _read(self, times: int) -> None:
+        for _ in range(times):
+            try:
+                chunk = os.read(self.fd, self._chunk_bytes)
+            except BlockingIOError:
+                return
+            if not chunk:
+                self.close()
+                return
+            if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+                self._grow()
+            rest_secs = self._on_chunk(chunk)
+            if rest_secs:
+                self._rest(rest_secs)
+                return
+
+    def _rest(self, secs: float) -> None:
+        self._stop_timer()
+        if self._watcher is not None:
+            self._watcher.stop()
+        self._timer = gevent.get_hub().loop.timer(secs)
+        self._timer.start(self._wake)
+
+    def _wake(self) -> None:
+        rest_secs = self._on_chunk(b"")
+        if not self.is_open:
+            return
+        if rest_secs:
+            self._rest(rest_secs)
+            return
+        self._stop_timer()
+        if self._watcher is not None:
+            self._watcher.start(self._read, 1)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
+
+    def _grow(self) -> None:
+        """A script that fills the pipe is about to write a lot: fewer, larger reads."""
+        self._chunk_bytes = LARGE_PIPE_BYTES
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
+        except (OSError, AttributeError):
+            return  # not Linux, or over the user's quota: the pipe stays as it is
+
+
+class Capture:
+    """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once. Who says a
+    lot needs a place, and is not read without one."""
+
+    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "_place", "size", "was_exceeded")
+
+    def __init__(self, *, limit_bytes: int, place: OutputPlace, on_overflow: Callable[[], None]) -> None:
+        self._pieces = Pieces()
+        self.size = 0
+        self.was_exceeded = False
+        self._limit_bytes = limit_bytes
+        self._place: OutputPlace | None = place
+        self._on_overflow = on_overflow
+
+    def take(self, chunk: bytes) -> float | None:
+        """For how long no more should be read."""
+        self.size += len(chunk)
+        if self.size <= self._limit_bytes:
+            self._pieces.add(chunk)
+        elif not self.was_exceeded:
+            self.was_exceeded = True
+            self._on_overflow()
+        if self.size > SMALL_BYTES and self._place is not None and not self._place.take():
+            return RETRY_SECS
+        return None
+
+    def take_all(self) -> None:
+        """The script is over: what is left of its output is not worth waiting for."""
+        self._place = None
+
+    def chunks(self) -> list[bytes]:
+        """What was said, once: nothing is left here."""
+        return self._pieces.take()

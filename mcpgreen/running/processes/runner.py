@@ -1,0 +1,275 @@
+"""All children of one server: run each to its end, and leave no process behind.
+
+Rule: whoever leaves `Runner.run` (end, deadline, cancel, too much output) leaves nothing running. When the leaving
+greenlet is being killed, the stopping goes on in a greenlet of its own, which cannot be killed a second time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from resource import struct_rusage
+from typing import Any
+
+import gevent
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError
+from mcpgreen.running.processes.guardian import Guardians
+from mcpgreen.running.processes.output_places import OutputPlaces
+from mcpgreen.running.processes.process import Child, Ending, Outcome, RunningScript
+from mcpgreen.running.processes.reaper import reaper
+from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Spawner
+from mcpgreen.running.processes.strays import Strays, adopted_strays, signal_group
+from mcpgreen.running.processes.tags import VARIABLE, Marks
+from mcpgreen.running.scripts.launch import ScriptRun
+from mcpgreen.running.system import descendants, prctl
+from mcpgreen.running.system.cpu_placement import Processors
+from mcpgreen.running.system.descriptor_limit import descriptor_limit
+from mcpgreen.running.turns import Starts
+
+KILL_PATIENCE_SECS = 5.0
+MANY_DESCRIPTORS = 65536
+QUIET_LOOKS = 2
+SWEEP_PAUSE_SECS = 0.001
+
+
+class Runner:
+    """Starts children and knows all that are alive, so that the server can stop them together."""
+
+    def __init__(self, *, directory: str, is_open_to_others: bool = False) -> None:
+        """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one."""
+        self._directory = Directory(directory)
+        self._is_open_to_others = is_open_to_others
+        self._marks = Marks()
+        self._spawner: Spawner = PosixSpawner(self._marks)
+        self._processors: Processors | None = None
+        self._is_prepared = False
+        self._strays: Strays | None = None  # None where orphans are not adopted
+        self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its mark
+        self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
+        self._guardians = Guardians(self._marks.prefix, self._known)
+        self._stoppers: set[Any] = set()
+        self._starts = Starts()
+        self._output_places = OutputPlaces()
+
+    def next_serial(self) -> int:
+        """A number for a run that nobody has numbered."""
+        return self._marks.next_serial()
+
+    def run(self, run: ScriptRun) -> Outcome:
+        """Run to the end, with its mark added to its environment. Raises OSError when it cannot be started."""
+        if not self._is_prepared:
+            self._prepare()
+        mark = self._marks.of(run.serial)
+        run.env[VARIABLE] = b"%d" % mark
+        with self._starts:
+            place = self._output_places.new()
+            running = RunningScript(run, spawner=self._spawner, directory=self._directory, mark=mark, place=place)
+            child = running.child
+            self._leaders[child.pid] = child
+            self._known.add(b"%d" % child.pid)
+        try:
+            if self._processors is not None:
+                self._processors.make_way(child.pid, scripts=len(self._leaders))
+            ended_by = running.wait(run.deadline)
+            if ended_by == Ending.EXIT:
+                running.drain(run.limits.drain_secs)
+            if self._is_anything_left(child):
+                self._signal(child, signal.SIGTERM)
+                self._wait_or_kill(child, run.limits.kill_grace_secs)
+                running.take_the_rest()
+        except BaseException:
+            # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
+            self._signal(child, signal.SIGTERM)
+            self._in_background(self._end, running, run.limits.kill_grace_secs)
+            raise
+        self._close(running)
+        took_ms = (child.ended_at - child.began_at) * 1000
+        journal.debug("call %d: %s was process %d for %d ms", run.serial, run.script.label, child.pid, took_ms)
+        return running.outcome(ended_by)
+
+    def stop_all(self, *, grace_secs: float) -> None:
+        """Stop every child and wait until all are gone."""
+        self._signal_all(signal.SIGTERM)
+        give_up_at = time.monotonic() + grace_secs
+        while not self.is_idle and time.monotonic() < give_up_at:
+            gevent.sleep(0.005)
+        while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
+            self._signal_all(signal.SIGKILL)
+            gevent.sleep(0.005)
+        self._sweep(heeds_calls=False)
+
+    def after_stopping(self, action: Callable[[], None]) -> None:
+        """Do this when the children that are being stopped now are gone."""
+        waiting_for = list(self._stoppers)
+
+        def wait_and_act() -> None:
+            gevent.joinall(waiting_for)
+            action()
+
+        self._in_background(wait_and_act)
+
+    def protect(self, directory: str) -> None:
+        """This directory is removed if the server is killed, instead of an earlier one."""
+        self._guardians.protect(os.fsencode(directory))
+
+    def close(self, *, is_clean: bool) -> None:
+        """After `stop_all`: let go of the guardian and the directory. If files are left, the guardian removes them."""
+        self._guardians.dismiss(is_clean=is_clean)
+        if self._strays is not None:
+            self._strays.close()
+        self._directory.close()
+
+    def know(self, pid: int) -> None:
+        """A child that is no script, and nobody's stray, until it ends or `end_known` ends it."""
+        number = b"%d" % pid
+        self._known.add(number)
+
+        def on_change(status: int, usage: struct_rusage) -> None:
+            if not os.WIFSTOPPED(status):
+                self._known.discard(number)
+
+        reaper().watch(pid, on_change)
+
+    def end_known(self, pid: int) -> None:
+        if b"%d" % pid in self._known:  # else somebody else may have the number by now
+            _signal_process(pid, signal.SIGKILL)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._leaders and not self._stoppers
+
+    def prepare(self) -> None:
+        """Before the first script, and before the first file of a call: see to it that both are cleaned up. Raises
+        InternalError when that cannot be now."""
+        if not self._is_prepared:
+            try:
+                self._prepare()
+            except OSError as error:
+                journal.error("no script can be run now: %s", error.strerror)
+                raise InternalError(f"No script can be run now: {error.strerror}.") from error
+
+    def _prepare(self) -> None:
+        if not self._is_open_to_others:
+            prctl.shut_out_others()
+        reaper()  # before there is anybody to be reaped
+        _keep_descriptors_from_scripts()
+        if self._strays is None:
+            self._strays = adopted_strays(self._known)
+        self._processors = Processors.found()
+        self._guardians.start()
+        self._is_prepared = True
+
+    def _sweep(self, *, heeds_calls: bool = True) -> None:
+        """Kill whoever is below us and not known, until two looks in a row find nobody, or a call begins whose
+        processes they might be."""
+        give_up_at = time.monotonic() + KILL_PATIENCE_SECS
+        quiet_looks = 0
+        while quiet_looks < QUIET_LOOKS and not (heeds_calls and self._leaders):
+            if time.monotonic() >= give_up_at:
+                journal.error("processes that scripts have left do not die")
+                return
+            quiet_looks = 0 if self._strays is not None and self._strays.kill_all() else quiet_looks + 1
+            gevent.sleep(SWEEP_PAUSE_SECS)
+
+    def _in_background(self, function: Callable[..., None], *values: Any) -> None:
+        stopper = gevent.spawn(function, *values)
+        self._stoppers.add(stopper)
+        stopper.rawlink(self._stoppers.discard)
+
+    def _end(self, running: RunningScript, grace_secs: float) -> None:
+        """After the first signal. The pipes stay open meanwhile: a script that cleans up may still write."""
+        self._wait_or_kill(running.child, grace_secs)
+        self._close(running)
+
+    def _close(self, running: RunningScript) -> None:
+        running.close()
+        self._leaders.pop(running.child.pid, None)
+        self._known.discard(b"%d" % running.child.pid)
+        # Whoever is left when no call is running has shed its mark: only now can it be told from the others' processes.
+        if not self._leaders and self._strays is not None and self._strays.kill_all():
+            self._in_background(self._sweep)
+
+    def _wait_or_kill(self, leader: Child, grace_secs: float) -> None:
+        if not self._wait_until_gone(leader, grace_secs):
+            self._kill(leader)
+
+    def _kill(self, leader: Child) -> None:
+        give_up_at = time.monotonic() + KILL_PATIENCE_SECS
+        while time.monotonic() < give_up_at:
+            self._signal(leader, signal.SIGKILL)
+            if self._strays is not None:
+                self._strays.kill_those_of(leader.mark)
+            if self._wait_until_gone(leader, 0.1):
+                return
+        journal.error("process group %d does not die", leader.pid)
+
+    def _wait_until_gone(self, leader: Child, secs: float) -> bool:
+        give_up_at = time.monotonic() + secs
+        pause_secs = 0.0002
+        while self._is_anything_left(leader):
+            if time.monotonic() >= give_up_at:
+                return False
+            gevent.sleep(pause_secs)
+            pause_secs = min(pause_secs * 2, 0.02)
+        return True
+
+    def _is_anything_left(self, leader: Child) -> bool:
+        if leader.returncode is None:
+            return True
+        if self._strays is None:
+            return signal_group(leader.pid, 0)
+        if not self._strays.are_there():
+            return False  # whoever it started would be below one of our children
+        return signal_group(leader.pid, 0) or self._strays.is_any_of(leader.mark)
+
+    def _signal_all(self, number: int) -> None:
+        for leader in list(self._leaders.values()):
+            self._signal(leader, number)
+
+    def _signal(self, leader: Child, number: int) -> None:
+        """To the group at once, then to those who left it; each gets it once."""
+        outsiders: list[int] = []
+        if self._strays is not None:
+            # Looked up first: once the group is dead, the tree that leads to them is gone.
+            family = descendants.with_descendants([leader.pid, *self._strays.of_call(leader.mark)])[1:]
+            outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
+        signal_group(leader.pid, number)
+        for pid in outsiders:
+            _signal_process(pid, number)
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _signal_process(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _keep_descriptors_from_scripts() -> None:
+    """What we inherited from whoever started us is for nobody else."""
+    for fd in _open_descriptors():
+        try:
+            if fd > 2:
+                os.set_inheritable(fd, False)
+        except OSError:
+            continue  # the descriptor of the listing itself, closed by now, or one that never was
+
+
+def _open_descriptors() -> Iterable[int]:
+    """Also numbers that are none, where the system does not list them."""
+    try:
+        return map(int, os.listdir("/dev/fd"))
+    except FileNotFoundError:
+        limit = descriptor_limit()
+        return range(min(limit, MANY_DESCRIPTORS) if limit >= 0 else MANY_DESCRIPTORS)

@@ -1,0 +1,102 @@
+"""How processes come into being: those of scripts, and our own helpers.
+
+`posix_spawn` is the first way: gevent's own forks the whole server and runs Python in the copy, which is five times as
+slow, and slower still the more memory the server holds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from mcpgreen.running.processes.tags import Marks
+from mcpgreen.running.system.descriptor_limit import descriptor_limit, fitting_descriptor
+
+Variables = Mapping[bytes, bytes]
+
+CONTROL_FD = fitting_descriptor(descriptor_limit())
+NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+# All that can be: nothing that we or whoever started us ignores is ignored by a script, and posix_spawn need not ask.
+RESET_SIGNALS = list(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+
+
+class Directory:
+    """Where processes are started, by its descriptor."""
+
+    def __init__(self, path: str) -> None:
+        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+        self._is_home = os.path.samestat(os.fstat(self.fd), os.fstat(self._home_fd))
+
+    def __enter__(self) -> None:
+        """Be there. No greenlet may switch until we are back."""
+        if not self._is_home:
+            os.fchdir(self.fd)
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_home:
+            os.fchdir(self._home_fd)
+
+    def close(self) -> None:
+        os.close(self.fd)
+        os.close(self._home_fd)
+
+
+class Spawner(Protocol):
+    """Starts one process. It is our child, or becomes it; leads a session of its own; has no input, and no descriptor
+    but its stdout, its stderr and the control pipe, which is `CONTROL_FD` there; ignores no signal; and carries the
+    mark, as does whoever it starts."""
+
+    def spawn(
+        self, command: Sequence[str], env: Variables, *, directory: Directory, outputs: Sequence[int], mark: int
+    ) -> int:
+        """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
+        when it can end on, nothing may switch greenlets before the number is given back: its end would be missed."""
+
+
+class PosixSpawner:
+    """Starts processes by `posix_spawn`, which knows neither working directory nor limits: we take on both for it."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+
+    def spawn(
+        self, command: Sequence[str], env: Variables, *, directory: Directory, outputs: Sequence[int], mark: int
+    ) -> int:
+        stdout, stderr, control = outputs
+        self._marks.put_on(mark)
+        try:
+            with directory:
+                return os.posix_spawnp(
+                    command[0],
+                    list(command),
+                    env,
+                    file_actions=[
+                        NO_INPUT,
+                        (os.POSIX_SPAWN_DUP2, stdout, 1),
+                        (os.POSIX_SPAWN_DUP2, stderr, 2),
+                        (os.POSIX_SPAWN_DUP2, control, CONTROL_FD),
+                    ],
+                    setsid=True,
+                    setsigmask=[],
+                    setsigdef=RESET_SIGNALS,
+                )
+        finally:
+            self._marks.take_off()
+
+
+def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, socket: int, as_fd: int) -> int:
+    """The number of a process of ours that is no script: it has a socket, under this number, and no other descriptor
+    of the server: a client that waits for the end of our output must see it."""
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
+    return os.posix_spawn(
+        path,
+        command,
+        env,
+        file_actions=[(os.POSIX_SPAWN_DUP2, socket, as_fd), *nothing],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=RESET_SIGNALS,
+    )

@@ -1,0 +1,130 @@
+"""Processes that scripts leave behind: whose they are, and how they are killed (Linux).
+
+Most carry the mark of their call. Who has shed it on purpose cannot be told from the processes of other calls; so all
+that are not known are killed when no call is running, and when the server ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from mcpgreen import journal
+from mcpgreen.running.processes.tags import is_alive, mark_of
+from mcpgreen.running.system.descendants import OwnChildren
+
+LOOKS = 20  # at a time: somebody may fork as fast as we look
+LONGEST_HUNT_SECS = 0.01  # at a time: there may be thousands, and others wait
+MANY = 200  # so many of a call are signalled one by one; the rest is met when their parents are gone
+
+
+class Strays:
+    """Our children, orphaned descendants included, that are not known."""
+
+    def __init__(self, children: OwnChildren, known: set[bytes]) -> None:
+        """`known` are those that we start ourselves, as the kernel writes their numbers. Whoever became us by `exec`
+        may have left more children; they are not ours to stop."""
+        self._children = children
+        self._known = known
+        known.update(b"%d" % pid for pid in children.others_than(set()))
+
+    def are_there(self) -> bool:
+        return bool(self._children.others_than(self._known))
+
+    def is_any_of(self, mark: int) -> bool:
+        """Whether one that carries the mark of a call is alive. If there are too many to look at, there may be."""
+        hunt = Hunt(self._children, self._known)
+        return any(is_alive(pid) and mark_of(pid) == mark for pid in hunt) or hunt.is_cut_short
+
+    def of_call(self, mark: int) -> list[int]:
+        """Those that carry the mark of a call; some, if there are many."""
+        found = (pid for pid in Hunt(self._children, self._known) if is_alive(pid) and mark_of(pid) == mark)
+        return list(islice(found, MANY))
+
+    def kill_those_of(self, mark: int) -> None:
+        """Each in the moment in which it is recognised: who forks again and again, and ends, is gone if one looks at
+        all of them first."""
+        groups: set[int] = set()
+        for pid in Hunt(self._children, self._known):
+            if mark_of(pid) == mark:
+                self._kill(pid, groups)
+
+    def kill_all(self) -> bool:
+        """Whether there was anybody."""
+        groups: set[int] = set()
+        is_anybody_found = False
+        for pid in Hunt(self._children, self._known):
+            is_anybody_found = True
+            self._kill(pid, groups)
+        return is_anybody_found
+
+    def close(self) -> None:
+        self._children.close()
+
+    def _kill(self, pid: int, groups: set[int]) -> None:
+        """With its group, unless that is our own or among those that are killed already. It is our child, and nobody
+        takes note of its end while we look: its number cannot belong to somebody else by now."""
+        try:
+            group = os.getpgid(pid)
+            if group not in groups and os.getsid(pid) != os.getsid(0):
+                groups.add(group)
+                signal_group(group, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            journal.warning("process %d, left by a script, belongs to another user and is not stopped", pid)
+            self._known.add(b"%d" % pid)
+
+
+class Hunt:
+    """One strange child after the other, each once, and again until nobody new has come: a process that ends while we
+    look hands its children over to us. Not for ever."""
+
+    def __init__(self, children: OwnChildren, known: set[bytes]) -> None:
+        self._children = children
+        self._looked_at = set(known)
+        self.is_cut_short = False
+
+    def __iter__(self) -> Iterator[int]:
+        give_up_at = time.monotonic() + LONGEST_HUNT_SECS
+        for _ in range(LOOKS):
+            fresh = self._children.others_than(self._looked_at)
+            if not fresh:
+                return
+            for pid in fresh:
+                yield pid
+                if time.monotonic() >= give_up_at:
+                    self.is_cut_short = True
+                    return
+            self._looked_at.update(b"%d" % pid for pid in fresh)
+        self.is_cut_short = True
+
+
+def adopted_strays(known: set[bytes]) -> Strays | None:
+    """None where there is no adoption. Raises OSError when it only cannot be had now."""
+    try:
+        return Strays(OwnChildren(), known)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
+        # Where there is no /proc it is worth a warning: somebody forgot to mount it.
+        tell = journal.warning if sys.platform.startswith("linux") else journal.info
+        tell("processes that scripts leave behind outside their group are not found here: %s", error)
+        return None
+
+
+def signal_group(leader: int, number: int) -> bool:
+    """Whether there was anybody to signal."""
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody there has changed its user; it is out of our reach but alive
+    return True

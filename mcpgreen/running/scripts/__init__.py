@@ -1,0 +1,1 @@
+"""What a script of a project sees, and what becomes of what it says."""

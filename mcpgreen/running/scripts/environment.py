@@ -1,0 +1,226 @@
+"""What a child may see: its environment variables.
+
+Three modes. `minimal`: PATH, HOME, TMPDIR, LANG and everything named MCP_*, MCPBASH_* or MCPGREEN_*; `allowlist`: also
+the named ones; `inherit`: everything, when the operator has confirmed it. Secrets of the server are in none of them.
+
+Rule: what a script sees is a promise to its author. A new variable goes into the guide and both SDKs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgreen import __version__, journal
+from mcpgreen.errors import Denied
+from mcpgreen.running.processes.spawning import CONTROL_FD
+from mcpgreen.running.scripts import jq, scratch
+from mcpgreen.running.scripts.jq import SDK_DIR
+from mcpgreen.running.scripts.scratch import CallFiles
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
+
+PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
+SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
+MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
+PROVIDER_NAMES = (
+    *("PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LANG"),
+    *("USERPROFILE", "APPDATA", "SYSTEMROOT", "MSYSTEM", "MSYS2_ARG_CONV_EXCL"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+)
+PROVIDER_PREFIXES = ("LC_", *PREFIXES)
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE")
+NAMES_OF = {
+    "git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS", *CERTIFICATES),
+    "https": CERTIFICATES,
+}
+MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
+MAX_TOKEN_CHARS = 1000
+CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
+
+
+class Payload:
+    """The names of a JSON document that a script is given: NAME_JSON, or NAME_FILE when it is long."""
+
+    __slots__ = ("file_name", "file_variable", "variable")
+
+    def __init__(self, name: str) -> None:
+        self.variable = f"{name}_JSON".encode()
+        self.file_variable = f"{name}_FILE".encode()
+        self.file_name = f"{name.lower()}.json".encode()
+
+
+ARGUMENTS = Payload("MCP_TOOL_ARGS")
+METADATA = Payload("MCP_TOOL_METADATA")
+META = Payload("MCP_TOOL_META")
+ANSWERS = Payload("MCP_INPUT_RESPONSES")
+
+# As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
+Environment = dict[bytes, bytes]
+
+
+def packed(variables: Mapping[str, str]) -> Environment:
+    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+def token_variable(token: str | int | None) -> str:
+    """The progress token for scripts, which need only know whether there is one: what a variable cannot hold, and the
+    end of a long one, is left out."""
+    text = "" if token is None else str(token)
+    return text[:MAX_TOKEN_CHARS].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+
+
+def described(name: str, entry: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of an item, as a variable of this name; nothing if it is too long for one."""
+    text = jsontext.dumps(entry).decode("ascii")
+    return {name: text} if len(text) <= MAX_VARIABLE_CHARS else {}
+
+
+class ToolEnvironment:
+    """Builds the environment of each call from what is the same for many."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        settings: Settings,
+        project_root: str,
+        server_info: Mapping[str, Any],
+    ) -> None:
+        self._spill_over_chars: int = settings.env_payload_threshold
+        self._refusal = ""
+        if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
+            self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
+        about_json = jq.variables(settings.json_tool_bin, jq.path_in(environ))
+        self.about_the_server = {**_about_the_server(project_root, server_info), **about_json}
+        self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
+        self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
+
+    def with_more(self, *more: Mapping[str, str]) -> Environment:
+        """The base, and variables that are the same for several calls: of a script, the roots, the client."""
+        if self._refusal:
+            raise Denied(self._refusal)
+        env = packed(self.base)
+        for variables in more:
+            env.update(packed(variables))
+        return env
+
+    def for_call(
+        self,
+        common: Environment,
+        files: CallFiles,
+        *,
+        entry_json: bytes,
+        arguments_json: bytes,
+        meta_json: bytes,
+        worker_key: bytes,
+        progress_token: str | int | None,
+        answers_json: bytes = b"",
+        own_state: str | None = None,
+    ) -> Environment:
+        """The variables of one call, added to a copy of those that `with_more` gave."""
+        env = common.copy()
+        place = files.place
+        env[b"MCPBASH_STATE_DIR"] = files.directory.encoded_path
+        env[b"MCP_TOOL_ERROR_FILE"] = place + scratch.ERROR_FILE
+        env[b"MCP_TOOL_RESOURCES_FILE"] = place + scratch.RESOURCES_FILE
+        env[b"MCP_CANCEL_FILE"] = place + scratch.CANCEL_FILE
+        env[b"MCPBASH_DEBUG_LOG"] = place + scratch.DEBUG_FILE
+        env[b"MCP_ASK_REPLY"] = place + scratch.REPLIES
+        env[b"MCP_PROGRESS_TOKEN"] = os.fsencode(token_variable(progress_token))
+        env[b"MCPBASH_WORKER_KEY"] = worker_key
+        if answers_json:
+            self._add_payload(env, files, ANSWERS, answers_json)
+        if own_state is not None:
+            env[b"MCP_REQUEST_STATE"] = os.fsencode(own_state)
+        self._add_payload(env, files, ARGUMENTS, arguments_json)
+        self._add_payload(env, files, METADATA, entry_json)
+        self._add_payload(env, files, META, meta_json)
+        if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:
+            from mcpgreen.running.scripts import tracing
+
+            env.update(packed(tracing.variables(jsontext.loads(meta_json))))
+        return env
+
+    def _add_payload(self, env: Environment, files: CallFiles, payload: Payload, content: bytes) -> None:
+        """JSON in a variable, or in a file when it is too long for one."""
+        if len(content) > self._spill_over_chars or self._spill_over_chars == 0:
+            env[payload.variable] = b""
+            env[payload.file_variable] = files.spill(payload.file_name, content)
+        else:
+            env[payload.variable] = content
+
+
+class ProviderEnvironment:
+    """Builds the environment of a provider or completion script from the server's own, and from what tools are told
+    about the server. It is less than a tool sees, because it is run for the server, not for a call. `isolate`: the
+    names above and our own; `allowlist` and `inherit` as for tools."""
+
+    def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._about_the_server = about_the_server
+        self._more_names: tuple[str, ...] = ()
+        self._inherits = settings.provider_env_mode == "inherit" and settings.provider_env_inherit_allow
+        if settings.provider_env_mode == "inherit" and not self._inherits:
+            journal.warning(
+                "provider_env_mode=inherit needs MCPGREEN_PROVIDER_ENV_INHERIT_ALLOW=true; isolated instead"
+            )
+        if settings.provider_env_mode == "allowlist":
+            self._more_names = tuple(settings.provider_env_allowlist)
+
+    def for_run(self, provider: str, variables: Mapping[str, str]) -> Environment:
+        """For a script of this provider ("" for a completion), with the variables of this run."""
+        names = {*PROVIDER_NAMES, *NAMES_OF.get(provider, ()), *self._more_names}
+        kept = {
+            name: value
+            for name, value in self._environ.items()
+            if (self._inherits or name in names or name.startswith(PROVIDER_PREFIXES)) and name not in SECRETS
+        }
+        return packed({"MCPGREEN_PYTHON": sys.executable, **kept, **self._about_the_server, **variables})
+
+
+def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str) -> dict[str, str]:
+    if settings.tool_env_mode == "inherit":
+        kept = dict(environ)
+    else:
+        names = [*MINIMAL_NAMES, *(settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ())]
+        kept = {name: environ[name] for name in names if environ.get(name)}
+        kept.update((name, value) for name, value in environ.items() if name.startswith(PREFIXES))
+    for name, fallback in (("HOME", project_root), ("TMPDIR", "/tmp"), ("LANG", "C")):
+        kept.setdefault(name, fallback)
+    for name in list(kept):
+        # A setting may be given under either name; scripts of both ages find theirs.
+        for ours, theirs in (("MCPGREEN_", "MCPBASH_"), ("MCPBASH_", "MCPGREEN_")):
+            if name.startswith(ours):
+                kept.setdefault(theirs + name[len(ours) :], kept[name])
+    return {name: value for name, value in kept.items() if name not in SECRETS}
+
+
+def _about_the_server(project_root: str, server_info: Mapping[str, Any]) -> dict[str, str]:
+    about = {
+        "MCP_SDK": SDK_DIR,
+        "MCP_PROGRESS_STREAM": CONTROL_PATH,
+        "MCP_LOG_STREAM": CONTROL_PATH,
+        "MCPBASH_HOME": os.path.dirname(SDK_DIR),
+        "MCPBASH_PROJECT_ROOT": project_root,
+        "MCPBASH_FRAMEWORK_VERSION": __version__,
+        "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
+        "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
+        "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),
+    }
+    return {**about, "MCPGREEN_PROJECT_ROOT": project_root}
+
+
+def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
+    """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
+    return {
+        "MCPGREEN_PYTHON": sys.executable,
+        **{name: value for name, value in environ.items() if name not in SECRETS},
+        "MCP_SDK": SDK_DIR,
+        "MCPBASH_HOME": os.path.dirname(SDK_DIR),
+        "MCPBASH_PROJECT_ROOT": project_root,
+        "MCPGREEN_PROJECT_ROOT": project_root,
+        **jq.variables(settings.json_tool_bin, jq.path_in(environ)),
+    }

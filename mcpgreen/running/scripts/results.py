@@ -1,0 +1,326 @@
+"""From how a script ended to the canonical tool result (newest revision), or to the exception that says it failed.
+
+First match wins: an error that the script chose, output over its limit, deadline, exit status, then what it printed.
+Several rows of that table exist because scripts in the wild rely on them; the tests name each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
+from mcpgreen.protocol.content import problem_of_block
+from mcpgreen.running.processes.process import Ending, Outcome
+from mcpgreen.running.turns import LANE, in_turns, let_others
+from mcpgreen.text import json_bounds, jsontext
+
+Json = dict[str, Any]
+
+MAX_DOCUMENTS_CHARS = 1 << 20
+LARGE_TEXT_BYTES = 1 << 18
+REASON_BYTES = 65_536  # of stderr, at its beginning and at its end, are looked at for a reason
+REASON_CHARS = 4096  # and so much of a line is told
+
+
+class Expectation(NamedTuple):
+    """What the caller knows about the run: its limits, its deadline, what the output has to look like."""
+
+    stdout_limit_bytes: int
+    stderr_limit_bytes: int
+    stderr_tail_bytes: int
+    timeout_secs: float
+    timeout_hint: str | None = None
+    timeout_reason: str = "fixed"
+    max_timeout_secs: float | None = None
+    response_limit_bytes: int = 0  # 0: none
+    output_problems: Callable[[Any], Sequence[str]] | None = None
+
+
+def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json]) -> Json:
+    """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
+    if error_report.strip():
+        raise chosen_error(error_report)
+    if outcome.ended_by == Ending.STDOUT_LIMIT:
+        raise OutputTooLarge(f"Tool output exceeded {expected.stdout_limit_bytes} bytes")
+    if outcome.ended_by == Ending.STDERR_LIMIT:
+        raise OutputTooLarge(f"Tool stderr exceeded {expected.stderr_limit_bytes} bytes")
+    meta = _diagnostics(outcome, expected)
+    if outcome.ended_by == Ending.DEADLINE:
+        raise _timeout(outcome, expected, meta)
+    printed = Printed(outcome.stdout, limit_bytes=expected.response_limit_bytes)
+    with LANE if printed.is_large else nullcontext():
+        result = _understood(outcome, printed, meta, is_declared=expected.output_problems is not None)
+    if outcome.exit_code != 0:
+        return result
+    if expected.output_problems is not None and not result.get("isError"):
+        _require_declared_output(result, printed, expected, meta)
+    result["content"].extend(resources)
+    result["_meta"] = {**result.get("_meta", {}), **meta}
+    return result
+
+
+def _understood(outcome: Outcome, printed: Printed, meta: Json, *, is_declared: bool) -> Json:
+    """What the script printed, as a result."""
+    text = printed.text_to_parse(may_be_scalar=is_declared)
+    value, is_json = _json_value(text, wants_scalars=is_declared)
+    if is_json and outcome.exit_code == 0 and isinstance(value, dict) and value.get("resultType") == "input_required":
+        raise ScriptAsks(value.get("inputRequests"), value.get("requestState"))
+    result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
+    if outcome.exit_code != 0:
+        return _failed(outcome, result, value, printed, meta)
+    return result or _from_output(value, printed, is_json=is_json, is_declared=is_declared)
+
+
+class Printed:
+    """What a script printed: a text to look at, and one to send. What is large is encoded in turns, and parsed only if
+    it can be JSON."""
+
+    def __init__(self, chunks: Sequence[bytes], *, limit_bytes: int) -> None:
+        self._chunks = chunks
+        self._limit_bytes = limit_bytes
+        self.is_large = sum(map(len, chunks)) > LARGE_TEXT_BYTES
+        self._text = "" if self.is_large else b"".join(chunks).decode("utf-8", "replace")
+
+    @property
+    def is_blank(self) -> bool:
+        return not any(chunk.strip() for chunk in self._chunks)
+
+    def text_to_parse(self, *, may_be_scalar: bool) -> str:
+        """The text, or nothing if it is long and certainly no JSON."""
+        if not self.is_large:
+            return self._text
+        start = next(filter(None, (chunk.lstrip() for chunk in self._chunks)), b"")
+        if not may_be_scalar and start[:1] not in (b"{", b"["):
+            return ""
+        try:
+            text = b"".join(self._chunks).decode("utf-8")
+            let_others()
+            return text
+        except UnicodeDecodeError:
+            return ""  # at the first byte that is wrong; to replace them all would take a while
+
+    def text_to_send(self) -> Any:
+        """A string or a LargeText. Raises OutputTooLarge. May wait."""
+        if not self.is_large:
+            return self._text
+        try:
+            return jsontext.LargeText(in_turns(self._chunks), limit_bytes=self._limit_bytes)
+        except jsontext.TooLong:
+            raise OutputTooLarge(f"Response exceeded response size limit ({self._limit_bytes} bytes)") from None
+
+
+def has_failed(outcome: Outcome) -> bool:
+    """Whether the script itself said so."""
+    return outcome.ended_by == Ending.EXIT and outcome.exit_code != 0
+
+
+def failure_result(failure: ToolFailure) -> Json:
+    """A ToolFailure as the result that the model reads."""
+    blocks = [{"type": "text", "text": text} for text in (failure.text, *failure.more_text)]
+    result: Json = {"content": blocks, "isError": True}
+    if failure.structured is not None:
+        result["structuredContent"] = failure.structured
+    if failure.meta:
+        result["_meta"] = failure.meta
+    return result
+
+
+def chosen_error(report: bytes) -> ScriptError:
+    """`mcp_fail`: the script wrote code, message and data itself."""
+    text = report.decode("utf-8", "replace")
+    try:
+        chosen = jsontext.loads(text)
+    except ValueError:
+        chosen = None
+    error = _as_chosen_error(chosen) if jsontext.is_writable(chosen) else None
+    return error or ScriptError(-32603, "Tool failed", data=text)
+
+
+def _as_chosen_error(value: Any) -> ScriptError | None:
+    if not isinstance(value, dict) or not isinstance(value.get("message"), str):
+        return None
+    if type(value.get("code")) is int and value["code"] in ERROR_CODES:
+        return ScriptError(value["code"], value["message"], data=value.get("data"))
+    return None
+
+
+def _diagnostics(outcome: Outcome, expected: Expectation) -> Json:
+    meta: Json = {"exitCode": outcome.exit_code}
+    if outcome.stderr and expected.stderr_tail_bytes:
+        tail = outcome.stderr[-expected.stderr_tail_bytes :].decode("utf-8", "replace")
+        meta["stderr"] = tail.replace("\0", "")
+    return meta
+
+
+def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure:
+    secs = f"{expected.timeout_secs:g}"
+    reason = expected.timeout_reason
+    if reason == "max_exceeded":
+        text = f"Tool exceeded maximum runtime of {expected.max_timeout_secs:g}s"
+    elif reason == "idle":
+        text = f"Tool timed out after {secs}s (no progress reported)"
+    else:
+        text = f"Tool timed out after {secs}s"
+    details: Json = {
+        "type": "timeout",
+        "message": text,
+        "timeoutSecs": _whole(expected.timeout_secs),
+        "reason": reason,
+        "exitCode": outcome.exit_code,
+    }
+    if reason != "fixed":
+        details["progressExtendsTimeout"] = True
+    if reason != "fixed" and expected.max_timeout_secs is not None:
+        details["maxTimeoutSecs"] = _whole(expected.max_timeout_secs)
+    if expected.timeout_hint:
+        details["hint"] = expected.timeout_hint
+        text += f"\n\nSuggestion: {expected.timeout_hint}"
+    return ToolFailure(text, meta=meta, structured={"success": False, "error": details})
+
+
+def _whole(secs: float) -> float:
+    """Without a fraction where there is none, as it was written."""
+    return int(secs) if float(secs).is_integer() else secs
+
+
+def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed, meta: Json) -> Json:
+    """A non-zero exit status: what the script printed as a result or an error, else a failure in words."""
+    if result is not None:
+        return {**result, "isError": True, "_meta": {**result.get("_meta", {}), **meta}}
+    error = _as_chosen_error(value)
+    if error is not None:
+        raise error
+    more_text = () if printed.is_blank else (printed.text_to_send(),)
+    raise ToolFailure(f"Tool failed: {reason_of(outcome)}", meta=meta, more_text=more_text)
+
+
+def reason_of(outcome: Outcome) -> str:
+    """Why a script failed: what it said on stderr, or its exit status."""
+    telling_line = _telling_line(outcome.stderr)
+    return telling_line[:REASON_CHARS] if telling_line else _status_in_words(outcome.exit_code)
+
+
+def last_words(outcome: Outcome) -> str:
+    """The last line of stderr that says anything."""
+    lines = _lines_in(outcome.stderr.rstrip()[-REASON_BYTES:])
+    return lines[-1] if lines else ""
+
+
+def _telling_line(stderr: bytes) -> str | None:
+    """The first line of stderr that is the script's own. With a Python traceback, or when all is said by the SDK, it
+    is the last, which names the error."""
+    lines = _lines_in(stderr.lstrip()[:REASON_BYTES])
+    if not lines:
+        return None
+    own = next((line for line in lines if not _is_note_of_the_sdk(line)), None)
+    if own is None or any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return _lines_in(stderr.rstrip()[-REASON_BYTES:])[-1]
+    return own
+
+
+def _lines_in(said: bytes) -> list[str]:
+    return [line for line in said.decode("utf-8", "replace").strip().splitlines() if line.strip()]
+
+
+def _is_note_of_the_sdk(line: str) -> bool:
+    """As in "mcp_elicit: Nobody answered in time", with which the script may have coped."""
+    name, colon, _ = line.partition(": ")
+    return bool(colon) and name.startswith("mcp_") and name.isidentifier()
+
+
+def _status_in_words(exit_code: int) -> str:
+    if exit_code <= 128:
+        return f"exit code {exit_code}"
+    import signal
+
+    try:
+        name = signal.Signals(exit_code - 128).name
+    except ValueError:
+        return f"exit code {exit_code}"
+    return f"killed by {name} (exit code {exit_code})"
+
+
+def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
+    """The one JSON value that the script printed, and whether there is one.
+
+    Without a declared schema a bare `42` or `true` is text like any other.
+    """
+    if not wants_scalars and text.lstrip()[:1] not in ("{", "["):
+        return None, False
+    try:
+        value = jsontext.loads(text, turn=let_others)
+    except ValueError:
+        return None, False
+    if len(text) > LARGE_TEXT_BYTES:
+        let_others()
+    if not jsontext.is_writable(value):
+        return None, False  # a number such as 1e999 could not be sent on
+    if len(text) > LARGE_TEXT_BYTES:
+        let_others()
+    return value, True
+
+
+def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
+    """A CallToolResult that the script built itself; the first one when it printed several documents."""
+    if value is None:
+        value = _first_document(text)
+    if not isinstance(value, dict) or not isinstance(value.get("content"), list):
+        return None
+    blocks = value["content"]
+    if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in blocks):
+        return None
+    if not blocks and not value.keys() & {"isError", "structuredContent", "_meta"}:
+        return None
+    for index, block in enumerate(blocks):
+        problem = problem_of_block(block)
+        if problem:
+            raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}", meta=meta)
+    result = {key: value[key] for key in ("content", "structuredContent", "isError", "_meta") if key in value}
+    result["isError"] = value.get("isError") is True
+    if not isinstance(result.get("_meta", {}), dict):
+        del result["_meta"]
+    if result.get("structuredContent", ...) is None:
+        del result["structuredContent"]
+    return result
+
+
+def _first_document(text: str) -> Any:
+    """The first of several values; None without one. The standard library can stop where it ends, but takes its time,
+    and reads what we could not send on."""
+    import json
+
+    if len(text) > MAX_DOCUMENTS_CHARS:
+        return None
+    try:
+        json_bounds.require_parsable(text.encode("utf-8"))
+        value, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return value if jsontext.is_writable(value) else None
+
+
+def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bool) -> Json:
+    result: Json = {"content": [{"type": "text", "text": printed.text_to_send()}], "isError": False}
+    if is_json and (is_declared or isinstance(value, dict)):
+        result["structuredContent"] = value
+    return result
+
+
+def _require_declared_output(result: Json, printed: Printed, expected: Expectation, meta: Json) -> None:
+    assert expected.output_problems is not None
+    if printed.is_blank:
+        problem = "Tool output is empty for declared outputSchema"
+    elif "structuredContent" not in result:
+        problem = "Tool output is not valid JSON for declared outputSchema"
+    else:
+        problems = expected.output_problems(result["structuredContent"])
+        if not problems:
+            if not result["content"]:
+                twin = jsontext.dumps(result["structuredContent"]).decode("ascii")
+                result["content"] = [{"type": "text", "text": twin}]
+            return
+        problem = "Tool output does not satisfy outputSchema: " + "; ".join(problems)
+    more_text = () if printed.is_blank else (printed.text_to_send(),)
+    raise UnexpectedOutput(problem, meta=meta, more_text=more_text)

@@ -1,0 +1,311 @@
+"""Temporary files: one directory for the server's life, and names in it that belong to one call.
+
+A script finds spilled arguments there and leaves error, resource and cancel files. Most calls leave nothing, so a call
+gets no directory of its own: making and removing one would cost a third of a quick call.
+
+Rule: the directory has a name that nobody can guess, is ours alone, and is used through its descriptor. Until it exists
+its name is told to nobody but the guardian; if it is gone, a fresh one is made, because whatever has the old name by
+then is not ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError
+from mcpgreen.files.regular_files import existing_file, new_file, unguessable
+from mcpgreen.running.storage import Storage
+from mcpgreen.running.turns import Turns
+
+ERROR_FILE = b"error.json"
+RESOURCES_FILE = b"resources"
+CANCEL_FILE = b"cancelled"
+DEBUG_FILE = b"debug.log"
+REPLIES = b"reply"
+MAX_REPORT_BYTES = 1 << 20
+OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE)
+CROWD = 5000
+CLEARING_SECS = 0.5
+COARSE_NS = 50_000_000
+
+
+class StateDir:
+    """The server's own directory, created when the first call needs it and removed with the server."""
+
+    def __init__(
+        self, parent: str, *, is_kept: bool, storage: Storage, on_named: Callable[[str], None] = lambda path: None
+    ) -> None:
+        """`on_named` hears the path of each directory just before it is made, to remove it if we die right after."""
+        self._parent = parent
+        self._storage = storage
+        self._on_named = on_named
+        self.is_kept = is_kept
+        self._directory: PrivateDirectory | None = None
+
+    def require(self) -> PrivateDirectory:
+        """The directory, made anew if it is not there. Raises InternalError when that cannot be or the disk is full."""
+        self._storage.require_room()
+        directory = self._directory
+        if directory is None or directory.changed_at_ns() is None:
+            directory = self._fresh()
+        return directory
+
+    def new_call(self, serial: int) -> CallFiles:
+        """For the call of this number. Raises InternalError when the disk is full."""
+        self._storage.require_room()
+        directory = self._directory
+        changed_at_ns = None if directory is None else directory.changed_at_ns()
+        if directory is None or changed_at_ns is None:
+            directory = self._fresh()
+        elif time.time_ns() - changed_at_ns <= COARSE_NS:
+            changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
+        return CallFiles(self, directory, b"call.%d." % serial, known_change_ns=changed_at_ns)
+
+    def failure(self, error: OSError) -> InternalError:
+        """What a call is told when one of its files cannot be written."""
+        full = self.fullness(error)
+        if full is not None:
+            return full
+        journal.error(
+            "no temporary file can be made in %s: %s; see to it, or set tmp_root", self._parent, error.strerror
+        )
+        return InternalError(f"A temporary file cannot be written: {error.strerror}.")
+
+    def fullness(self, error: OSError) -> InternalError | None:
+        """The same if it is the disk that is full, else None."""
+        return self._storage.failed(error, directory=self._parent, what="a temporary file")
+
+    def remove(self) -> bool:
+        """Whether nothing is left that should not be."""
+        directory, self._directory = self._directory, None
+        if directory is None:
+            return True
+        if self.is_kept:
+            journal.warning("state is kept in %s", directory.path)
+        else:
+            directory.remove()
+        is_gone = self.is_kept or directory.changed_at_ns() is None
+        directory.close()
+        return is_gone
+
+    def _fresh(self) -> PrivateDirectory:
+        """Under another name: somebody may have waited for the old one to be free."""
+        if self._directory is not None:
+            if not self.is_kept:
+                self._directory.clear()  # it may have been moved elsewhere
+            self._directory.close()  # calls that still know it find that their files are gone
+            self._directory = None
+        path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
+        self._on_named(path)
+        try:
+            self._directory = PrivateDirectory(path)
+        except OSError as error:
+            raise self.failure(error) from error
+        return self._directory
+
+
+class PrivateDirectory:
+    """A directory that nobody but us can use, made at birth. Raises OSError when it cannot be made, or is not ours."""
+
+    __slots__ = ("_identity", "encoded_path", "fd", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.encoded_path = os.fsencode(path)
+        os.mkdir(self.path, 0o700)
+        try:
+            self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            with suppress(OSError):
+                os.rmdir(self.path)
+            raise
+        status = os.fstat(self.fd)
+        self._identity = status.st_dev, status.st_ino
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+            self.close()
+            raise OSError(errno.EPERM, "somebody else has put a directory in the place of ours")
+        with suppress(OSError):
+            fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
+
+    def changed_at_ns(self) -> int | None:
+        """When anybody made or removed a file here last; None if it is not where it was."""
+        try:
+            status = os.lstat(self.encoded_path)
+        except OSError:
+            return None
+        # Its number is not used again while we have it open.
+        return status.st_mtime_ns if (status.st_dev, status.st_ino) == self._identity else None
+
+    def names(self) -> Iterator[bytes]:
+        """None when it has been closed."""
+        try:
+            with os.scandir(self.fd) as entries:
+                for entry in entries:
+                    yield os.fsencode(entry.name)
+        except OSError:
+            return
+
+    def clear(self) -> None:
+        """As far as that can be done in a moment."""
+        pause = _until(time.monotonic() + CLEARING_SECS)
+        try:
+            for name in list(self.names()):
+                pause()
+                self.remove_entry(name, pause)
+        except TimeoutError:
+            return  # a script has left a lot; whoever comes after us has more time
+
+    def remove(self) -> None:
+        self.clear()
+        if self.changed_at_ns() is None:
+            return  # whatever has its name now is not ours
+        try:
+            os.rmdir(self.path)
+        except OSError as error:
+            journal.warning("could not remove %s: %s", self.path, error.strerror)
+
+    def remove_entry(self, name: bytes, pause: Callable[[], None]) -> None:
+        """A file, or whatever a script left there: it may be a tree of thousands, so there are pauses."""
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except FileNotFoundError:
+            return
+        except OSError:
+            try:
+                _remove_tree(name, self.fd, pause)
+            except TimeoutError:
+                raise
+            except OSError as error:
+                journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error)
+
+    def close(self) -> None:
+        """From now on everything here fails, and touches no descriptor that has our number next."""
+        os.close(self.fd)
+        self.fd = -1
+
+
+class CallFiles:
+    """The files of one call. `place` is how their paths begin."""
+
+    __slots__ = ("_known_change_ns", "_prefix", "_state", "directory", "place")
+
+    def __init__(
+        self, state: StateDir, directory: PrivateDirectory, prefix: bytes, *, known_change_ns: int | None
+    ) -> None:
+        self._state = state
+        self._prefix = prefix
+        self._known_change_ns = known_change_ns
+        self.directory = directory
+        self.place = directory.encoded_path + b"/" + prefix
+
+    @property
+    def reply_prefix(self) -> str:
+        """How the places begin at which the script waits for answers."""
+        return os.fsdecode(self.place + REPLIES)
+
+    def spill(self, name: bytes, content: bytes) -> bytes:
+        try:
+            with open(self._new_file(self._prefix + name), "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise self._state.failure(error) from error
+        return self.place + name
+
+    def mark_cancelled(self) -> None:
+        try:
+            os.close(new_file(self._prefix + CANCEL_FILE, dir_fd=self.directory.fd))
+        except FileExistsError:
+            return
+        except OSError as error:
+            if self._state.fullness(error) is None:
+                journal.debug("no cancel file: %s", error)  # the signal that follows says the same
+
+    def take_reports(self) -> tuple[bytes, bytes]:
+        """What the script left as error and as embedded resources; both usually empty. All its files go."""
+        if self._known_change_ns is not None and self.directory.changed_at_ns() == self._known_change_ns:
+            return b"", b""
+        names = self._names()
+        if not names:
+            return b"", b""
+        reports = self._content(ERROR_FILE, names), self._content(RESOURCES_FILE, names)
+        self.remove()
+        return reports
+
+    def remove(self) -> None:
+        if self._state.is_kept:
+            return
+        turns = Turns()
+        for name in self._names():
+            self.directory.remove_entry(name, turns.pause)
+
+    def _new_file(self, name: bytes) -> int:
+        try:
+            return new_file(name, dir_fd=self.directory.fd)
+        except FileExistsError:
+            # Another script has counted how many calls there have been.
+            self.directory.remove_entry(name, Turns().pause)
+            return new_file(name, dir_fd=self.directory.fd)
+
+    def _names(self) -> list[bytes]:
+        """The files of this call. Where a script has left so many that to look at all of them would take long, only
+        those that every call may have; the others go with the server."""
+        names = list(islice(self.directory.names(), CROWD + 1))
+        if len(names) > CROWD:
+            return [self._prefix + name for name in OWN_FILES]
+        return [name for name in names if name.startswith(self._prefix)]
+
+    def _content(self, name: bytes, names: list[bytes]) -> bytes:
+        if self._prefix + name not in names:
+            return b""
+        try:
+            with open(existing_file(self._prefix + name, dir_fd=self.directory.fd), "rb") as file:
+                return file.read(MAX_REPORT_BYTES)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            journal.warning("a script's %s cannot be read: %s", name.decode(), error)
+            return b""
+
+
+def _until(give_up_at: float) -> Callable[[], None]:
+    """A pause that lets nobody else on, but raises TimeoutError when it is time to give up."""
+
+    def pause() -> None:
+        if time.monotonic() > give_up_at:
+            raise TimeoutError
+
+    return pause
+
+
+def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
+    """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
+
+    What is inside is moved up before it is removed: so it may be as deep as it likes.
+    """
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        with suppress(PermissionError):
+            os.chmod(current, 0o700, dir_fd=dir_fd)  # whoever made it may have shut it
+        fd = os.open(current, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            with os.scandir(fd) as entries:
+                for entry in list(entries):
+                    if entry.is_dir(follow_symlinks=False):
+                        moved = os.fsencode(f"removed.{unguessable()}")
+                        os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+                        pending.append(moved)
+                    else:
+                        os.unlink(entry.name, dir_fd=fd)
+                    pause()
+        finally:
+            os.close(fd)
+        os.rmdir(current, dir_fd=dir_fd)

@@ -1,0 +1,55 @@
+"""By which command a script is run: what its first line asks for, and whether that can be had.
+
+The kernel says "no such file" of a script that is there when the interpreter is not; the reason is in the file.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mcpgreen.files.regular_files import without_waiting
+
+MARK = b"#!"
+LINE_BYTES = 256  # the kernel reads no more
+SHELL_SUFFIXES = (".sh", ".bash")
+
+
+def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | None:
+    """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by whom its
+    first line asks for, as the kernel would read it."""
+    if is_executable:
+        return [path]
+    if path.endswith(SHELL_SUFFIXES):
+        return ["bash", path]
+    if not head.startswith(MARK):
+        return None
+    words = head[len(MARK) :].partition(b"\n")[0].strip().split(None, 1)
+    return [*map(os.fsdecode, words or [b"bash"]), path]
+
+
+def fault_of(path: str, *, search_path: str | None = None) -> str | None:
+    """Why a script cannot be run as its first line asks, for a sentence about the file; None if that is not the reason.
+
+    With a `search_path` it is also said of a program that `env` would not find there."""
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            head = file.read(LINE_BYTES)
+    except OSError:
+        return None
+    if not head.startswith(MARK):
+        return None
+    line = head[len(MARK) :].partition(b"\n")[0]
+    if line.endswith(b"\r"):
+        return "has the line ends of Windows, of which the first is taken for a part of the interpreter's name"
+    words = [os.fsdecode(word) for word in line.split()]
+    if not words:
+        return "names no interpreter in its first line"
+    if not os.path.exists(words[0]):
+        return f"is for the interpreter {words[0]}, which does not exist"
+    if search_path is not None and os.path.basename(words[0]) == "env":
+        import shutil  # takes milliseconds that start-up does not have
+
+        program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)
+        if program is not None and shutil.which(program, path=search_path) is None:
+            return f"is for the interpreter {program}, which is not on the PATH"
+    return None

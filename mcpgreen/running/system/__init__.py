@@ -1,0 +1,1 @@
+"""What the operating system is asked for: limits, descendants, processors."""

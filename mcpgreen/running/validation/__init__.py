@@ -1,0 +1,1 @@
+"""Values checked by their schemas, where a check can be stopped."""

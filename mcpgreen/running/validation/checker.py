@@ -1,0 +1,90 @@
+"""The process in which values are checked by their schemas: `schema_checks` starts it and talks to it.
+
+A pattern or a web of `anyOf` can take a validator hours, and nothing in a process can stop it there. So this is
+another process, which the kernel ends when a check takes too long, whether or not the server is still there to do it.
+
+One check is three lines in (what it is about, the schema if it is new, the value) and one line out. Without work for a
+while, and when the server is gone, it ends.
+
+Rule: imports as little as possible before `main`, and nothing of gevent.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+from typing import Any
+
+from mcpgreen.protocol.schemas import validator
+from mcpgreen.running.system import prctl
+from mcpgreen.text import jsontext
+
+MAX_MEMORY_BYTES = 512 << 20
+IDLE_SECS = 60.0
+MAX_SENTENCE_CHARS = 1000
+READ_BYTES = 1 << 18
+
+
+def main() -> None:
+    """Serve checks on descriptor 0, which is a socket, until nobody wants any more."""
+    prctl.shut_out_others()  # scripts could read other calls' arguments here
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    checkers: dict[int, validator.Checker] = {}
+    lines = Lines()
+    while (about := lines.next()) is not None:
+        schema, value = lines.next(), lines.next()
+        if schema is None or value is None:
+            return
+        wanted = jsontext.loads(about)
+        # Of the processor, not of the clock: on a busy machine nobody is refused for the load that others make.
+        signal.setitimer(signal.ITIMER_PROF, wanted["secs"])
+        answer = answer_to(wanted, schema, value, checkers)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        send(jsontext.dumps(answer) + b"\n")
+
+
+def answer_to(wanted: Any, schema: bytes, value: bytes, checkers: dict[int, validator.Checker]) -> dict[str, Any]:
+    """What is wrong with the value, or with the schema."""
+    number = wanted["schema"]
+    try:
+        if wanted["is_first"]:
+            checkers.clear()
+        if schema:
+            checkers[number] = validator.compile_schema(jsontext.loads(schema), noun=wanted["noun"])
+        problems = checkers[number].problems(jsontext.loads(value))
+    except validator.BadSchema as error:
+        checkers.pop(number, None)
+        return {"fault": str(error)[:MAX_SENTENCE_CHARS]}
+    except MemoryError:
+        return {"problems": ["the value takes too much memory to be checked"]}
+    return {"problems": [problem[:MAX_SENTENCE_CHARS] for problem in problems]}
+
+
+class Lines:
+    """What comes in, line by line."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def next(self) -> bytes | None:
+        """None at the end, and when nothing has come for a while."""
+        while not self._parts or b"\n" not in self._parts[-1]:
+            if not select.select([0], [], [], IDLE_SECS)[0]:
+                return None
+            part = os.read(0, READ_BYTES)
+            if not part:
+                return None
+            self._parts.append(part)
+        line, _, rest = b"".join(self._parts).partition(b"\n")
+        self._parts = [rest] if rest else []
+        return line
+
+
+def send(data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(0, rest) :]

@@ -1,0 +1,197 @@
+"""Have values checked by their schemas where that can be stopped: in a process of its own (`checker`).
+
+Most values need no such thing: those that are short, and plainly valid by a plain schema (`quick_schema`), cost
+microseconds here. For all others two processes at the most stay ready; each ends when it has been idle for a minute.
+
+Rule: whoever leaves a check early, for whatever reason, leaves no process in the middle of one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from itertools import count
+from typing import Any
+
+import gevent
+from gevent.lock import Semaphore
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError
+from mcpgreen.protocol.schemas import quick, validator
+from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
+from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.processes.spawning import spawn_helper
+from mcpgreen.text import jsontext
+
+QUICK_BYTES = 16384  # up to which a value is looked at here
+PROCESSES = 2
+PATIENCE_FACTOR = 5  # by which a check may take longer on a busy machine: its time is that of the processor
+START_SECS = 20.0  # for the first answer of a process, on such a machine
+READ_BYTES = 65536
+WRITE_BYTES = 1 << 18
+MAX_KNOWN_SCHEMAS = 256  # to one process; then it forgets them all
+KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from mcpgreen.running.validation.checker import main; main()"
+
+_numbers = count()
+
+
+class Schema:
+    """One schema, and whether a value can be judged by it here. Raises `schemas.BadSchema` at birth."""
+
+    __slots__ = ("_schema", "is_plain", "noun", "number")
+
+    def __init__(self, schema: Any, *, noun: str) -> None:
+        self._schema = validator.clean_copy(schema)
+        self.is_plain = quick.is_simple(self._schema)
+        self.noun = noun
+        self.number = next(_numbers)
+
+    def admits(self, value: Any, encoded: bytes) -> bool:
+        """Whether the value is certainly valid. False says nothing."""
+        return self.is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
+
+    def encoded(self) -> bytes:
+        return jsontext.dumps(self._schema)
+
+
+class SchemaChecks:
+    """All checks of one server."""
+
+    def __init__(self, runner: Runner, *, timeout_secs: float) -> None:
+        self._runner = runner
+        self._timeout_secs = timeout_secs
+        self._turns = Semaphore(PROCESSES)
+        self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+
+    def problems(self, schema: Schema, value: Any, encoded: bytes) -> list[str]:
+        """What is wrong, in a few sentences that a model can act on; empty when nothing is. `encoded` is the value as
+        JSON. May wait. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
+        if schema.admits(value, encoded):
+            return []
+        with self._turns:
+            answer = self._answer(schema, encoded)
+        if "fault" in answer:
+            raise validator.BadSchema(answer["fault"])
+        problems: list[str] = answer["problems"]
+        return problems
+
+    def close(self) -> None:
+        for process in (*self._idle, *self._busy):
+            process.end()
+
+    def _answer(self, schema: Schema, encoded: bytes) -> Any:
+        while self._idle:
+            process = self._idle.pop()
+            answer = self._answer_of(process, schema, encoded)
+            if answer is not None:
+                return answer
+        try:
+            process = _Process(self._runner)
+        except OSError as error:
+            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
+        began_at = time.monotonic()
+        answer = self._answer_of(process, schema, encoded)
+        if answer is not None:
+            return answer
+        is_overdue = time.monotonic() - began_at >= self._timeout_secs
+        what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
+        journal.warning("a check of a value by its schema %s", what)
+        return {"problems": [f"checking it {what}; send less, or something simpler"]}
+
+    def _answer_of(self, process: _Process, schema: Schema, encoded: bytes) -> Any:
+        """What the process says; None if it ends instead."""
+        self._busy.add(process)
+        line = None
+        try:
+            line = process.ask(schema, encoded, secs=self._timeout_secs)
+        finally:
+            self._busy.discard(process)
+            if line is None:
+                process.end()
+        if line is None:
+            return None
+        answer = jsontext.loads(line)
+        if "fault" in answer:
+            process.forget(schema)
+        self._idle.append(process)
+        return answer
+
+
+class _Process:
+    """One process that checks, from its start to its end."""
+
+    def __init__(self, runner: Runner) -> None:
+        import socket  # takes milliseconds that start-up does not have
+
+        runner.prepare()  # what we inherited is not for this process either
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
+            env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+            self._pid = spawn_helper(sys.executable, command, env, socket=theirs.fileno(), as_fd=0)
+            self._fd = ours.detach()
+        os.set_blocking(self._fd, False)
+        self._is_over = False
+        self._known: set[int] = set()  # the schemas that it has seen
+        self._runner = runner
+        runner.know(self._pid)
+
+    def ask(self, schema: Schema, encoded: bytes, *, secs: float) -> bytes | None:
+        """The line that it answers; None if there is none in time."""
+        is_first = not self._known or len(self._known) >= MAX_KNOWN_SCHEMAS
+        if is_first:
+            self._known.clear()
+        is_known = schema.number in self._known
+        self._known.add(schema.number)
+        about = {"schema": schema.number, "noun": schema.noun, "is_first": is_first, "secs": secs}
+        lines = [jsontext.dumps(about), b"" if is_known else schema.encoded(), encoded, b""]
+        with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False):
+            try:
+                self._send(b"\n".join(lines))
+                return self._received_line()
+            except OSError:
+                return None  # it has ended
+        return None
+
+    def forget(self, schema: Schema) -> None:
+        """It could not be used, so the process has not kept it."""
+        self._known.discard(schema.number)
+
+    def end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            os.close(self._fd)
+            self._runner.end_known(self._pid)
+
+    def _send(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(self._fd, rest[:WRITE_BYTES]) :]
+            except BlockingIOError:
+                _wait_for(self._fd, WRITE_EVENT)
+
+    def _received_line(self) -> bytes | None:
+        line = b""
+        while not line.endswith(b"\n"):
+            _wait_for(self._fd, READ_EVENT)
+            try:
+                part = os.read(self._fd, READ_BYTES)
+            except BlockingIOError:
+                continue
+            if not part:
+                return None
+            line += part
+        return line
+
+
+def _wait_for(fd: int, event: int) -> None:
+    watcher = gevent.get_hub().loop.io(fd, event)
+    try:
+        gevent.get_hub().wait(watcher)
+    finally:
+        watcher.close()

@@ -1,0 +1,1 @@
+"""What a user can set, and how it is read."""
