@@ -68,8 +68,8 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         ),
         (
             "mcpgreen/running/__init__.py",
-            "from ..catalog import project\n",
-            "mcpgreen/running/__init__.py:1: running must not import mcpgreen.project.project: catalog is above it.",
+            "from ..project import project\n",
+            "mcpgreen/running/__init__.py:1: running must not import mcpgreen.project.project: project is above it.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -78,13 +78,13 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         ),
         (
             "mcpgreen/first_answer.py",
-            "from mcpgreen.catalog import registry\n",
-            "mcpgreen/first_answer.py:1: greeting may import only leaves, protocol, catalog.project, "
+            "from mcpgreen.catalog import catalog\n",
+            "mcpgreen/first_answer.py:1: first_answer may import only leaves, protocol, project.project, "
             "not mcpgreen.catalog.catalog.",
         ),
         (
             "mcpgreen/sdk/mcp_tool.py",
-            "from mcpgreen import jsontext\n",
+            "from mcpgreen.text import jsontext\n",
             "mcpgreen/sdk/mcp_tool.py:1: sdk stands alone and must not import mcpgreen.text.jsontext.",
         ),
         (
@@ -100,22 +100,22 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/running/a.py",
             "import ujson\n",
-            "mcpgreen/running/a.py:1: ujson may be imported only in jsontext.",
+            "mcpgreen/running/a.py:1: ujson may be imported only in text.jsontext.",
         ),
         (
             "mcpgreen/cli/a.py",
             "def f():\n    import jsonschema.validators\n",
-            "mcpgreen/cli/a.py:2: jsonschema may be imported only in protocol.schemas and protocol.schema_keywords.",
+            "mcpgreen/cli/a.py:2: jsonschema may be imported only in protocol.schemas.validator and protocol.schemas.keywords.",
         ),
         (
             "mcpgreen/protocol/a.py",
             "from referencing import Registry\n",
-            "mcpgreen/protocol/a.py:1: referencing may be imported only in protocol.schemas.",
+            "mcpgreen/protocol/a.py:1: referencing may be imported only in protocol.schemas.validator.",
         ),
         (
             "mcpgreen/project/project.py",
             "import importlib\nyaml = importlib.import_module('yaml')\n",
-            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.yaml_text.",
+            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.descriptions.yaml_text.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -125,7 +125,7 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/engine/a.py",
             "from gevent import subprocess\n",
-            "mcpgreen/engine/a.py:1: gevent.subprocess may be imported only in running.process.",
+            "mcpgreen/engine/a.py:1: gevent.subprocess may be imported only in running.processes.process.",
         ),
         (
             "mcpgreen/engine/a.py",
@@ -202,7 +202,7 @@ def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -
             "mcpgreen/first_answer.py",
             "from mcpgreen.project.project import open_project\nfrom mcpgreen import errors\n",
         ),
-        ("mcpgreen/first_answer.py", "from mcpgreen.catalog import project\nfrom mcpgreen.protocol import shapes\n"),
+        ("mcpgreen/first_answer.py", "from mcpgreen.project import project\nfrom mcpgreen.protocol import shapes\n"),
         ("mcpgreen/features/a.py", "from mcpgreen.errors import RpcError\nfrom . import b\nimport gevent\n"),
         ("mcpgreen/cli/a.py", "import sys\nsys.stdout.write('x')\n"),
         ("mcpgreen/sdk/mcp_tool.py", "import sys\nsys.stdout.write('x')\n"),

@@ -200,8 +200,7 @@ class Repository:
         """The id of the wanted file. Fetches what that takes; the file itself only if the server sends it along."""
         algorithm = "sha256" if re.fullmatch(r"[0-9a-f]{64}", self._wanted.ref) else "sha1"
         self._run("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}")
-        listing = self._run("ls-tree", "-z", self._fetch(), "--", self._wanted.path)
-        for entry in listing.split(b"\0"):
+        for entry in self._run("ls-tree", "-z", self._fetch(), "--", self._wanted.path).split(b"\0"):
             about, _, name = entry.partition(b"\t")
             if os.fsdecode(name) == self._wanted.path:
                 mode, _, blob = about.decode("ascii").split(" ")

@@ -47,7 +47,7 @@ __mcp_ui_page() {
 import sys
 sys.path[0] = sys.argv[1]
 try:
-    from mcpgreen import jsontext
+    from mcpgreen.text import jsontext
     from mcpgreen.catalog.apps.templates import render
     from mcpgreen.errors import ProjectError
 except ImportError as error:

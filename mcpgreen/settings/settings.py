@@ -1,6 +1,6 @@
 """Settings: the row type, the parsers, and how a value is found.
 
-Each setting is declared once, as a `Setting` in `settings_catalog`; loader, `doctor`, bounds and reference page read
+Each setting is declared once, as a `Setting` in `table`; loader, `doctor`, bounds and reference page read
 the same rows. This module only merges mappings: who collects them (command line, environment, project file) and who
 prints the notes is not its business.
 

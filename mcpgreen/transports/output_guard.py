@@ -52,11 +52,13 @@ def is_sound(line: Line) -> bool:
     pieces = (line,) if isinstance(line, bytes) else (line[0], line[-1])
     try:
         for piece in pieces:
+            if b"\n" in piece:
+                return False
             if not piece.isascii():
                 piece.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return not any(b"\n" in piece for piece in pieces)
+    return True
 
 
 def are_sound(lines: list[bytes], joined: bytes) -> bool:

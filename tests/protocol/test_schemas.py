@@ -561,7 +561,7 @@ class TestQuickAnswers:
     def test_a_valid_call_with_a_plain_schema_never_loads_jsonschema(self) -> None:
         program = """if True:
             import sys
-            from mcpgreen.protocol.schemas import compile_schema
+            from mcpgreen.protocol.schemas.validator import compile_schema
             checker = compile_schema({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
             assert checker.problems({"a": "x"}) == []
             assert not {"jsonschema", "referencing", "typing"} & set(sys.modules), sorted(sys.modules)

@@ -22,9 +22,9 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="process
 # Two runs at the same time and one with a narrow limit: how they ended, and what they used.
 THREE_RUNS = """
 import json, gevent
-from mcpgreen.running.deadline import Deadline
-from mcpgreen.running.runner import Runner
-from mcpgreen.running.starting import Limits, Script, ScriptRun, run_script, unheard
+from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script, unheard
 
 runner = Runner(directory=".")
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def pipe() -> Iterator[Pipe]:
 
 def call(id: Any, pipe: Pipe) -> Call:
     view = ClientView(LATEST_HANDSHAKE, {}, None)
-    services: Any = None  # nothing of it is needed to be answered
+    services: Any = SimpleNamespace(runner=SimpleNamespace(next_serial=lambda: 1))
     stream = Stream(pipe.outbox, transport="stdio")
     return Call(id, "tools/call", {}, view=view, session=None, stream=stream, sink=pipe.outbox, services=services)
 
