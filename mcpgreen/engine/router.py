@@ -106,19 +106,19 @@ ROUTES = {
         has_own_limit=True,  # of the content, which is longer once it is written as JSON
     ),
     "resources/subscribe": Route(
-        _later("subscriptions", "subscribe"), _later("resources", "runs_script"), uses_catalog=True
+        _later("watching.subscriptions", "subscribe"), _later("resources", "runs_script"), uses_catalog=True
     ),
-    "resources/unsubscribe": Route(_later("subscriptions", "unsubscribe")),
+    "resources/unsubscribe": Route(_later("watching.subscriptions", "unsubscribe")),
     "prompts/list": Route(listing.list_prompts, uses_catalog=True),
     "prompts/get": Route(
-        _later("prompts", "get_prompt"),
-        _later("prompts", "runs_script"),
+        _later("prompts.prompts", "get_prompt"),
+        _later("prompts.prompts", "runs_script"),
         uses_catalog=True,
         may_repeat=_always,
-        fit=_later("prompts", "fit_result"),
+        fit=_later("prompts.prompts", "fit_result"),
     ),
     "completion/complete": Route(
-        _later("completion", "complete"), _later("completion", "runs_script"), uses_catalog=True
+        _later("completion.completion", "complete"), _later("completion.completion", "runs_script"), uses_catalog=True
     ),
 }
 
