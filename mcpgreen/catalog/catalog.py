@@ -1,7 +1,7 @@
 """Serve the catalogue from immutable snapshots, and notice when the disk has something else to offer.
 
-`Catalog` decides when to look (time to live, stale marks, back-off after a failure); `survey` looks, and `tools`,
-`resources` and `prompts` read, unless the project registers its items by hand (`registrar`). Whatever goes wrong with
+`Catalog` decides when to look (time to live, stale marks, back-off after a failure); `tree_scan` looks, and `tools`,
+`resources` and `prompts` read, unless the project registers its items by hand (`manual`). Whatever goes wrong with
 the disk, the last good snapshot goes on serving; a registration that cannot be used is an error for whoever asks.
 `.registry/<kind>.json` is an output for people and other programs. Only a static catalog reads it (`kept`), if it is to
 be trusted as a tool is; else a planted one has no effect.

@@ -1,7 +1,7 @@
 """One walk that looks: list and stat what lies below some directories of a project. Reads no file.
 
 It is all that a check for changes costs. What the files mean is up to `tools`, `resources` and `prompts`; when to look
-is up to `registry`. Hidden files and directories do not exist for a project.
+is up to `catalog`. Hidden files and directories do not exist for a project.
 
 Rule: one odd file costs a warning, never the walk. Only what makes the walk as a whole unreliable (OSError other than a
 missing permission or a vanished file) may be raised.

@@ -1,6 +1,6 @@
 """The two greetings, `initialize` and `server/discover`, as pure functions.
 
-They live below the features because the server answers them before gevent is imported (`greeting`), and again, by the
+They live below the features because the server answers them before gevent is imported (`first_answer`), and again, by the
 same code, once it runs (`features.lifecycle`).
 """
 

@@ -1,6 +1,6 @@
 """Which registration counts now: `register.json`, else what `register.sh` said, else none.
 
-`registration` knows what the files may say, this module when to read them again: when a file or the right to trust it
+`rules` knows what the files may say, this module when to read them again: when a file or the right to trust it
 has changed, and after a time to live. With a static registry, the first that can be used counts for good. The hook's
 answer is kept as well; whoever has a server runs the hook in time (`run_hook` with the server's way to run things), and
 `current` runs it itself where there is none. In a server it gives what the last run said, also if another is due.

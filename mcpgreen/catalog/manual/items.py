@@ -1,7 +1,7 @@
 """Items that a project registers by hand, read by the same rules as those that are found on disk.
 
 A registered item is a description that says itself where its file is. One that cannot be served is left out with a
-warning; that the registration as a whole makes sense is seen to by `registration`. The order is the author's.
+warning; that the registration as a whole makes sense is seen to by `rules`. The order is the author's.
 """
 
 from __future__ import annotations

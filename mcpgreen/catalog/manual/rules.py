@@ -2,7 +2,7 @@
 
 Both end as a `Registration`: for each kind the raw items, or None where the kind is found by looking at the disk. What
 an item means is for those who build the kind; here it only has to be an object with a name. When to read again is for
-`registrar` to decide.
+`current` to decide.
 
 Rule: a register.json that is not right in every part is no registration at all. The author wrote down what to offer,
 so guessing, or offering what lies on disk instead, would offer something else.

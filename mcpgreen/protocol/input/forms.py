@@ -1,6 +1,6 @@
 """Does what somebody typed fit the form that they were shown?
 
-A form is flat and knows few keywords (`question_shapes.tidy`), so this takes time in proportion to the answer and no
+A form is flat and knows few keywords (`shapes.tidy`), so this takes time in proportion to the answer and no
 jsonschema, whose import alone would hold up everybody else.
 """
 

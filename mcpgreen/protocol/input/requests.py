@@ -2,7 +2,7 @@
 the question.
 
 A question is `{"method": ..., "params": ...}` in the newest dialect: a form, a URL to visit, a sample of a model, the
-roots. Its shape is the business of `question_shapes`; who asks and how the answer comes back, of `features.asking`.
+roots. Its shape is the business of `shapes`; who asks and how the answer comes back, of `features.asking`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Is this value what the schema asks for, and if not, what shall the sender change?
 
-The only door to jsonschema, which is imported when a value is not obviously valid (`quick_schema`) and not before. The
+The only door to jsonschema, which is imported when a value is not obviously valid (`quick`) and not before. The
 draft is what `$schema` names, else 2020-12. `format` is an annotation: it is never checked.
 
 Rules: nothing is fetched, neither over the network nor from disk, so a `$ref` must stay inside its schema or lead to

@@ -1,7 +1,7 @@
 """May this tool be called? The operator's allow-list says it first, then the project's own `server.d/policy.sh`.
 
 Everything may by default; an allow-list, when set, restricts. Whether a script can be trusted is another question,
-asked of every one when it is run: see `starting`.
+asked of every one when it is run: see `launch`.
 
 The hook runs anew for each call, as the greenlet of that call: cancelling the call stops it. It sees all variables of
 the server but its secrets, not the few that a tool gets.

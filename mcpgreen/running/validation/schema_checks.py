@@ -1,6 +1,6 @@
 """Have values checked by their schemas where that can be stopped: in a process of its own (`checker`).
 
-Most values need no such thing: those that are short, and plainly valid by a plain schema (`quick_schema`), cost
+Most values need no such thing: those that are short, and plainly valid by a plain schema (`quick`), cost
 microseconds here. For all others two processes at the most stay ready; each ends when it has been idle for a minute.
 
 Rule: whoever leaves a check early, for whatever reason, leaves no process in the middle of one.
