@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.prerequisites import NOBODY, as_ordinary_user, python_of_ordinary_user
+from tests.support.prerequisites import (
+    NOBODY,
+    as_ordinary_user,
+    python_of_ordinary_user,
+    require_our_python_for_ordinary_user,
+)
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
@@ -58,6 +63,7 @@ if hasattr(os, "pidfd_open"):
 def ordinary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProjectBuilder]:
     """A project that belongs to an ordinary user, where that user can reach it."""
     as_ordinary_user()
+    require_our_python_for_ordinary_user()
     place = Path("/tmp") / f"mcpgreen-seclusion-{os.getpid()}"
     project = ProjectBuilder(place)
     yield project

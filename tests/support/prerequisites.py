@@ -59,6 +59,12 @@ def python_of_ordinary_user() -> str:
     return usable or _missing("program missing: a Python that an ordinary user can run")
 
 
+def require_our_python_for_ordinary_user() -> None:
+    """Ours, with our packages: in root's home it is out of reach."""
+    if subprocess.run([*as_ordinary_user(), sys.executable, "-c", "import gevent"], capture_output=True).returncode:
+        _missing(f"program missing: {sys.executable}, run by an ordinary user")
+
+
 def _can_nobody_run(python: str) -> bool:
     try:
         done = subprocess.run(
