@@ -29,8 +29,8 @@ FAULTS = [
     fault(
         "dry-run-does-not-ask-the-policy",
         "mcpgreen/cli/run_tool.py",
-        "    terms.require_safe()\n    services.policy.require_allowed(name, terms.entry_json)\n",
-        "    terms.require_safe()\n",
+        "        services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())\n",
+        "",
         "tests/cli/test_run_tool.py::test_a_dry_run_says_that_the_policy_would_refuse",
     ),
     fault(
@@ -43,8 +43,8 @@ FAULTS = [
     fault(
         "every-script-made-executable",
         "mcpgreen/cli/validate.py",
-        "if _is_script(path) and (metadata.meta_file_for(name, directory.files) or _has_comment(path)):",
-        "if _is_script(path):",
+        "if is_script and (meta_file or metadata.read_inline_of(path) is not None):",
+        "if is_script:",
         "tests/cli/test_validate.py::test_described_scripts_are_made_executable",
         "tests/cli/test_validate_checks.py::test_scripts_with_a_comment_are_made_executable",
     ),

@@ -1,4 +1,4 @@
-"""Faults in the engine: links, routing, batches, waiting, changes."""
+"""Faults in the engine: messages, routing, changes, the server as a whole."""
 
 from __future__ import annotations
 
@@ -6,60 +6,32 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
-        "id-used-twice",
-        "mcpgreen/engine/connection.py",
-        "elif request_id in self._in_flight or request_id in self._listens:",
-        "elif request_id in self._listens:",
-        "tests/e2e/test_ids.py::test_an_id_in_use_is_refused_and_the_first_request_goes_on",
-    ),
-    fault(
         "batch-of-any-size",
-        "mcpgreen/engine/connection.py",
+        "mcpgreen/engine/link.py",
         "if len(batch) > MAX_BATCH_MEMBERS:",
         "if len(batch) > 1000 * MAX_BATCH_MEMBERS:",
         "tests/e2e/test_costly_input.py::test_a_batch_of_too_many_members_is_refused_as_one",
     ),
     fault(
         "initialize-in-a-batch",
-        "mcpgreen/engine/connection.py",
+        "mcpgreen/engine/link.py",
         'elif is_member and (method == "initialize" or is_stateless(message.get("params"))):',
         'elif is_member and is_stateless(message.get("params")):',
         "tests/e2e/test_batches.py::test_initialize_cannot_be_part_of_a_batch",
     ),
     fault(
         "notifications-of-strangers",
-        "mcpgreen/engine/connection.py",
+        "mcpgreen/engine/link.py",
         'normal_id(message["id"]), error)\n        return True\n',
         'normal_id(message["id"]), error)\n        return "id" in message\n',
         "tests/e2e/test_remote_token.py::test_notifications_without_it_are_dropped",
     ),
     fault(
-        "no-end-without-exit",
-        "mcpgreen/engine/connection.py",
-        'gevent.spawn_later(secs, self.end, "shutdown timeout")',
-        'gevent.spawn_later(1000 * secs, self.end, "shutdown timeout")',
-        "tests/e2e/test_endings.py::test_without_exit_the_server_ends_by_itself_and_takes_its_scripts_along",
-    ),
-    fault(
         "cancelled-id-stays-in-use",
-        "mcpgreen/engine/connection.py",
-        "            call.cancel()\n            self.forget(call)\n",
-        "            call.cancel()\n",
+        "mcpgreen/features/call.py",
+        "        self.end_early(Event.CANCEL)\n        self.leave_stream()\n",
+        "        self.end_early(Event.CANCEL)\n",
         "tests/e2e/test_cancelling.py::test_an_id_is_free_again_after_its_cancellation",
-    ),
-    fault(
-        "question-not-taken-back",
-        "mcpgreen/engine/requests.py",
-        "                self._withdraw(request_id)\n",
-        "                pass\n",
-        "tests/e2e/test_asking.py::test_without_an_answer_in_time_the_client_is_told_and_a_late_one_is_ignored",
-    ),
-    fault(
-        "ids-that-strangers-can-guess",
-        "mcpgreen/engine/requests.py",
-        "        if self._has_strangers:\n            return os",
-        "        if self._is_closed:\n            return os",
-        "tests/e2e/test_remote_token.py::test_a_stranger_cannot_answer_what_the_client_is_asked",
     ),
     fault(
         "one-script-too-many",
@@ -78,44 +50,16 @@ FAULTS = [
     fault(
         "expired-call-run-anew",
         "mcpgreen/engine/router.py",
-        "if call.is_repeat and route.may_repeat is not None and not route.may_repeat(call):",
-        "if call.is_repeat and route.may_repeat is None:",
+        "if call.interaction.is_repeat and route.may_repeat is not None and not route.may_repeat(call):",
+        "if call.interaction.is_repeat and route.may_repeat is None:",
         "tests/features/test_asking_stateless.py::test_any_other_tool_is_not_run_anew",
     ),
     fault(
         "who-waits-for-its-turn-holds-a-slot",
         "mcpgreen/engine/router.py",
-        "            with call.turn or NO_TURN, call.slot:\n",
-        "            with call.slot, call.turn or NO_TURN:\n",
+        "            with call.run.turn or NO_TURN, call.run.slot:\n",
+        "            with call.run.slot, call.run.turn or NO_TURN:\n",
         "tests/e2e/test_concurrency.py::test_calls_that_wait_for_their_tool_take_no_place_from_others",
-    ),
-    fault(
-        "waiting-requests-weigh-nothing",
-        "mcpgreen/engine/waiting.py",
-        "        self._bytes += call.weight_bytes\n",
-        "",
-        "tests/e2e/test_costly_input.py::test_requests_that_wait_are_weighed_and_nothing_more_is_read",
-    ),
-    fault(
-        "a-line-without-end",
-        "mcpgreen/engine/waiting.py",
-        "if len(self._calls) - free_slots >= self._max_calls or",
-        "if",
-        "tests/e2e/test_concurrency.py::test_a_line_that_is_too_long_is_refused_and_served_again_later",
-    ),
-    fault(
-        "batch-waits-for-a-cancelled-member",
-        "mcpgreen/engine/batch.py",
-        "    def withdraw(self) -> None:\n        self._expected -= 1\n",
-        "    def withdraw(self) -> None:\n",
-        "tests/e2e/test_batches.py::test_a_cancelled_member_is_left_out",
-    ),
-    fault(
-        "news-held-back-in-a-batch",
-        "mcpgreen/engine/batch.py",
-        "            self._sink.put(line, call, is_droppable=True)\n            return\n",
-        "            self._sink.put(line, call, is_droppable=True)\n",
-        "tests/e2e/test_batches.py::test_progress_of_a_member_does_not_wait_for_the_others",
     ),
     fault(
         "change-does-not-make-stale",
@@ -126,17 +70,17 @@ FAULTS = [
     ),
     fault(
         "hook-never-renewed",
-        "mcpgreen/engine/registering.py",
-        "            if self._registrar.is_hook_old():\n                self._registrar.run_hook(self._shell.run)\n",
+        "mcpgreen/engine/changes.py",
+        "            self._run_hook_if(self._registrar.is_hook_old)\n",
         "            self._registrar.is_hook_old()\n",
         "tests/e2e/test_registration.py::test_what_the_hook_said_is_asked_for_again_when_it_is_old",
     ),
     fault(
-        "parked-scripts-outlive-their-link",
-        "mcpgreen/engine/server.py",
-        "            self._made_asking.drop_those_of(link)\n",
+        "parked-scripts-outlive-the-server",
+        "mcpgreen/features/services.py",
+        "            self.asking.parking.clear()\n",
         "            pass\n",
-        "tests/e2e/test_asking.py::test_a_link_that_closes_takes_its_parked_scripts_and_no_others",
+        "tests/engine/test_links.py::test_a_parked_call_ends_with_the_server",
     ),
     fault(
         "static-registry-watched",

@@ -8,8 +8,8 @@ FAULTS = [
     fault(
         "resource-not-found-code",
         "mcpgreen/errors.py",
-        "    code = -32002\n",
-        "    code = -32602\n",
+        "ResourceNotFound(RpcError, code=-32002, ",
+        "ResourceNotFound(RpcError, code=-32602, ",
         "tests/features/test_resources.py::test_what_does_not_exist_is_not_found",
     ),
     fault(
@@ -85,8 +85,8 @@ FAULTS = [
     fault(
         "batches-for-everybody",
         "mcpgreen/settings/table.py",
-        '"compat_batches",\n        flag,\n        False,',
-        '"compat_batches",\n        flag,\n        True,',
+        '"compat_batches", flag, False,',
+        '"compat_batches", flag, True,',
         "tests/e2e/test_batches.py::test_there_are_no_batches_in_other_revisions",
     ),
     fault(
@@ -150,7 +150,7 @@ FAULTS = [
         "mcpgreen/files/inotify.py",
         "        if names:\n            return None\n",
         "",
-        "tests/test_inotify.py",
+        "tests/test_disk_watcher.py::test_a_directory_with_two_names_is_watched_until_both_are_given_up",
     ),
     fault(
         "input-behind-the-greeting-lost",
@@ -169,8 +169,8 @@ FAULTS = [
     fault(
         "ignored-signals-stay-ignored",
         "mcpgreen/__main__.py",
-        "    _forget_inherited_signals()\n    _leave",
-        "    _leave",
+        "            _signal.signal(number, _signal.SIG_DFL)\n",
+        "            pass\n",
         "tests/running/test_inherited.py::test_a_hook_begins_with_clean_signals",
     ),
 ]

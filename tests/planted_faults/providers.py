@@ -8,15 +8,15 @@ FAULTS = [
     fault(
         "refused-is-our-fault",
         "mcpgreen/providers/exits.py",
-        'return InvalidParams(text or "Invalid resource specification")',
-        'return InternalError(text or "Invalid resource specification")',
+        "REFUSED: (InvalidParams,",
+        "REFUSED: (InternalError,",
         "tests/providers/test_exits.py",
     ),
     fault(
         "addresses-in-disguise",
         "mcpgreen/providers/urls.py",
-        "    if NUMBER.fullmatch(labels[-1]):\n        return _ipv4(name)\n",
-        "",
+        "    if NUMBER.fullmatch(labels[-1]):\n",
+        "    if not labels:\n",
         "tests/providers/test_urls.py",
     ),
     fault(
@@ -36,15 +36,15 @@ FAULTS = [
     fault(
         "carriers-addresses-are-public",
         "mcpgreen/providers/netguard.py",
-        '    ("100.64.0.0/10", "a carrier\'s private"),\n',
+        '    "a carrier\'s private": "100.64.0.0/10",\n',
         "",
         "tests/providers/test_netguard.py",
     ),
     fault(
         "unreadable-denial-denies-nothing",
         "mcpgreen/providers/netguard.py",
-        '        raise ProviderFailure(REFUSED, f"{setting} names',
-        '        return ""\n        raise ProviderFailure(REFUSED, f"{setting} names',
+        '                raise refusal(f"{prefix}_DENY_HOSTS names',
+        '                continue\n                raise refusal(f"{prefix}_DENY_HOSTS names',
         "tests/providers/test_netguard.py",
     ),
     fault(
@@ -100,8 +100,8 @@ FAULTS = [
     fault(
         "limit-of-tools-for-resources",
         "mcpgreen/providers/reading.py",
-        "            stdout_bytes=self._settings.max_resource_bytes,\n",
-        "",
+        "Limits.of(self._settings, stdout_bytes=self._settings.max_resource_bytes)",
+        "Limits.of(self._settings)",
         "tests/features/test_providers.py::test_the_limit_of_tools_is_not_that_of_resources",
     ),
     fault(
@@ -114,8 +114,8 @@ FAULTS = [
     fault(
         "provider-of-others-runs",
         "mcpgreen/providers/scripts.py",
-        '    policy.require_safe(provider, script.path, ground, kind="Resource provider")\n',
-        "    return\n",
+        "path, command, project.ground(directory))",
+        "path, command)",
         "tests/features/test_providers.py::test_a_script_that_others_may_write_to_does_not_run",
     ),
     fault(

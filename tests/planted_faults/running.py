@@ -7,16 +7,16 @@ from tests.planted_faults.fault import fault
 FAULTS = [
     fault(
         "script-in-our-session",
-        "mcpgreen/running/processes/process.py",
-        "setsid=True",
-        "setsid=False",
+        "mcpgreen/running/processes/spawning.py",
+        "                    setsid=True,",
+        "                    setsid=False,",
         "tests/running/test_surroundings.py::test_a_tool_leads_a_session_of_its_own",
     ),
     fault(
         "signals-inherited-by-scripts",
-        "mcpgreen/running/processes/process.py",
-        "setsigdef=RESET_SIGNALS",
-        "setsigdef=[]",
+        "mcpgreen/running/processes/spawning.py",
+        "                    setsigdef=RESET_SIGNALS,",
+        "                    setsigdef=[],",
         "tests/running/test_surroundings.py::test_a_tool_ignores_nothing_that_the_servers_parent_ignores",
     ),
     fault(
@@ -29,8 +29,8 @@ FAULTS = [
     fault(
         "no-second-signal",
         "mcpgreen/running/processes/runner.py",
-        "            self._kill(child, leader)\n\n",
-        "            return\n\n",
+        "        if not self._wait_until_gone(leader, grace_secs):\n            self._kill(leader)\n",
+        "        self._wait_until_gone(leader, grace_secs)\n",
         "tests/running/test_timeouts.py::test_a_tool_that_ignores_the_polite_signal_is_killed",
     ),
     fault(
@@ -162,9 +162,9 @@ FAULTS = [
     ),
     fault(
         "secrets-for-providers",
-        "mcpgreen/running/provider_environment.py",
-        " and name not in SECRETS",
-        "",
+        "mcpgreen/running/scripts/environment.py",
+        "name.startswith(PROVIDER_PREFIXES)) and name not in SECRETS",
+        "name.startswith(PROVIDER_PREFIXES))",
         "tests/features/test_providers.py::test_the_secrets_of_the_server_are_for_no_script",
     ),
     fault(
@@ -177,8 +177,8 @@ FAULTS = [
     fault(
         "text-without-shebang-not-started",
         "mcpgreen/running/scripts/launch.py",
-        "if error.errno != errno.ENOEXEC:",
-        "if error.errno:",
+        "if error.errno == errno.ENOEXEC and",
+        "if error.errno == errno.EACCES and",
         "tests/features/test_failures.py::test_an_executable_text_without_shebang_runs_by_the_shell",
     ),
     fault(
@@ -288,9 +288,9 @@ FAULTS = [
     ),
     fault(
         "allow-list-only-where-all-is-denied",
-        "mcpgreen/running/policy.py",
-        "    if not allowlist:\n        if",
-        '    if not allowlist or allow_default == "allow":\n        if',
+        "mcpgreen/running/policy/project_policy.py",
+        "        if not self._allowlist:\n",
+        '        if not self._allowlist or self._allow_default == "allow":\n',
         "tests/features/test_schemas_of_calls.py::test_the_allow_list_decides_what_runs_and_hides_nothing",
     ),
     fault(
@@ -331,7 +331,7 @@ FAULTS = [
     ),
     fault(
         "variables-of-the-server-choose-the-error",
-        "mcpgreen/running/hook_prelude.sh",
+        "mcpgreen/running/hooks/hook_prelude.sh",
         "    unset _MCP_TOOLS_ERROR_CODE _MCP_TOOLS_ERROR_MESSAGE _MCP_TOOLS_ERROR_DATA\n",
         "",
         "tests/features/test_policy.py::test_variables_of_the_server_choose_no_error",

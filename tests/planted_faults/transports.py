@@ -29,8 +29,8 @@ FAULTS = [
     fault(
         "last-line-without-newline-lost",
         "mcpgreen/transports/lines.py",
-        "            self._take_last()\n",
-        "",
+        '                self._end_line(b"")  # a last',
+        "                pass  # a last",
         "tests/e2e/test_framing.py::test_a_last_line_without_a_newline_counts",
     ),
     fault(
@@ -58,22 +58,22 @@ FAULTS = [
     fault(
         "faults-of-years-add-up",
         "mcpgreen/transports/output_guard.py",
-        " and self._seen_at[-1] - self._seen_at[0] <= self._window_secs",
-        "",
+        " and is_recent and",
+        " and",
         "tests/transports/test_corruption.py::test_so_many_faults_within_the_window_are_too_many",
     ),
     fault(
         "running-call-is-silence",
         "mcpgreen/transports/idle_exit.py",
-        "if self._reads() != reads or self._link.is_waited_on:",
-        "if self._reads() != reads:",
+        "if reads() != seen or link.is_waited_on:",
+        "if reads() != seen:",
         "tests/e2e/test_vigil.py::test_a_running_call_is_no_silence",
     ),
     fault(
         "file-read-from-its-beginning",
         "mcpgreen/transports/descriptors.py",
-        "        if stat.S_ISREG(os.fstat(self.fd).st_mode):\n            return  #",
-        "        if stat.S_ISDIR(os.fstat(self.fd).st_mode):\n            return  #",
+        "elif not self.is_regular_file():  #",
+        "else:  #",
         "tests/e2e/test_endings.py::test_input_may_be_a_file",
     ),
 ]
