@@ -105,7 +105,8 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/cli/a.py",
             "def f():\n    import jsonschema.validators\n",
-            "mcpgreen/cli/a.py:2: jsonschema may be imported only in protocol.schemas.validator and protocol.schemas.keywords.",
+            "mcpgreen/cli/a.py:2: jsonschema may be imported only in "
+            "protocol.schemas.validator and protocol.schemas.keywords.",
         ),
         (
             "mcpgreen/protocol/a.py",
@@ -182,6 +183,22 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
 )
 def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -> None:
     assert planted(tmp_path, path, text) == [finding]
+
+
+@pytest.mark.parametrize(("count", "is_crowded"), [(12, False), (13, True)])
+def test_a_package_with_too_many_modules_is_found(tmp_path: Path, count: int, is_crowded: bool) -> None:
+    """`__init__` and what lies in a package further down do not count."""
+    for name in ("__init__", "room/a", *(f"m{number}" for number in range(1, count))):
+        path = tmp_path / f"mcpgreen/engine/{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "tests").mkdir()
+    for number in range(count):
+        (tmp_path / f"tests/test_{number}.py").touch()
+    (tmp_path / "mcpgreen/engine/last.py").touch()
+
+    finding = "mcpgreen/engine: 13 modules are too many to find one in; 12 are enough. Make a room."
+    assert list(check_layers.findings(tmp_path)) == [finding] * is_crowded
 
 
 @pytest.mark.parametrize(

@@ -327,3 +327,10 @@ def test_aliases_count_as_what_they_name(tmp_path: Path) -> None:
 
     with pytest.raises(ProjectError, match="more than 5000 values, with each alias counted"):
         read_meta_file(str(path))
+
+
+def test_many_lists_side_by_side_are_not_deep(tmp_path: Path) -> None:
+    path = tmp_path / "tool.meta.yaml"
+    path.write_text("".join(f"x{number}: [1, {{a: 2}}]\n" for number in range(100)), encoding="utf-8")
+
+    assert len(read_meta_file(str(path))) == 100

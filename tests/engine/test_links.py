@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import gevent
 import pytest
 
 from mcpgreen.engine.server import Server
+from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.stream import Stream
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
 from tests.support.waiting import is_alive
 
-WAIT = 'until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; echo slow'
+WAIT = (
+    'echo >> "$MCPGREEN_PROJECT_ROOT/began"; until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; echo slow'
+)
 ASKER = f"""{ASK}
 note('pids', os.getpid())
 print(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content']['name'])
@@ -76,6 +81,59 @@ def test_a_parked_call_ends_with_the_server(project: ProjectBuilder) -> None:
     assert not is_alive(pid)
 
 
+def greenlets() -> set[int]:
+    """Those that are alive."""
+    gc.collect()
+    return {id(each) for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead}
+
+
+def test_a_parked_call_leaves_no_greenlet_behind_when_the_server_stops(project: ProjectBuilder) -> None:
+    project.python_tool("asker", ASKER)
+    already = greenlets()
+    with serving(project.root) as server:
+        link = FakeLink(server)
+        link.ask_stateless("tools/call", {"name": "asker"}, id=1, capabilities=FORM)
+        assert greenlets() - already
+
+    link.wait_for(lambda: not greenlets() - already)
+
+
+def test_a_parked_call_is_not_heard(project: ProjectBuilder) -> None:
+    progress = "control({'method': 'notifications/progress', 'params': {'progress': %d}})"
+    body = f"""{ASK}
+place = post({{'who': form('Who?', name=TEXT)}})
+wait_for('parked')
+{progress % 1}
+note('told')
+read(place)
+"""
+    project.python_tool("teller", body)
+    with serving(project.root) as server:
+        link = FakeLink(server)
+        params = {"name": "teller", "_meta": {"progressToken": 1}}
+        assert "requestState" in link.ask_stateless("tools/call", params, id=1, capabilities=FORM)["result"]
+        project.write("parked", "")
+        link.wait_for((project.root / "told").exists)
+        gevent.sleep(0.1)  # what is in the pipe is read
+
+        assert not link.sink.notifications
+
+
+def test_what_is_asked_for_a_script_ends_with_it(project: ProjectBuilder) -> None:
+    project.python_tool("hasty", f"{ASK}\npost({{'who': form('Who?', name=TEXT)}})\nwait_for('go')\nprint('gone')")
+    with serving(project.root) as server:
+        link = FakeLink(server)
+        link.initialize(capabilities=FORM)
+        link.send(id=1, method="tools/call", params={"name": "hasty"})
+        asked = link.request()
+        project.write("go", "")
+
+        assert text_of(link.response(1)) == "gone\n"
+        (told,) = link.wait_for(lambda: link.sink.notifications)
+        assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
+        assert not link.session.requests.is_waiting
+
+
 def test_a_slow_reader_holds_nobody_up(server: Server, project: ProjectBuilder) -> None:
     """It held a slot for each call that could not start because nobody read."""
     slow, quick = FakeLink(server), FakeLink(server)
@@ -96,9 +154,9 @@ def test_room_that_is_gone_when_the_slot_comes_is_waited_for_without_it(
     slow, quick = FakeLink(server), FakeLink(server)
     for id in range(2):
         quick.send_stateless("tools/call", {"name": "slow"}, id=f"slow {id}")
-    quick.wait_for(lambda: len(quick.link.stream.in_flight) == 2)
+    quick.wait_for(lambda: (project.root / "began").exists() and len(project.read("began")) == 2)
     slow.send_stateless("tools/call", {"name": "quick"}, id=1)
-    gevent.sleep(0.01)  # it waits for a slot now
+    gevent.sleep(0.02)  # it waits for a slot now
     slow.sink.set_room(False)
     project.write("go", "")
 
@@ -179,3 +237,55 @@ def test_a_request_that_cannot_be_begun_is_answered_and_its_id_is_free(
 
     assert answer["error"]["code"] == -32603
     assert text_of(link.ask_stateless("tools/call", {"name": "quick"}, id=1)) == "quick\n"
+
+
+def test_a_client_that_is_ready_twice_is_asked_for_its_roots_once(server: Server) -> None:
+    link = FakeLink(server)
+    link.initialize(capabilities={"roots": {}})
+    assert link.request()["method"] == "roots/list"
+    link.send(method="notifications/initialized")
+    gevent.sleep(0.01)
+
+    assert not link.sink.requests
+
+
+class Asked:
+    """As much of a call as a stream or sink wants to know."""
+
+    def __init__(self, *, is_cancelled: bool = False) -> None:
+        self.id = 1
+        self.is_cancelled = is_cancelled
+        self.sink = MemorySink()
+        self.weight_bytes = 0
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+def test_who_takes_leave_twice_does_not_free_the_id_of_another() -> None:
+    """A cancelled call has left its stream, and leaves it again when it ends; its id may be in use anew by then."""
+    stream = Stream(MemorySink(), transport="fake")
+    first, second = Asked(), Asked()
+    stream.take(first)
+    assert not stream.idle.is_set()
+    stream.forget(first)
+    assert stream.idle.is_set()
+    stream.take(second)
+    stream.forget(first)
+
+    assert stream.is_used(1)
+    assert not stream.idle.is_set()
+
+
+def test_a_sink_in_memory_keeps_what_a_pipe_would_carry() -> None:
+    sink, call, cancelled = MemorySink(), Asked(), Asked(is_cancelled=True)
+    for number, each in enumerate((None, call, cancelled)):
+        sink.respond(b"%d" % number, each)
+        sink.notify(b"%d" % (10 + number), each)
+    sink.set_room(False)
+    sink.notify(b"20", call)
+    sink.notify([b"2", b"1"], call, is_droppable=False)
+
+    assert sink.responses == [0, 1]
+    assert sink.notifications == [10, 11, 21]
+    assert sink.frames == [0, 10, 1, 11, 21]

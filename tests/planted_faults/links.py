@@ -82,4 +82,55 @@ FAULTS = [
         "            pass  # its answer",
         "tests/features/test_roots.py::test_an_overtaken_answer_is_dropped",
     ),
+    fault(
+        "equal-ids-meet",
+        "mcpgreen/links/stream.py",
+        "*, transport: str) -> None:\n        self.sink = sink\n        self.transport = transport\n"
+        "        self.in_flight: dict[str | int, Request] = {}\n",
+        "*, transport: str, in_flight={}) -> None:\n        self.sink = sink\n        self.transport = transport\n"
+        "        self.in_flight = in_flight\n",
+        "tests/engine/test_links.py::test_equal_ids_on_two_streams_do_not_meet",
+    ),
+    fault(
+        "late-farewell-frees-the-id-of-another",
+        "mcpgreen/links/stream.py",
+        "if self.in_flight.get(call.id) is call:",
+        "if call.id in self.in_flight:",
+        "tests/engine/test_links.py::test_who_takes_leave_twice_does_not_free_the_id_of_another",
+    ),
+    fault(
+        "stream-idle-with-calls-in-flight",
+        "mcpgreen/links/stream.py",
+        "        self.idle.clear()\n",
+        "",
+        "tests/engine/test_links.py::test_who_takes_leave_twice_does_not_free_the_id_of_another",
+    ),
+    fault(
+        "ready-twice",
+        "mcpgreen/links/session.py",
+        "if view is None or self.handshake.is_ready:",
+        "if view is None:",
+        "tests/engine/test_links.py::test_a_client_that_is_ready_twice_is_asked_for_its_roots_once",
+    ),
+    fault(
+        "answers-awaited-from-a-client-that-goes",
+        "mcpgreen/links/session.py",
+        "        self.requests.close()  # the client is going",
+        "        pass  # the client is going",
+        "tests/features/test_roots.py::test_when_the_client_has_closed_its_end_nobody_waits_for_its_answer",
+    ),
+    fault(
+        "frames-of-the-cancelled-kept",
+        "mcpgreen/links/memory.py",
+        "        if call is None or not call.is_cancelled:\n",
+        "        if line:\n",
+        "tests/engine/test_links.py::test_a_sink_in_memory_keeps_what_a_pipe_would_carry",
+    ),
+    fault(
+        "nothing-lost-without-room",
+        "mcpgreen/links/memory.py",
+        " and (self.has_room or not is_droppable):",
+        ":",
+        "tests/engine/test_links.py::test_a_sink_in_memory_keeps_what_a_pipe_would_carry",
+    ),
 ]

@@ -279,4 +279,11 @@ FAULTS = [
         "list(error.validator_value)",
         "tests/protocol/test_schemas.py",
     ),
+    fault(
+        "id-of-a-batch-answered",
+        "mcpgreen/protocol/refused_lines.py",
+        '    rb"\\s*\\{\\s*(?:" + _VERSION + rb\')?"id"',
+        '    rb"[\\s\\[]*\\{\\s*(?:" + _VERSION + rb\')?"id"',
+        "tests/protocol/test_refused_lines.py",
+    ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
@@ -99,3 +101,20 @@ def test_hundreds_who_end_at_once_leave_nothing(project: ProjectBuilder, client:
 def zombies_of(pid: int) -> list[Any]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [child for child in children if ") Z " in Path(f"/proc/{child}/stat").read_text()]
+
+
+def test_a_script_starts_in_its_project_and_the_server_stays_where_it_is(
+    project: ProjectBuilder, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directory and mark are those of the whole process for as long as it takes to start a script."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.chdir(home)
+    limit = getattr(resource, "RLIMIT_RTTIME", resource.RLIMIT_CPU)
+    before = resource.getrlimit(limit)
+    project.tool("where", "pwd -P")
+    with serving(project.root) as server:
+        result = FakeLink(server).ask_stateless("tools/call", {"name": "where"}, id=1)["result"]
+
+    assert result["content"][0]["text"].strip() == os.path.realpath(project.root)
+    assert os.getcwd() == os.path.realpath(home)
+    assert resource.getrlimit(limit) == before
