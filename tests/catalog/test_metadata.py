@@ -319,9 +319,10 @@ def test_icons_that_are_no_list_are_left_out() -> None:
     assert description.complaints == ["icons must be an array; they are left out"]
 
 
-def test_aliases_count_as_what_they_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [5, 9], ids=["some", "a billion"])
+def test_aliases_count_as_what_they_name(tmp_path: Path, count: int) -> None:
     """Nine lines can stand for a billion values, and they would all be written out."""
-    levels = "\n".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 9))
+    levels = "\n".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, count))
     path = tmp_path / "tool.meta.yaml"
     path.write_text(f"a0: &a0 [x, x]\n{levels}\n", encoding="utf-8")
 

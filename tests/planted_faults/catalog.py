@@ -256,13 +256,13 @@ FAULTS = [
         "mcpgreen/catalog/descriptions/yaml_text.py",
         "        _require_few(value)\n",
         "",
-        "tests/catalog/test_metadata.py::test_aliases_count_as_what_they_name",
+        "tests/catalog/test_metadata.py::test_aliases_count_as_what_they_name[some]",
     ),
     fault(
-        "brackets-end-the-server",
+        "number-without-end",
         "mcpgreen/catalog/descriptions/yaml_text.py",
-        "        _require_modest(raw)\n",
-        "",
+        "    return is_plain and _NUMBER.fullmatch(scalar.value) is not None\n",
+        "    return is_plain and scalar.value.isdigit()\n",
         "tests/catalog/test_metadata.py",
     ),
     fault(

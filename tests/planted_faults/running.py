@@ -369,7 +369,7 @@ FAULTS = [
         "mcpgreen/running/processes/spawning.py",
         "for fd in (0, 1, 2) if fd != as_fd]",
         "for fd in (0,) if fd != as_fd]",
-        "tests/running/test_guardian.py",
+        "tests/running/test_runs.py::test_a_helper_holds_nothing_but_its_socket",
     ),
     fault(
         "stopped-script-forgotten",
@@ -383,7 +383,7 @@ FAULTS = [
         "mcpgreen/running/processes/reaper.py",
         "        gevent.get_hub().loop.run_callback(self._reap)\n",
         "",
-        "tests/running/test_runs.py::test_hundreds_who_end_at_once_leave_nothing",
+        "tests/running/test_runs.py::test_who_is_too_many_for_one_turn_is_reaped_in_the_next",
     ),
     fault(
         "directory-of-another-left",

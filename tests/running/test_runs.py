@@ -6,14 +6,19 @@ import json
 import os
 import re
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import gevent
 import pytest
 
+from mcpgreen.running.processes import reaper
+from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -118,3 +123,33 @@ def test_a_script_starts_in_its_project_and_the_server_stays_where_it_is(
     assert result["content"][0]["text"].strip() == os.path.realpath(project.root)
     assert os.getcwd() == os.path.realpath(home)
     assert resource.getrlimit(limit) == before
+
+
+def test_who_is_too_many_for_one_turn_is_reaped_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One word from the system may stand for all of them, and there may be no other."""
+    monkeypatch.setattr(reaper, "AT_A_TIME", 2)
+    ended: list[int] = []
+    pids = []
+    for _ in range(5):
+        pids.append(os.posix_spawn("/bin/sh", ["sh", "-c", ":"], {}))
+        reaper.reaper().watch(pids[-1], lambda status, usage: ended.append(status))
+    for pid in pids:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    with gevent.Timeout(10):
+        while len(ended) < len(pids):
+            gevent.sleep(0.01)
+
+    assert ended == [0] * 5
+
+
+@needs_proc
+def test_a_helper_holds_nothing_but_its_socket() -> None:
+    """Whoever waits for the end of what the server writes would wait for the helper too."""
+    ours, theirs = socket.socketpair()
+    tell = 'held=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); echo "$held" >&7'
+    pid = spawn_helper("/bin/sh", ["sh", "-c", tell], {"PATH": os.defpath}, socket=theirs.fileno(), as_fd=7)
+    theirs.close()
+    with ours, ours.makefile() as told:
+        assert told.read().split() == [os.devnull] * 3
+    with suppress(ChildProcessError):  # the reaper may have been quicker
+        os.waitpid(pid, 0)
