@@ -222,4 +222,4 @@ def test_a_second_mount_of_the_kernels_files_is_recognised(tmp_path: Path) -> No
     assert "proc" in KERNEL_FILESYSTEMS
     assert lies_in_kernel(os.stat("/proc/self/environ").st_dev)
     assert not lies_in_kernel(plain.stat().st_dev)
-    assert OutsideRoots().text
+    assert str(OutsideRoots())
