@@ -1,7 +1,7 @@
-"""The two greetings, `initialize` and `server/discover`, as pure functions.
+"""The results of `initialize` and `server/discover`, as pure functions.
 
-They live below the features because the server answers them before gevent is imported (`first_answer`), and again, by the
-same code, once it runs (`features.lifecycle`).
+They live below the features because the server answers them before gevent is imported (`first_answer`), and again, by
+the same code, once it runs (`features.lifecycle`).
 """
 
 from __future__ import annotations
