@@ -330,7 +330,8 @@ def test_a_provider_that_fails_and_recovers_is_told_once_each(
 def test_a_provider_that_fails_is_asked_less_and_less_often(
     project: ProjectBuilder, source: Path, start: Callable[..., Wire]
 ) -> None:
-    wire = start(resources_poll_interval_secs=0.05)
+    poll_secs = 0.05
+    wire = start(resources_poll_interval_secs=poll_secs)
     wire.handshake()
     wire.result("resources/subscribe", {"uri": "live://here/x"})
     project.write("broken", "")
@@ -341,7 +342,7 @@ def test_a_provider_that_fails_is_asked_less_and_less_often(
         eventually(lambda before=runs_before: runs(project) > before)
         at.append(time.monotonic())
 
-    assert at[4] - at[3] > at[1] - at[0]
+    assert at[4] - at[3] > 4 * poll_secs  # on a busy machine it takes longer, but it is never earlier
 
 
 @pytest.mark.requirement("G-resource-changes")
