@@ -8,7 +8,9 @@ import gevent
 import pytest
 from gevent.lock import Semaphore
 
+from mcpgreen.features.run import Run
 from mcpgreen.features.slots import Places, Slot
+from mcpgreen.running.processes.output_places import PLACES, OutputPlaces
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -40,6 +42,17 @@ def test_a_place_is_given_back_once() -> None:
         slot.take()
 
     assert slots.counter == 2
+
+
+def test_a_call_that_is_ended_gives_back_the_place_of_its_output_at_once() -> None:
+    """Whoever still refers to the call, as a parked one is referred to, would keep others from printing a lot."""
+    places = OutputPlaces()
+    run = Run(Slot(Semaphore(1)), None)
+    run.output_place = places.new()
+    assert run.output_place.take()
+    run.end()
+
+    assert places.free == PLACES
 
 
 def free_places(places: Places, at_most: int) -> int:

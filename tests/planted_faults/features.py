@@ -362,7 +362,7 @@ FAULTS = [
         "mcpgreen/features/run.py",
         "            self.output_place.release()\n",
         "            pass\n",
-        "tests/features/test_large_outputs.py::test_a_place_for_large_output_is_given_back_however_a_call_ends",
+        "tests/features/test_slots.py::test_a_call_that_is_ended_gives_back_the_place_of_its_output_at_once",
     ),
     fault(
         "questions-on-the-wrong-stream",
