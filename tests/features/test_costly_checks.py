@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,12 @@ def takes(**properties: Any) -> Json:
 def checkers_of(wire: Wire) -> list[int]:
     """The processes in which the server has values checked."""
     children = Path(f"/proc/{wire.process.pid}/task/{wire.process.pid}/children").read_text(encoding="ascii").split()
-    return [int(pid) for pid in children if b"checker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    found = []
+    for pid in children:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+            if b"checker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(int(pid))
+    return found
 
 
 def start_call(wire: Wire, name: str, arguments: Json) -> Any:
