@@ -29,7 +29,7 @@ from typing import IO, Any, NoReturn
 
 LENGTH_BYTES = 4
 REPORT = 3  # in a request, after stdin, stdout and stderr: where the number and the end of the process are told
-STATUS_BYTES = 16
+NUMBER_BYTES = 16  # so that the end of a process that was over at once is not taken for more of its number
 MOST_FDS = 4096
 READ_BY_PYTHON = ("PYTHON", "LANG", "LC_", "TZ")
 NOT_IMPORTED = ("mcpgreen.sdk", "mcpgreen.default_project")
@@ -66,7 +66,7 @@ class Forked:
 
     def _end_within(self, timeout: float | None) -> int | None:
         if select.select([self._report], [], [], timeout)[0]:
-            told = self._report.recv(STATUS_BYTES)
+            told = self._report.recv(NUMBER_BYTES, socket.MSG_WAITALL)
             self._report.close()
             assert told, "the process that forks servers has ended"
             self.returncode = os.waitstatus_to_exitcode(int(told))
@@ -103,7 +103,7 @@ class Nursery:
             self._control.sendall(message)
             for fd in (stdin, stdout, stderr):
                 os.close(fd)
-        pid = ours.recv(STATUS_BYTES)
+        pid = ours.recv(NUMBER_BYTES, socket.MSG_WAITALL)
         assert pid, "no process could be forked for a server"
         return Forked(int(pid), ours, open(to_stdin, "wb"), open(from_stdout, "rb"), open(from_stderr, "rb"))
 
@@ -169,7 +169,7 @@ def look_after(control_fd: int) -> None:
             if pid == 0:
                 _become(request, fds)
             report = socket.socket(fileno=fds.pop())
-            report.send(b"%d" % pid)
+            report.send(b"%*d" % (NUMBER_BYTES, pid))
             reports[pid] = report
             for fd in fds:
                 os.close(fd)
@@ -203,7 +203,7 @@ def _tell_ends(reports: dict[int, socket.socket]) -> None:
         report = reports.pop(pid, None)
         if report is not None:
             with report, contextlib.suppress(OSError):  # nobody may want to know
-                report.send(b"%d" % status)
+                report.send(b"%*d" % (NUMBER_BYTES, status))
 
 
 def _become(request: dict[str, Any], fds: list[int]) -> NoReturn:
