@@ -221,6 +221,8 @@ class Router:
             call.sink.wait_for_room()
             call.run = Run(Slot(self._slots), route.turn(call))
             with call.run.turn or NO_TURN, call.run.slot:
+                if call.is_cancelled:
+                    raise gevent.GreenletExit  # which is on its way: a place that was free came first
                 if call.sink.has_room:
                     self.services.waiting.remove(call)
                     return self._answer(call, route)
