@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpgreen.running.scripts import scratch
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM, form
@@ -137,3 +139,21 @@ def test_a_crowded_directory_does_not_slow_down_other_calls(project: ProjectBuil
     assert not list(place.glob("call.*"))
     assert client.stop() == 0
     eventually(lambda: not place.exists())
+
+
+def test_what_is_put_into_a_directory_while_it_is_removed_goes_with_it(tmp_path: Path) -> None:
+    """The directories that had been moved out of it were left behind."""
+    (tmp_path / "place" / "inner" / "deep").mkdir(parents=True)
+    late = iter([tmp_path / "place" / "late", tmp_path / "place" / "later"])
+
+    def put_something_there() -> None:
+        with contextlib.suppress(StopIteration, FileNotFoundError):
+            next(late).mkdir()
+
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        scratch._remove_tree(b"place", fd, put_something_there)
+    finally:
+        os.close(fd)
+
+    assert os.listdir(tmp_path) == []

@@ -32,6 +32,7 @@ DEBUG_FILE = b"debug.log"
 REPLIES = b"reply"
 MAX_REPORT_BYTES = 1 << 20
 OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE)
+MAX_TRIES = 20
 CROWD = 5000
 CLEARING_SECS = 0.5
 COARSE_NS = 50_000_000
@@ -288,9 +289,11 @@ def _until(give_up_at: float) -> Callable[[], None]:
 def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
     """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
 
-    What is inside is moved up before it is removed: so it may be as deep as it likes.
+    What is inside is moved up before it is removed: so it may be as deep as it likes. Somebody who is being stopped may
+    still put something there; then it is looked at again.
     """
     pending = [name]
+    tries_left = MAX_TRIES
     while pending:
         current = pending.pop()
         with suppress(PermissionError):
@@ -308,4 +311,10 @@ def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
                     pause()
         finally:
             os.close(fd)
-        os.rmdir(current, dir_fd=dir_fd)
+        try:
+            os.rmdir(current, dir_fd=dir_fd)
+        except OSError as error:
+            tries_left -= 1
+            if error.errno != errno.ENOTEMPTY or not tries_left:
+                raise
+            pending.insert(0, current)
