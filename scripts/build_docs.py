@@ -21,7 +21,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
 from mcpgreen import errors  # noqa: E402
-from mcpgreen.cli.main import USAGE  # noqa: E402
+from mcpgreen.cli import help  # noqa: E402
+from mcpgreen.cli.commands import COMMANDS  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
 from mcpgreen.settings.settings import Setting  # noqa: E402
 from mcpgreen.settings.table import GROUPS  # noqa: E402
@@ -134,9 +135,14 @@ def text_of(word: Any) -> str:
 
 
 def cli_page() -> str:
-    return page(
-        [GENERATED.format(source="mcpgreen/cli/main.py"), "", "# Command line", "", "```text", USAGE.strip(), "```"]
-    )
+    lines = [GENERATED.format(source="mcpgreen/cli/texts/"), "", "# Command line", "", *_as_text(help.first_screen())]
+    for command in COMMANDS:
+        lines += ["", f"## {command.name}", "", *_as_text(help.text_of(command))]
+    return page(lines)
+
+
+def _as_text(text: str) -> list[str]:
+    return ["```text", text.strip(), "```"]
 
 
 def modules_page() -> str:

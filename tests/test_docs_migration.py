@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from mcpgreen.cli.main import COMMANDS
+from mcpgreen.cli.commands import BY_NAME
 from mcpgreen.settings.table import ROWS
 from tests.support.wire import Wire
 from tests.test_docs_examples import CHECKOUT, Block, Walk, at_line, blocks_of, values_in
@@ -71,4 +71,4 @@ def test_settings_that_the_page_says_are_not_read_are_not_there() -> None:
 
 def test_commands_that_the_page_says_do_not_exist_do_not() -> None:
     (row,) = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if "They do not exist." in line]
-    assert not set(re.findall(r"`([\w-]+)`", row)) & set(COMMANDS)
+    assert not set(re.findall(r"`([\w-]+)`", row)) & set(BY_NAME)

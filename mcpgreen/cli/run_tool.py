@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gevent
@@ -13,22 +13,27 @@ from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import stem_of
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import opened, seconds
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import InvalidParams, RpcError
+from mcpgreen.errors import InvalidParams, RpcError, UsageError
 from mcpgreen.features.prepared_tool import terms_of
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.project.project import Project
+from mcpgreen.project.start_checks import require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.running.hooks.shell import sourced_variables
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 
 
-def run_tool(
-    options: Json, project: Project, settings: Settings, environ: Mapping[str, str], *, timeout_secs: float | None
-) -> int:
+def run(options: Options) -> int:
     """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
+    timeout_secs = seconds(options)
+    project, settings, environ = opened(options, _sourced(options["--source"]), tells_notes=True)
+    require_tmp_root(project, settings)
     try:
         arguments = _arguments(options["--args"])
     except ValueError as error:
@@ -60,6 +65,17 @@ def run_tool(
         sys.stderr.write(answer["result"].get("_meta", {}).get("stderr", ""))
     _print(answer["result"])
     return 0
+
+
+def _sourced(files: Sequence[str]) -> Mapping[str, str]:
+    """The environment after these shell files."""
+    environ: Mapping[str, str] = os.environ
+    for file in files:
+        if not os.path.isfile(file):
+            raise UsageError(f"--source {file}: there is no such file.")
+        sourced = sourced_variables(os.path.abspath(file), environ, directory=os.getcwd())
+        environ = sourced.applied_to(environ)
+    return environ
 
 
 def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
@@ -96,7 +112,7 @@ def _arguments(text: str) -> Json:
     return value
 
 
-def _with_options(settings: Settings, options: Json) -> Settings:
+def _with_options(settings: Settings, options: Options) -> Settings:
     """Roots and permissions that hold for this run only."""
     if options["--roots"]:
         settings = settings.with_values(roots=":".join(options["--roots"].split(",")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcpgreen.cli.commands import COMMANDS, Command
 from tests.cli.test_commands import mcpgreen, run_tool
 from tests.support.project import ProjectBuilder
 
@@ -14,7 +15,7 @@ from tests.support.project import ProjectBuilder
         (["run-tool"], "run-tool needs a NAME"),
         (["run-tool", "--args", "{}"], "run-tool needs a NAME"),
         (["registry"], "registry needs refresh or status"),
-        (["registry", "fly"], "unexpected word: fly"),
+        (["registry", "fly"], "registry needs refresh or status"),
         (["registry", "status", "fly"], "unexpected word: fly"),
         (["scan", "extra"], "unexpected word: extra"),
         (["serve", "--project-root", ".", "twice"], "unexpected word: twice"),
@@ -28,7 +29,8 @@ from tests.support.project import ProjectBuilder
 def test_what_is_wrong_is_named(arguments: list[str], message: str) -> None:
     done = mcpgreen(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"mcpgreen: {message}\nTry: mcpgreen --help\n"
+    meant = "" if message.startswith("unknown command") else next((w for w in arguments if w[0] != "-"), "serve") + " "
+    assert done.stderr == f"mcpgreen: {message}\nTry: mcpgreen {meant}--help\n"
 
 
 @pytest.mark.parametrize("command", [[], ["serve"], ["scan"], ["health"], ["run-tool", "x"]])
@@ -39,7 +41,8 @@ def test_a_project_root_without_a_name_is_refused(
     """An unset variable of a script made it serve whatever was around."""
     done = mcpgreen(*command, *option, cwd=project.root)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "mcpgreen: --project-root needs a value\nTry: mcpgreen --help\n"
+    meant = command[0] if command else "serve"
+    assert done.stderr == f"mcpgreen: --project-root needs a value\nTry: mcpgreen {meant} --help\n"
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,34 @@ def test_a_timeout_of_run_tool_is_positive(project: ProjectBuilder, secs: str, f
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "mcpgreen: error: --timeout must be a positive number of seconds.\n"
     assert not (project.root / "ran").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_each_command_has_a_text_with_an_example(command: Command) -> None:
+    asked = mcpgreen(command.name, "--help")
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout == mcpgreen("help", command.name).stdout
+    assert asked.stdout.startswith(f"mcpgreen {command.name}: ")
+    assert "\nUsage:\n  mcpgreen " in asked.stdout
+    assert "\nExample:\n  mcpgreen " in asked.stdout or "\nExamples:\n  mcpgreen " in asked.stdout
+    assert max(map(len, asked.stdout.splitlines())) <= 100
+
+
+def test_the_first_screen_is_short_and_names_all_commands() -> None:
+    screen = mcpgreen("help").stdout
+    assert screen == mcpgreen("--help").stdout
+    assert [command.name for command in COMMANDS if f"\n  {command.name} " not in screen] == []
+    assert len(screen.splitlines()) <= 60
+    assert max(map(len, screen.splitlines())) <= 100
+
+
+def test_help_on_what_does_not_exist() -> None:
+    done = mcpgreen("help", "fly")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "mcpgreen: unknown command: fly\nTry: mcpgreen --help\n"
+
+
+def test_the_project_may_be_named_before_the_command(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi")
+    done = mcpgreen("--project-root", str(project.root), "run-tool", "greet")
+    assert (done.returncode, done.stderr) == (0, "")

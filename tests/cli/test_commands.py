@@ -92,7 +92,7 @@ def test_the_version_is_told(flag: str) -> None:
 def test_a_command_line_that_makes_no_sense_is_refused_on_stderr(arguments: list[str]) -> None:
     done = mcpgreen(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "mcpgreen --help" in done.stderr
+    assert "\nTry: mcpgreen " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -109,7 +109,8 @@ def test_a_command_line_that_makes_no_sense_is_refused_on_stderr(arguments: list
 def test_an_unknown_option_is_named(arguments: list[str], option: str) -> None:
     done = mcpgreen(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"mcpgreen: unknown option: {option}\nTry: mcpgreen --help\n"
+    meant = "serve" if arguments[0].startswith("-") else arguments[0]
+    assert done.stderr == f"mcpgreen: unknown option: {option}\nTry: mcpgreen {meant} --help\n"
 
 
 def test_a_project_that_does_not_exist_is_named(tmp_path: Path) -> None:

@@ -276,4 +276,4 @@ def test_pages_of_an_older_server_are_counted(project: ProjectBuilder) -> None:
 def test_other_words_are_refused(words: list[str]) -> None:
     done = mcpgreen("registry", *words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "mcpgreen --help" in done.stderr
+    assert "mcpgreen registry --help" in done.stderr

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +16,10 @@ from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import opened, seconds
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.project.project import Project, open_project
+from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.scripts import jq
@@ -28,10 +29,11 @@ from mcpgreen.text import jsontext
 ANSWER_BYTES = 1 << 20
 
 
-def health(flags: Mapping[str, str], environ: Mapping[str, str], *, timeout_secs: float | None) -> int:
+def run(options: Options) -> int:
     """0 when all is well, 1 when something is not, 2 when there is nothing to serve."""
+    timeout_secs = seconds(options)
     try:
-        project, settings, environ = open_project(flags, environ, needs_own=True)
+        project, settings, environ = opened(options)
     except ProjectError as error:
         journal.error("%s", error)
         return _nothing_to_serve("not_trusted" if isinstance(error, Untrusted) else "project_missing")

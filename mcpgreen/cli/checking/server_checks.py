@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.manual.rules import is_script
-from mcpgreen.cli.findings import Finding
+from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.project import TEXT_FIELDS, Project

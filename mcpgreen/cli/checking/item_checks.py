@@ -19,7 +19,7 @@ from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTempl
 from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.findings import Finding
+from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.project.resource_directories import resource_directories

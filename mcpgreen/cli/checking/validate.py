@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.findings import Finding, Report
-from mcpgreen.cli.item_checks import Checks
-from mcpgreen.cli.server_checks import server_findings
+from mcpgreen.cli.checking.findings import Finding, Report
+from mcpgreen.cli.checking.item_checks import Checks
+from mcpgreen.cli.checking.server_checks import server_findings
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import opened
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project, open_project
+from mcpgreen.project.project import Project
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
 
 
-def validate(flags: Mapping[str, str], environ: Mapping[str, str], options: Mapping[str, Any]) -> int:
+def run(options: Options) -> int:
     """0 when all is well, 1 when there are errors, or warnings and `--strict`."""
-    project, settings, environ = open_project(flags, environ, needs_own=True)
+    project, settings, environ = opened(options)
     findings = list(server_findings(project, settings))
     mended = list(_set_executable_bits(project)) if options["--fix"] else []
     findings += mended

@@ -1,0 +1,1 @@
+"""Commands that look at a project and say what is wrong with it."""

@@ -1,0 +1,43 @@
+"""The commands, a row each, in the order in which the first screen shows them.
+
+A command has a text in `texts/`, which docopt parses and people read, and a module with a `run`. A new one is a row
+here and these two files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, cast
+
+Options = Mapping[str, Any]  # as docopt gives them
+
+
+class Obeys(Protocol):
+    def run(self, options: Options) -> int:
+        """The exit status. Raises UsageError, ProjectError and InternalError, which are told to the person."""
+
+
+class Command(NamedTuple):
+    name: str
+    module: str = ""  # below mcpgreen.cli; `serve` alone is served by `__main__`
+    max_words: int = 0  # that may follow its name; more are a mistake
+    needs: str = ""  # what it cannot do without, for a message
+    other_names: tuple[str, ...] = ()
+
+    def obeying(self) -> Obeys:
+        return cast("Obeys", import_module(f"mcpgreen.cli.{self.module}"))
+
+
+GROUPS: dict[str, tuple[Command, ...]] = {
+    "Serve": (Command("serve"),),
+    "Try": (Command("run-tool", "run_tool", max_words=1, needs="a NAME"),),
+    "Check": (
+        Command("validate", "checking.validate"),
+        Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
+        Command("scan", "registry"),
+        Command("registry", "registry", max_words=1, needs="refresh or status"),
+    ),
+}
+COMMANDS = tuple(command for group in GROUPS.values() for command in group)
+BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.other_names)}

@@ -1,0 +1,39 @@
+"""Open the project that a command line names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from mcpgreen import journal
+from mcpgreen.cli.commands import Options
+from mcpgreen.errors import UsageError
+from mcpgreen.project.project import Project, open_project
+from mcpgreen.settings.settings import Settings
+
+Opened = tuple[Project, Settings, Mapping[str, str]]
+
+
+def opened(options: Options, environ: Mapping[str, str] = os.environ, *, tells_notes: bool = False) -> Opened:
+    """The project, its settings, and the environment after its `server.d/env.sh`. With `tells_notes` it is told which
+    settings were not taken as they were written."""
+    flags = {"project_root": options["--project-root"], "force_minimal": "true" if options.get("--minimal") else None}
+    found = open_project({name: value for name, value in flags.items() if value}, environ, needs_own=True)
+    if tells_notes:
+        for note in found[1].notes:
+            journal.warning("%s", note)
+    return found
+
+
+def seconds(options: Options) -> float | None:
+    """What `--timeout` says."""
+    text = options["--timeout"]
+    if text is None:
+        return None
+    try:
+        secs = float(text)
+    except ValueError:
+        secs = 0.0
+    if not 0 < secs < float("inf"):
+        raise UsageError("--timeout must be a positive number of seconds.")
+    return secs

@@ -1,0 +1,82 @@
+"""`mcpgreen scan` and `registry`: write the files in `.registry/` anew, or say what they hold and how old they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from mcpgreen import journal
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES
+from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import opened
+from mcpgreen.errors import InternalError
+from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.scripts import jq
+from mcpgreen.text import jsontext
+
+REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
+
+# Of pages, older servers wrote them under a name of their own.
+ITEMS = ("items", "uiResources")
+
+
+def run(options: Options) -> int:
+    return _status(options) if options.get("status") else _refresh(options)
+
+
+def _refresh(options: Options) -> int:
+    """Print one line of JSON. 1 when a kind could not be read."""
+    project, settings, environ = opened(options, tells_notes=True)
+    project.server_info()  # complains about what it cannot use
+    only_below = options["--filter"] or None
+    shell = HookShell(environ, settings=settings, directory=project.root)
+    catalog = Catalog(
+        project,
+        ttl_secs=0,
+        max_bytes=settings.registry_max_bytes,
+        only_below=only_below,
+        on_hint=journal.info,
+        registrar=Registrar(project, settings=settings, shell=shell),
+    )
+    for source in catalog.sources_of(only_below) if only_below else SOURCES:
+        try:
+            catalog.refresh(source, force=True)
+        except InternalError:
+            journal.debug("the status below says what went wrong")
+    statuses = {kind: catalog.status(kind) for kind in REPORTED_KINDS}
+    mode = "minimal" if settings.force_minimal else "full"
+    is_failed = any(status["status"] == "failed" for status in statuses.values())
+    if is_failed or not options["--quiet"]:
+        sys.stdout.buffer.write(jsontext.dumps({**statuses, "notificationsSent": False, "mode": mode}) + b"\n")
+    return 1 if is_failed else 0
+
+
+def _status(options: Options) -> int:
+    """Print one line of JSON. 0, also when files are missing: the server does not need them."""
+    project, settings, environ = opened(options)
+    name, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
+    report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
+    for kind in REPORTED_KINDS:
+        report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
+    sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
+    return 0
+
+
+def _file(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"status": "missing", "path": path, "count": 0, "hash": None, "mtime": None}
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            found["mtime"] = int(os.fstat(file.fileno()).st_mtime)
+            content = jsontext.loads(file.read())
+    except FileNotFoundError:
+        return found
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict):
+        return {**found, "status": "unreadable"}
+    items: list[Any] = next((content[name] for name in ITEMS if isinstance(content.get(name), list)), [])
+    return {**found, "status": "present", "count": len(items), "hash": content.get("hash")}
