@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from mcpgreen.text import media
@@ -86,11 +88,16 @@ def test_without_a_known_extension_the_content_decides(name: str, head: bytes, e
     ],
 )
 def test_content_is_text_if_all_of_it_is_utf8_without_a_nul(chunks: list[bytes], expected: bool) -> None:
-    assert media.is_utf8_text(iter(chunks)) is expected
+    assert list(media.text_or_blob(lambda: chunks)) == (["text"] if expected else ["blob"])
 
 
-def test_the_check_stops_where_the_text_ends() -> None:
-    chunks = iter([b"\xff", b"never read"])
+def test_reading_stops_where_the_text_ends() -> None:
+    read: list[bytes] = []
 
-    assert not media.is_utf8_text(chunks)
-    assert next(chunks) == b"never read"
+    def chunks() -> Iterator[bytes]:
+        for chunk in (b"\xff", b"\xfe"):
+            read.append(chunk)
+            yield chunk
+
+    assert list(media.text_or_blob(chunks)) == ["blob"]
+    assert read == [b"\xff", b"\xff", b"\xfe"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
@@ -73,7 +74,7 @@ class Link:
         elif type(message) is list:
             self._receive_batch(message, sink, weight_bytes)
         else:
-            self._refuse(sink, None, InvalidRequest("A message must be a JSON object."))
+            sink.respond(_unnamed_error(InvalidRequest, "A message must be a JSON object."))
 
     def receive_rubbish(self, reason: str, id: str | int | None = None) -> None:
         """A line that could not be decoded; who waits for an answer to it, if that much is known, gets one as well."""
@@ -82,7 +83,7 @@ class Link:
             journal.warning("a line cannot be read: %s", reason)
         if self._rubbish_lines == MENTIONED_LINES:
             journal.warning("further lines that cannot be read are not mentioned")
-        self._refuse(self.stream.sink, None, ParseError(data=reason))
+        self.stream.sink.respond(_unnamed_error(ParseError, data=reason))
         if id is not None and not self.stream.is_used(id):
             self._refuse(self.stream.sink, id, InvalidRequest(f"The request is too large: {reason}"))
 
@@ -127,12 +128,16 @@ class Link:
             self.session.requests.take_answer(message)
         elif method is None or "id" in message:
             what = "Missing method" if method is None else 'jsonrpc must be "2.0" and method a string.'
-            self._refuse(sink, messages.normal_id(message.get("id")), InvalidRequest(what))
+            request_id = messages.normal_id(message.get("id"))
+            if request_id is None:
+                sink.respond(_unnamed_error(InvalidRequest, what))
+            else:
+                self._refuse(sink, request_id, InvalidRequest(what))
 
     def _receive_request(self, message: Json, method: str, sink: Sink, weight_bytes: int) -> None:
         request_id = messages.normal_id(message["id"])
         if request_id is None:
-            self._refuse(sink, None, InvalidRequest("id must be a string or an integer."))
+            sink.respond(_unnamed_error(InvalidRequest, "id must be a string or an integer."))
             return
         params = message.get("params")
         if params is None:
@@ -176,7 +181,7 @@ class Link:
     def _receive_batch(self, batch: list[Any], sink: Sink, weight_bytes: int) -> None:
         problem = self._problem_with_batch(batch)
         if problem:
-            self._refuse(sink, None, InvalidRequest(problem))
+            sink.respond(_unnamed_error(InvalidRequest, problem))
             return
         collected = BatchSink(sink, limit_bytes=self._router.services.settings.max_backlog_bytes)
         for number, member in enumerate(batch, start=1):
@@ -209,3 +214,10 @@ class Link:
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
         sink.respond(messages.error(request_id, shapes.error_object(error)))
+
+
+@lru_cache(maxsize=64)
+def _unnamed_error(kind: type[RpcError], message: str | None = None, data: str | None = None) -> bytes:
+    """The error for what has no id. Kept, because a client that sends rubbish sends a lot of it, and its next request
+    stands behind."""
+    return messages.error(None, shapes.error_object(kind(message, data=data)))

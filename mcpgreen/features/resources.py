@@ -146,11 +146,8 @@ def _contents(target: Target, content: Content) -> Json:
     contents: Json = {
         "uri": target.request.uri,
         "mimeType": media.mime_type(content.name, head[: media.HEAD_BYTES], target.mime_type),
+        **media.text_or_blob(lambda: in_turns(content.chunks())),
     }
-    if media.is_utf8_text(in_turns(content.chunks())):
-        contents["text"] = jsontext.LargeText(in_turns(content.chunks()))
-    else:
-        contents["blob"] = jsontext.LargeBlob(in_turns(content.chunks()))
     if target.meta:
         contents["_meta"] = target.meta
     return contents

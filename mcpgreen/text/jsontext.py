@@ -19,7 +19,15 @@ from mcpgreen.text import json_bounds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from typing import Any, Protocol
+
+    class Decoder(Protocol):
+        """As `codecs` has it, incremental."""
+
+        def decode(self, chunk: bytes, final: bool = False) -> str: ...
+
+        def getstate(self) -> tuple[bytes, int]: ...
+
 
 STAND_IN = os.urandom(16).hex()  # for a large value, until its pieces are put in; nobody can guess it
 
@@ -71,10 +79,10 @@ class LargeText:
 
     __slots__ = ("pieces",)
 
-    def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int = 0) -> None:
-        """From raw bytes; what is not UTF-8 becomes U+FFFD. Raises TooLong, as soon as that is known, if there is a
-        limit."""
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int = 0, decoder: Decoder | None = None) -> None:
+        """From raw bytes; what is not UTF-8 becomes U+FFFD, unless the decoder is another, which sees only chunks that
+        are not plain ASCII. Raises TooLong, as soon as that is known, if there is a limit."""
+        decoder = decoder or codecs.getincrementaldecoder("utf-8")("replace")
         self.pieces: list[bytes] = []
         size = 0
         for chunk in chunks:
@@ -85,7 +93,7 @@ class LargeText:
             if limit_bytes and size > limit_bytes:
                 raise TooLong(f"more than {limit_bytes} bytes")
             self.pieces.append(piece)
-        self.pieces.append(_inside(decoder.decode(b"", final=True)))
+        self.pieces.append(_inside(decoder.decode(b"", True)))
 
 
 RARE_CONTROLS = [bytes([code]) for code in range(32) if code not in b"\t\n\r"]
@@ -218,11 +226,26 @@ def is_writable(value: Any) -> bool:
     return True
 
 
+KEPT_FAULTS = 256
+KEPT_FAULT_BYTES = 32
+_faults: dict[bytes | str, str | None] = {}  # of short texts: thousands of them may come at once
+
+
 def _what_is_wrong(raw: bytes | str) -> str | None:
     """The place and the fault in words that help; ujson has neither. None if only ujson finds a fault, and for a long
     text, which nobody reads twice."""
     if len(raw) > json_bounds.PIECE_BYTES:
         return None
+    if len(raw) > KEPT_FAULT_BYTES:
+        return _fault_in(raw)
+    if raw not in _faults:
+        if len(_faults) == KEPT_FAULTS:
+            _faults.clear()
+        _faults[raw] = _fault_in(raw)
+    return _faults[raw]
+
+
+def _fault_in(raw: bytes | str) -> str | None:
     import json
 
     try:

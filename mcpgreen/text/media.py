@@ -1,7 +1,7 @@
 """What kind of content a file holds: its MIME type, and whether it is text.
 
-Content is text if all of it is UTF-8 without a NUL, and not a third of it other control characters, each of which is
-six bytes of JSON; anything else is binary, whatever its type says.
+Content is text if all of it is UTF-8 without a NUL, and no chunk of it a third other control characters, each of which
+is six bytes of JSON; anything else is binary, whatever its type says.
 
 Rule: possibly imported before the first answer, so it is a table and a few functions, and not `mimetypes`, which also
 reads what the machine has in /etc: the same file would have other types elsewhere.
@@ -12,9 +12,11 @@ from __future__ import annotations
 import codecs
 import os
 
+from mcpgreen.text.jsontext import LargeBlob, LargeText
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 HEAD_BYTES = 1024  # what `mime_type` and `is_text` want to see of the beginning
 CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
@@ -65,28 +67,40 @@ def type_by_name(name: str) -> str | None:
 
 def is_text(head: bytes) -> bool:
     """Whether the beginning of a content could be text. It may be cut inside a character."""
-    return _is_text((head,), is_whole=False)
-
-
-def is_utf8_text(chunks: Iterable[bytes]) -> bool:
-    """Whether a whole content is text, one chunk in memory at a time."""
-    return _is_text(chunks, is_whole=True)
-
-
-def _is_text(chunks: Iterable[bytes], *, is_whole: bool) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    total_bytes = control_bytes = 0
     try:
-        for chunk in chunks:
-            if b"\0" in chunk:
-                return False
-            total_bytes += len(chunk)
-            control_bytes += len(chunk) - len(chunk.translate(None, CONTROLS))
-            decoder.decode(chunk)
-        decoder.decode(b"", final=is_whole)
-    except UnicodeDecodeError:
+        TextDecoder().decode(head)
+    except NotText:
         return False
-    return 3 * control_bytes <= total_bytes
+    return True
+
+
+def text_or_blob(chunks: Callable[[], Iterable[bytes]]) -> dict[str, LargeText | LargeBlob]:
+    """A whole content as the field of `contents` that it belongs to, one chunk in memory at a time. What turns out
+    not to be text is read from the beginning again."""
+    try:
+        return {"text": LargeText(chunks(), decoder=TextDecoder())}
+    except NotText:
+        return {"blob": LargeBlob(chunks())}
+
+
+class NotText(ValueError):
+    """Content that is no text."""
+
+
+class TextDecoder:
+    """Decodes what is text, chunk by chunk, and raises NotText at what is not."""
+
+    def __init__(self) -> None:
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self.getstate = self._utf8.getstate
+
+    def decode(self, chunk: bytes, final: bool = False) -> str:
+        if b"\0" in chunk or 3 * (len(chunk) - len(chunk.translate(None, CONTROLS))) > len(chunk):
+            raise NotText
+        try:
+            return self._utf8.decode(chunk, final)
+        except UnicodeDecodeError:
+            raise NotText from None
 
 
 def _type_by_content(head: bytes) -> str | None:

@@ -141,9 +141,9 @@ FAULTS = [
     ),
     fault(
         "everything-is-text",
-        "mcpgreen/features/resources.py",
-        "if media.is_utf8_text(in_turns(content.chunks())):",
-        "if media.is_text(head):",
+        "mcpgreen/text/media.py",
+        'return {"text": LargeText(chunks(), decoder=TextDecoder())}',
+        'return {"text": LargeText(chunks())}',
         "tests/features/test_resources.py::test_all_other_content_is_a_blob_whatever_its_name_says",
     ),
     fault(

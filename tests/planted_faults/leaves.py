@@ -113,8 +113,8 @@ FAULTS = [
     fault(
         "control-characters-are-text",
         "mcpgreen/text/media.py",
-        "return 3 * control_bytes <= total_bytes",
-        "return True",
+        " or 3 * (len(chunk) - len(chunk.translate(None, CONTROLS))) > len(chunk)",
+        "",
         "tests/test_media.py",
     ),
     fault(

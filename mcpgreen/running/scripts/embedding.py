@@ -89,22 +89,20 @@ def _contents(file: OpenFile, wanted: Wanted, limit_bytes: int) -> tuple[Json, i
     head = next(file.chunks(limit_bytes), b"")
     mime_type = media.mime_type(file.path, head[: media.HEAD_BYTES], wanted.mime_type)
     described = {"uri": wanted.uri or file_uri(file.path), "mimeType": mime_type}
-    is_text = media.is_utf8_text(in_turns(file.chunks(limit_bytes)))
-    counted = _Counted(in_turns(file.chunks(limit_bytes)))
-    if is_text:
-        return {**described, "text": jsontext.LargeText(counted)}, counted.size
-    return {**described, "blob": jsontext.LargeBlob(counted)}, counted.size
+    counted = _Counted(lambda: in_turns(file.chunks(limit_bytes)))
+    return {**described, **media.text_or_blob(counted.chunks)}, counted.size
 
 
 class _Counted:
-    """Chunks, and how many bytes they were: a file may grow while it is read."""
+    """Chunks, and how many bytes they were when they were last read: a file may grow meanwhile."""
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Callable[[], Iterator[bytes]]) -> None:
         self.size = 0
         self._chunks = chunks
 
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
+    def chunks(self) -> Iterator[bytes]:
+        self.size = 0
+        for chunk in self._chunks():
             self.size += len(chunk)
             yield chunk
 
