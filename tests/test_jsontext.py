@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -99,3 +101,12 @@ def test_a_large_text_stops_at_its_limit() -> None:
     with pytest.raises(jsontext.TooLong):
         jsontext.LargeText(chunks(), limit_bytes=1500)
     assert len(taken) == 3
+
+
+def test_decimal_is_not_imported_for_ujson_and_stays_what_it_is() -> None:
+    looked = (
+        "import sys, mcpgreen.text.jsontext as t; print('decimal' in sys.modules);"
+        "import decimal; print(decimal.Decimal('0.1') + 1, t.loads('1.5'))"
+    )
+    done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n1.1 1.5\n"
