@@ -1,6 +1,6 @@
 """Processes that scripts leave behind: whose they are, and how they are killed (Linux).
 
-Most carry the mark of their call. Who has shed it on purpose cannot be told from the processes of other calls; so all
+Most carry the tag of their call. Who has shed it on purpose cannot be told from the processes of other calls; so all
 that are not known are killed when no call is running, and when the server ends.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from mcpgreen import journal
-from mcpgreen.running.processes.tags import is_alive, mark_of
+from mcpgreen.running.processes.tags import is_alive, tag_of
 from mcpgreen.running.system.descendants import OwnChildren
 
 LOOKS = 20  # at a time: somebody may fork as fast as we look
@@ -36,31 +36,25 @@ class Strays:
     def are_there(self) -> bool:
         return bool(self._children.others_than(self._known))
 
-    def is_any_of(self, mark: int) -> bool:
-        """Whether one that carries the mark of a call is alive. If there are too many to look at, there may be."""
+    def is_any_of(self, tag: int) -> bool:
+        """Whether one that carries the tag of a call is alive. If there are too many to look at, there may be."""
         hunt = Hunt(self._children, self._known)
-        return any(is_alive(pid) and mark_of(pid) == mark for pid in hunt) or hunt.is_cut_short
+        return any(is_alive(pid) and tag_of(pid) == tag for pid in hunt) or hunt.is_cut_short
 
-    def of_call(self, mark: int) -> list[int]:
-        """Those that carry the mark of a call; some, if there are many."""
-        found = (pid for pid in Hunt(self._children, self._known) if is_alive(pid) and mark_of(pid) == mark)
+    def of_call(self, tag: int) -> list[int]:
+        """Those that carry the tag of a call; some, if there are many."""
+        found = (pid for pid in Hunt(self._children, self._known) if is_alive(pid) and tag_of(pid) == tag)
         return list(islice(found, MANY))
 
-    def kill_those_of(self, mark: int) -> None:
-        """Each in the moment in which it is recognised: who forks again and again, and ends, is gone if one looks at
-        all of them first."""
-        groups: set[int] = set()
-        for pid in Hunt(self._children, self._known):
-            if mark_of(pid) == mark:
-                self._kill(pid, groups)
-
-    def kill_all(self) -> bool:
-        """Whether there was anybody."""
+    def kill(self, tag: int | None = None) -> bool:
+        """Those of one call, or all; whether there was anybody. Each in the moment in which it is recognised: who forks
+        again and again, and ends, is gone if one looks at all of them first."""
         groups: set[int] = set()
         is_anybody_found = False
         for pid in Hunt(self._children, self._known):
-            is_anybody_found = True
-            self._kill(pid, groups)
+            if tag is None or tag_of(pid) == tag:
+                is_anybody_found = True
+                self._kill(pid, groups)
         return is_anybody_found
 
     def close(self) -> None:
@@ -126,5 +120,5 @@ def signal_group(leader: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # somebody there has changed its user; it is out of our reach but alive
+        pass  # somebody there has changed its user; it is out of our reach but alive
     return True
