@@ -90,23 +90,15 @@ def _contents(file: OpenFile, wanted: Wanted, limit_bytes: int) -> tuple[Json, i
     mime_type = media.mime_type(file.path, head[: media.HEAD_BYTES], wanted.mime_type)
     described = {"uri": wanted.uri or file_uri(file.path), "mimeType": mime_type}
     is_text = media.is_utf8_text(in_turns(file.chunks(limit_bytes)))
-    counted = _Counted(in_turns(file.chunks(limit_bytes)))
-    if is_text:
-        return {**described, "text": jsontext.LargeText(counted)}, counted.size
-    return {**described, "blob": jsontext.LargeBlob(counted)}, counted.size
+    sizes: list[int] = []  # of what is read now: a file may grow meanwhile
 
-
-class _Counted:
-    """Chunks, and how many bytes they were: a file may grow while it is read."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self.size = 0
-        self._chunks = chunks
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
-            self.size += len(chunk)
+    def counted() -> Iterator[bytes]:
+        for chunk in in_turns(file.chunks(limit_bytes)):
+            sizes.append(len(chunk))
             yield chunk
+
+    content = {"text": jsontext.LargeText(counted())} if is_text else {"blob": jsontext.LargeBlob(counted())}
+    return {**described, **content}, sum(sizes)
 
 
 def _string(value: Any) -> str | None:

@@ -52,11 +52,7 @@ def _put(name: str, content: bytes, directory_fd: int) -> None:
         is_fifo = False
     if is_fifo:
         _write_to_fifo(name, content, directory_fd)
-    else:
-        _put_file(name, content, directory_fd)
-
-
-def _put_file(name: str, content: bytes, directory_fd: int) -> None:
+        return
     draft = f"{name}.{unguessable()}"
     with open(new_file(draft, dir_fd=directory_fd), "wb") as file:
         file.write(content)
