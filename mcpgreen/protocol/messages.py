@@ -31,9 +31,7 @@ def normal_id(value: Any) -> RequestId | None:
 
 
 def response(request_id: RequestId, body: bytes) -> bytes:
-    if type(request_id) is int:
-        return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request_id, body)
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (jsontext.dumps(request_id), body)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encoded_id(request_id), body)
 
 
 def response_in_pieces(request_id: RequestId, body: list[bytes]) -> list[bytes]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from mcpgreen.protocol.schemas import quick
 
-TYPES = frozenset({"null", "boolean", "object", "array", "number", "integer", "string"})
 # Below these there are values or plain names, not schemas.
 NOT_SCHEMAS = frozenset({"const", "default", "enum", "examples", "required", "dependentRequired"})
 # With these a reference may mean something else than a path from the root; jsonschema will tell.
@@ -63,7 +62,7 @@ def _patterns_of(part: dict[str, Any]) -> list[str]:
 def _fault_of_part(part: dict[str, Any], root: dict[str, Any], *, has_scopes: bool) -> str | None:
     kinds = part.get("type")
     for kind in kinds if isinstance(kinds, list) else [kinds]:
-        if isinstance(kind, str) and kind not in TYPES:
+        if isinstance(kind, str) and kind not in quick.TYPES:
             return f"has a type that does not exist: {kind!r}"
     for pattern in _patterns_of(part):
         try:
