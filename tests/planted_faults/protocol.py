@@ -226,8 +226,8 @@ FAULTS = [
     fault(
         "page-larger-than-allowed",
         "mcpgreen/protocol/pagination.py",
-        "return min(limit, page_size)",
-        "return limit",
+        "page_size = min(limit, page_size)",
+        "page_size = limit",
         "tests/protocol/test_pagination.py",
     ),
     fault(
@@ -267,7 +267,7 @@ FAULTS = [
     ),
     fault(
         "few-repeats-are-slow",
-        "mcpgreen/protocol/schemas/slow_patterns.py",
+        "mcpgreen/protocol/schemas/lint.py",
         "or most > MANY",
         "or most > 1",
         "tests/protocol/test_slow_patterns.py",

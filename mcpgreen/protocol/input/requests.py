@@ -13,7 +13,7 @@ from typing import Any
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.content import ROLES
 from mcpgreen.protocol.input import forms
-from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS, SAMPLE, problem_with
+from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS, SAMPLE, blocks_of, problem_with
 from mcpgreen.protocol.revisions import Feature, Revision, supports_ui
 from mcpgreen.text import jsontext
 
@@ -161,8 +161,6 @@ def problem_with_answer(request: Json, answer: Any) -> str | None:
 
 
 def _problem_with_sample(answer: Json) -> str | None:
-    content = answer.get("content")
-    blocks = content if type(content) is list else [content]
-    are_blocks = all(type(block) is dict and type(block.get("type")) is str for block in blocks)
+    are_blocks = all(type(block) is dict and type(block.get("type")) is str for block in blocks_of(answer))
     has_all = answer.get("role") in ROLES and are_blocks and type(answer.get("model")) is str
     return None if has_all else "it needs role, content (one block or several) and model"

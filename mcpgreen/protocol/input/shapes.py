@@ -55,17 +55,14 @@ def problem_with(request: Any) -> str | None:
 def tidy(request: Json) -> Json:
     """A sound input request with what clients of the newest revision know, and nothing else."""
     method, params = request["method"], request.get("params") or {}
-    if method == LIST_ROOTS:
-        return {"method": method, "params": {}}
-    if method == SAMPLE:
-        return {"method": method, "params": {key: params[key] for key in ABOUT_A_SAMPLE if key in params}}
+    if method != ELICIT:
+        known = ABOUT_A_SAMPLE if method == SAMPLE else ()
+        return {"method": method, "params": {key: params[key] for key in known if key in params}}
     if params.get("mode") == "url":
         return {"method": method, "params": {key: params[key] for key in ("mode", "message", "url")}}
     schema = params["requestedSchema"]
-    tidied: Json = {
-        "type": "object",
-        "properties": {name: _field(about) for name, about in schema["properties"].items()},
-    }
+    fields = {name: _field(about) for name, about in schema["properties"].items()}
+    tidied: Json = {"type": "object", "properties": fields}
     if schema.get("required"):
         tidied["required"] = schema["required"]
     return {"method": method, "params": {"mode": "form", "message": params["message"], "requestedSchema": tidied}}
@@ -197,7 +194,7 @@ def _problem_with_sample(params: Json) -> str | None:
     for message in messages:
         if type(message) is not dict or message.get("role") not in ROLES:
             return f"each message must be an object with one of the roles {', '.join(ROLES)}"
-        blocks = _blocks_of(message)
+        blocks = blocks_of(message)
         if not blocks:
             return "each message needs content: a block, or an array of blocks"
         for block in blocks:
@@ -207,7 +204,7 @@ def _problem_with_sample(params: Json) -> str | None:
     return None
 
 
-def _blocks_of(message: Json) -> list[Any]:
+def blocks_of(message: Json) -> list[Any]:
     content = message.get("content")
     return content if type(content) is list else [content]
 
@@ -225,7 +222,7 @@ def _problem_with_block(block: Any) -> str | None:
 
 def _old_messages(message: Json, revision: Revision) -> list[Json]:
     """As messages were first defined: one block each."""
-    blocks = _blocks_of(message)
+    blocks = blocks_of(message)
     for block in blocks:
         if block["type"] in TOOL_BLOCKS or (block["type"] == "audio" and not revision.has(Feature.AUDIO)):
             raise ValueError(f"This client's model does not take {block['type']}.")

@@ -7,6 +7,7 @@ operator.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from mcpgreen import journal
@@ -57,18 +58,14 @@ class Seal:
         return payload
 
     def _mac(self, body: str) -> str:
-        import hmac
+        import hmac  # loads OpenSSL, which most servers never need
 
         return _encoded(hmac.digest(self._key, PURPOSE + body.encode("utf-8", "replace"), "sha256"))
 
 
 def _encoded(raw: bytes) -> str:
-    import base64
-
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
 def _decoded(text: str) -> bytes:
-    import base64
-
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

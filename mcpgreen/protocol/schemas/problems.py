@@ -7,11 +7,13 @@ whole value and speak of schemas.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 MAX_SHOWN_CHARS = 80
@@ -96,23 +98,17 @@ def _alternatives(error: Any, noun: str) -> str:
 
 
 def _unexpected(error: Any, noun: str) -> list[str]:
-    known = list(error.schema.get("properties", ()))
+    known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", ())
     inside = _inside(error)
     names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are known here"
     return [
         f"unexpected {noun} {quoted(name)}{inside}{_suggestion(name, known)}; {names}"
-        for name in _extras(error.instance, error.schema)
+        for name in error.instance
+        if name not in known and not any(re.search(pattern, name) for pattern in patterns)
     ]
 
 
-def _extras(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    import re
-
-    known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
-    return [name for name in value if name not in known and not any(re.search(pattern, name) for pattern in patterns)]
-
-
-def _suggestion(name: str, known: list[str]) -> str:
+def _suggestion(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
