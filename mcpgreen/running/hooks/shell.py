@@ -194,13 +194,15 @@ def run_blocking(hook: Hook, *, env: Mapping[str, str], directory: str, shows_st
         if stream is not None:
             listeners[stream.fileno()] = listener
     try:
-        with child:
-            is_over = _listen(child, listeners, secs=hook.secs)
-            if not is_over:
-                os.killpg(child.pid, signal.SIGKILL)
-            status = child.wait()
+        is_over = _listen(child, listeners, secs=hook.secs)
+        if not is_over:
+            os.killpg(child.pid, signal.SIGKILL)
+        status = child.wait()
     finally:
         os.close(read_end)
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
     failure = hook.failure(status if is_over else None, is_too_long=answer.is_too_long or stdout.is_too_long)
     return HookEnd(failure, answer.content, stdout.content, stderr.content)
 
