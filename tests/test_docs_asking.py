@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.features import tools as call_of_tools
-from mcpgreen.protocol.input.requests import CAPABILITY_OF_NEED, MAX_QUESTIONS
+from mcpgreen.protocol.input.requests import MAX_REQUESTS, NEEDS
 from mcpgreen.settings.table import load
 from tests.support.prerequisites import require_program
 from tests.support.questions import ALL
@@ -83,8 +83,8 @@ def test_every_file_of_the_page_is_used() -> None:
 def test_the_page_names_every_need_and_the_limits_that_there_are() -> None:
     settings = load({}, {}, {})
 
-    assert [need for need in CAPABILITY_OF_NEED if f"`{need}`" not in TEXT] == []
+    assert [need for need in NEEDS if f"`{need}`" not in TEXT] == []
     for name in ("ask_timeout_secs", "parked_ttl_secs", "parked_max"):
         assert re.search(rf"`{name}`\s+\({getattr(settings, name):g}\)", TEXT), name
-    assert f"up to {MAX_QUESTIONS} questions" in TEXT
+    assert f"up to {MAX_REQUESTS} questions" in TEXT
     assert f"After {call_of_tools.MAX_ROUNDS} rounds" in TEXT

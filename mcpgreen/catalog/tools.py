@@ -21,7 +21,7 @@ from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
 from mcpgreen.project.project import Project
-from mcpgreen.protocol.input.requests import CAPABILITY_OF_NEED
+from mcpgreen.protocol.input.requests import NEEDS
 from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of
@@ -33,7 +33,7 @@ INTERACTIONS = ("auto", "park", "replay")
 
 
 def _is_need(value: Any) -> bool:
-    return metadata.is_string(value) and value in CAPABILITY_OF_NEED
+    return metadata.is_string(value) and value in NEEDS
 
 
 FIELD_RULES = {
@@ -52,7 +52,7 @@ FIELD_RULES = {
     "maxConcurrent": metadata.Rule(lambda value: metadata.is_natural(value) and value > 0, "a positive integer"),
     "needs": metadata.Rule(
         lambda value: isinstance(value, list) and all(map(_is_need, value)),
-        f"an array of {', '.join(CAPABILITY_OF_NEED)}",
+        f"an array of {', '.join(NEEDS)}",
     ),
     "interaction": metadata.Rule(lambda value: value in INTERACTIONS, f"one of {', '.join(INTERACTIONS)}"),
 }

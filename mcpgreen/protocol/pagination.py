@@ -9,12 +9,11 @@ refused with the remedy in the message, and never answered with a page that sile
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
+from typing import Any
+
 from mcpgreen.errors import InvalidParams
 from mcpgreen.text import jsontext
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 VERSION = 1
 MAX_CURSOR_CHARS = 1024
@@ -42,16 +41,12 @@ def page(
     start = 0 if cursor is None else offset_in(cursor, collection, hash)
     if cursor is not None and not 0 <= start < items_total:
         raise InvalidParams("This cursor points outside the list; start again without a cursor.")
-    stop = min(start + _items_per_page(limit, page_size), items_total)
+    if type(limit) is int and limit >= 1:
+        page_size = min(limit, page_size)
+    stop = min(start + page_size, items_total)
     if stop >= items_total:
         return start, stop, None
     return start, stop, encode(collection, stop, hash, timestamp)
-
-
-def _items_per_page(limit: Any, page_size: int) -> int:
-    if type(limit) is int and limit >= 1:
-        return min(limit, page_size)
-    return page_size
 
 
 def offset_in(cursor: Any, collection: str, hash: str) -> int:
@@ -61,38 +56,30 @@ def offset_in(cursor: Any, collection: str, hash: str) -> int:
         raise InvalidParams("This cursor belongs to another list; start again without a cursor.")
     if content.get("hash") != hash:
         raise InvalidParams("This cursor belongs to an older listing; start again without a cursor.")
-    offset = content.get("offset")
-    if type(offset) is not int:
-        raise _not_ours()
+    offset: int = content["offset"]
     return offset
 
 
 def encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
-    from binascii import b2a_base64
-
     content = {"ver": VERSION, "collection": collection, "offset": offset, "hash": hash, "timestamp": timestamp}
     encoded = b2a_base64(jsontext.dumps(content), newline=False)
     return encoded.rstrip(b"=").translate(_TO_URL).decode("ascii")
 
 
 def _decode(cursor: Any) -> dict[str, Any]:
-    from binascii import a2b_base64, b2a_base64
-
-    if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
-        raise _not_ours()
     try:
+        if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
+            raise ValueError
         encoded = cursor.encode("ascii").translate(_FROM_URL)
         raw = a2b_base64(encoded + b"=" * (-len(encoded) % 4))
         # The decoder skips characters that are not base64; only what encodes back to the same text is ours.
         if b2a_base64(raw, newline=False).rstrip(b"=").translate(_TO_URL) != cursor.encode("ascii"):
-            raise _not_ours()
-        content = jsontext.loads(raw)
+            raise ValueError
+        content: dict[str, Any] = jsontext.loads(raw)
+        if not isinstance(content, dict) or type(content.get("ver")) is not int or content["ver"] != VERSION:
+            raise ValueError
+        if type(content.get("offset")) is not int:
+            raise ValueError
     except ValueError:  # also what a2b_base64, encode and loads raise
-        raise _not_ours() from None
-    if not isinstance(content, dict) or type(content.get("ver")) is not int or content["ver"] != VERSION:
-        raise _not_ours()
+        raise InvalidParams("This is not a cursor of this server; start again without a cursor.") from None
     return content
-
-
-def _not_ours() -> InvalidParams:
-    return InvalidParams("This is not a cursor of this server; start again without a cursor.")

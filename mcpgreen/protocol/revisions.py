@@ -33,7 +33,7 @@ class Feature:
     CACHE_HINTS = "ttlMs and cacheScope"
     COMPLETIONS_CAPABILITY = "completions capability"
     DEFINITION_META = "_meta on definitions and content blocks"
-    ELICITATION = "questions to the person"
+    ELICITATION = "elicitation"
     ELICITATION_IDS = "ids of URL elicitations, and a notification when one is complete"
     ICONS = "icons"
     LAST_MODIFIED = "lastModified annotation"
@@ -154,8 +154,7 @@ REVISIONS = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
 NEWEST = REVISIONS[-1]
 BY_NAME = {revision.name: revision for revision in REVISIONS}
 NEWEST_FIRST = [revision.name for revision in reversed(REVISIONS)]
-HANDSHAKES = [revision for revision in REVISIONS if revision.era == Era.HANDSHAKE]
-LATEST_HANDSHAKE = HANDSHAKES[-1]
+LATEST_HANDSHAKE = [revision for revision in REVISIONS if revision.era == Era.HANDSHAKE][-1]
 STATELESS = [revision for revision in REVISIONS if revision.era == Era.STATELESS]
 STATELESS_NAMES = [revision.name for revision in STATELESS]
 STATELESS_ONLY_REQUESTS = frozenset(
@@ -172,7 +171,7 @@ CAPABILITY_DETAILS: dict[str, dict[str, Any]] = {
 }
 CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY}
 
-# Pages that a client shows (MCP Apps). They are resources, so there are none where resources are not offered.
+# MCP Apps, which a client shows. They are resources, so there are none where resources are not offered.
 UI_EXTENSION = "io.modelcontextprotocol/ui"
 UI_DETAILS: dict[str, Any] = {"mimeTypes": ["text/html;profile=mcp-app"]}
 
@@ -192,7 +191,7 @@ def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
 
 def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> dict[str, Any]:
     """The `capabilities` object for what this server offers, as far as the revision has a word for it. `has_ui`: to a
-    client that may hear of pages."""
+    client that may hear of MCP Apps."""
     named: dict[str, Any] = {
         name: dict(details)
         for name, details in CAPABILITY_DETAILS.items()
@@ -204,6 +203,6 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
 
 
 def supports_ui(client_capabilities: dict[str, Any]) -> bool:
-    """Whether a client says that it can show pages."""
+    """Whether a client says that it can show MCP Apps."""
     extensions = client_capabilities.get("extensions")
     return type(extensions) is dict and extensions.get(UI_EXTENSION) is not None

@@ -122,7 +122,6 @@ class DiskWatcher:
     def close(self) -> None:
         self._may_open = False
         if self._inotify is not None:
-            self._io_watcher.stop()
             self._io_watcher.close()
             self._inotify.close()
             self._inotify = None

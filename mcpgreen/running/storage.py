@@ -68,13 +68,8 @@ class Storage:
 def _has_room(directory: str) -> bool:
     path = os.path.join(directory, f".mcpgreen.probe.{unguessable()}")
     try:
-        descriptor = new_file(path)
+        with open(new_file(path), "wb", buffering=0) as file:
+            os.unlink(path)
+            return file.write(PROBE) == len(PROBE)
     except OSError as error:
         return error.errno not in FULL  # gone or forbidden by now: the next who writes there will say so
-    try:
-        return os.write(descriptor, PROBE) == len(PROBE)
-    except OSError as error:
-        return error.errno not in FULL
-    finally:
-        os.close(descriptor)
-        os.unlink(path)

@@ -86,22 +86,18 @@ class Queue:
             self._free += 1
 
 
-class OneAtATime(Turns):
+class OneAtATime(Queue, Turns):
     """For the work of many greenlets, `with` this: each of many who take a short turn would be one too many."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._queue = Queue(1)
-
-    def __enter__(self) -> OneAtATime:
-        self._queue.__enter__()
-        return self
+        Queue.__init__(self, 1)
+        Turns.__init__(self)
 
     def __exit__(self, *_: Any) -> None:
         try:
             self.pause()
         finally:
-            self._queue.__exit__()
+            self._leave()
 
 
 class Starts(Queue):

@@ -10,7 +10,7 @@ from gevent.lock import Semaphore
 
 from mcpgreen.features.run import Run
 from mcpgreen.features.slots import Places, Slot
-from mcpgreen.running.processes.output_places import PLACES, OutputPlaces
+from mcpgreen.running.processes.output_places import PLACES, OutputPlace, OutputPlaces
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -48,7 +48,7 @@ def test_a_call_that_is_ended_gives_back_the_place_of_its_output_at_once() -> No
     """Whoever still refers to the call, as a parked one is referred to, would keep others from printing a lot."""
     places = OutputPlaces()
     run = Run(Slot(Semaphore(1)), None)
-    run.output_place = places.new()
+    run.output_place = OutputPlace(places)
     assert run.output_place.take()
     run.end()
 

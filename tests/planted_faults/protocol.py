@@ -177,7 +177,7 @@ FAULTS = [
     fault(
         "too-many-questions-at-once",
         "mcpgreen/protocol/input/requests.py",
-        "or not asked or len(asked) > MAX_QUESTIONS:",
+        "or not asked or len(asked) > MAX_REQUESTS:",
         "or not asked:",
         "tests/protocol/test_questions.py",
     ),
@@ -226,15 +226,15 @@ FAULTS = [
     fault(
         "page-larger-than-allowed",
         "mcpgreen/protocol/pagination.py",
-        "return min(limit, page_size)",
-        "return limit",
+        "page_size = min(limit, page_size)",
+        "page_size = limit",
         "tests/protocol/test_pagination.py",
     ),
     fault(
         "yes-is-a-number",
         "mcpgreen/protocol/input/forms.py",
-        "return type(value) in types[kind]",
-        "return isinstance(value, types[kind])",
+        "return type(value) in TYPES_OF_A_FIELD[kind]",
+        "return isinstance(value, TYPES_OF_A_FIELD[kind])",
         "tests/protocol/test_forms.py",
     ),
     fault(
@@ -261,13 +261,13 @@ FAULTS = [
     fault(
         "unknown-types-in-a-schema",
         "mcpgreen/protocol/schemas/lint.py",
-        "if isinstance(kind, str) and kind not in TYPES:",
+        "if isinstance(kind, str) and kind not in quick.TYPES:",
         "if isinstance(kind, str) and not kind:",
         "tests/features/test_faulty_tools.py::test_only_sound_tools_are_listed",
     ),
     fault(
         "few-repeats-are-slow",
-        "mcpgreen/protocol/schemas/slow_patterns.py",
+        "mcpgreen/protocol/schemas/lint.py",
         "or most > MANY",
         "or most > 1",
         "tests/protocol/test_slow_patterns.py",

@@ -50,15 +50,15 @@ FAULTS = [
     fault(
         "cap-counts-while-a-person-thinks",
         "mcpgreen/running/processes/deadline.py",
-        "                self._cap_at += stood_still_secs\n",
-        "                self._cap_at += 0\n",
+        "            self._cap_at += stood_still_secs\n",
+        "            self._cap_at += 0\n",
         "tests/running/test_deadline.py",
     ),
     fault(
         "progress-beyond-the-cap",
         "mcpgreen/running/processes/deadline.py",
-        "            self._at = self._now() + self._secs\n            if self._cap_at is not None:\n",
-        "            self._at = self._now() + self._secs\n            if self._cap_at is None:\n",
+        "self._at = min(self._now() + self._secs, self._cap_at)",
+        "self._at = self._now() + self._secs",
         "tests/running/test_timeouts.py::test_progress_does_not_extend_the_time_beyond_its_cap",
     ),
     fault(
@@ -92,7 +92,7 @@ FAULTS = [
     fault(
         "next-guardian-is-not-told",
         "mcpgreen/running/processes/guardian.py",
-        '            guardian.tell(b"state " + self._guarded)\n',
+        '            self._tell(b"state " + self._guarded)\n',
         "            pass\n",
         "tests/running/test_guardian.py::"
         "test_a_guardian_that_is_killed_or_stopped_is_replaced_and_its_successor_does_the_work",
@@ -351,16 +351,16 @@ FAULTS = [
         "tests/running/test_runs.py::test_a_script_starts_in_its_project_and_the_server_stays_where_it_is",
     ),
     fault(
-        "mark-not-put-on",
+        "tag-not-put-on",
         "mcpgreen/running/processes/spawning.py",
-        "        self._marks.put_on(mark)\n",
+        "        self._tags.put_on(tag)\n",
         "",
         "tests/running/test_runs.py::test_one_number_joins_request_process_and_files",
     ),
     fault(
-        "mark-not-taken-off",
+        "tag-not-taken-off",
         "mcpgreen/running/processes/spawning.py",
-        "            self._marks.take_off()\n",
+        "            self._tags.take_off()\n",
         "            pass\n",
         "tests/running/test_runs.py::test_a_script_starts_in_its_project_and_the_server_stays_where_it_is",
     ),

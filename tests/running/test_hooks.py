@@ -36,9 +36,8 @@ def source(tmp_path: Path) -> Source:
 def register(tmp_path: Path, text: str, *, secs: float = 30, limit_bytes: int = 1 << 20) -> shell.HookEnd:
     path = tmp_path / "register.sh"
     path.write_text(text, encoding="utf-8")
-    return shell.run_blocking(
-        "register", str(path), env=GIVEN, directory=str(tmp_path), secs=secs, limit_bytes=limit_bytes
-    )
+    hook = shell.Hook("register", str(path), secs, limit_bytes)
+    return shell.run_blocking(hook, env=GIVEN, directory=str(tmp_path))
 
 
 def test_new_and_changed_exports_count_and_nothing_else(source: Source) -> None:

@@ -44,7 +44,7 @@ def told(outcome):
     child = outcome.child
     used_secs = child.usage.ru_utime + child.usage.ru_stime
     took_secs = child.ended_at - child.began_at
-    return [outcome.ended_by, b"".join(outcome.stdout).decode(), child.pid, child.mark, used_secs, took_secs]
+    return [outcome.ended_by, b"".join(outcome.stdout).decode(), child.pid, child.tag, used_secs, took_secs]
 
 busy = gevent.spawn(run, 1, "echo $$; i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done")
 idle = gevent.spawn(run, 2, "echo $$; sleep 0.05")
@@ -62,9 +62,9 @@ def test_one_number_joins_request_process_and_files(project: ProjectBuilder, sta
     wire.handshake()
     told = text_of(wire.call_tool("tell"))
 
-    mark, file, limit = re.findall(r"^(\d+) (\S+)\nMax realtime timeout +(\d+) ", told)[0]
-    serial = int(mark[-8:])
-    assert limit == mark == project.read("asked").strip()
+    tag, file, limit = re.findall(r"^(\d+) (\S+)\nMax realtime timeout +(\d+) ", told)[0]
+    serial = int(tag[-8:])
+    assert limit == tag == project.read("asked").strip()
     assert os.path.basename(file) == f"call.{serial}.error.json"
     eventually(lambda: re.search(rf"request \d+ to tools/call is call {serial}\n", wire.stderr))
     eventually(lambda: re.search(rf"call {serial}: Tool 'tell' was process \d+ for \d+ ms\n", wire.stderr))
@@ -111,7 +111,7 @@ def zombies_of(pid: int) -> list[Any]:
 def test_a_script_starts_in_its_project_and_the_server_stays_where_it_is(
     project: ProjectBuilder, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Directory and mark are those of the whole process for as long as it takes to start a script."""
+    """Directory and tag are those of the whole process for as long as it takes to start a script."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.chdir(home)
     limit = getattr(resource, "RLIMIT_RTTIME", resource.RLIMIT_CPU)

@@ -20,7 +20,7 @@ from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.tree_scan import SETTLING_NS
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
-from mcpgreen.running.hooks.shell import HookEnd, HookShell
+from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell
 from mcpgreen.settings.table import default_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Registrar:
             return False
         return self._clock() - self._hook.read_at >= self._ttl_secs
 
-    def run_hook(self, run: Callable[..., HookEnd]) -> None:
+    def run_hook(self, run: Callable[[Hook], HookEnd]) -> None:
         """Run `register.sh` in this way and keep what it says."""
         mark = _mark_of(self._project, self._hook_path)
         said: Registration | ProjectError | None

@@ -20,7 +20,7 @@ from mcpgreen.catalog.items import Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.project import Project
-from mcpgreen.running.hooks.shell import HookEnd, records_in
+from mcpgreen.running.hooks.shell import Hook, HookEnd, records_in
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import is_within
 
@@ -87,7 +87,11 @@ def read_register_json(project: Project, settings: Settings) -> Registration | N
 
 
 def run_register_sh(
-    project: Project, settings: Settings, *, run: Callable[..., HookEnd], warn: Callable[[str], None] = journal.warning
+    project: Project,
+    settings: Settings,
+    *,
+    run: Callable[[Hook], HookEnd],
+    warn: Callable[[str], None] = journal.warning,
 ) -> Registration | None:
     """What the hook registers; None if it is not allowed or not there. Raises ProjectError when it fails.
 
@@ -101,7 +105,7 @@ def run_register_sh(
         warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
         return None
     limit_bytes = max(settings.manual_buffer_max_bytes, settings.max_manual_registry_bytes)
-    end = run("register", path, secs=HOOK_SECS, limit_bytes=limit_bytes)
+    end = run(Hook("register", path, HOOK_SECS, limit_bytes))
     records = records_in(end.answer)
     if end.failure:
         journal.error("%s: %s\n%s", project.shown(path), end.failure, end.stderr_tail)

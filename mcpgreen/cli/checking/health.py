@@ -21,7 +21,7 @@ from mcpgreen.cli.opening import opened, seconds
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
-from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.hooks.shell import Hook, HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
@@ -119,7 +119,7 @@ def _project_checks(project: Project, shell: HookShell, secs: float) -> str:
     if problem := project.ground(project.server_dir).problem_with_hook(path):
         journal.warning("%s is not run: %s", project.shown(path), problem)
         return "skipped"
-    end = shell.run_blocking("health", path, secs=secs, limit_bytes=ANSWER_BYTES, shows_stderr=True)
+    end = shell.run_blocking(Hook("health", path, secs, ANSWER_BYTES), shows_stderr=True)
     if end.failure:
         journal.error("%s: %s", project.shown(path), end.failure)
     return "failed" if end.failure else "ok"

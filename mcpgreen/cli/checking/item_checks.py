@@ -24,8 +24,7 @@ from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.project.resource_directories import resource_directories
 from mcpgreen.project.roots import configured_roots
-from mcpgreen.protocol.schemas.lint import patterns_in
-from mcpgreen.protocol.schemas.slow_patterns import slow_patterns_in
+from mcpgreen.protocol.schemas.lint import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
@@ -96,7 +95,7 @@ class Checks:
         if not self._are_tools_registered and not {"inputSchema", "arguments"} & _own_fields(tool).keys():
             yield "warning", "it has no inputSchema, so a model does not know its arguments"
         for which in ("inputSchema", "outputSchema"):
-            for pattern in slow_patterns_in(patterns_in(tool.definition.get(which))):
+            for pattern in slow_patterns_in(tool.definition.get(which)):
                 trouble = "has a pattern that may take for ever, with a repeat in a repeat"
                 yield "warning", f"{which} {trouble}: {pattern:.80}"
         runner = tool.command[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpgreen.protocol.input.shapes import TYPES_OF_A_FIELD
 from mcpgreen.protocol.schemas.problems import described, listed, quoted, shown
 
 Json = dict[str, Any]
@@ -64,7 +65,6 @@ def _choices(field: Json) -> list[str]:
 
 
 def _is_of(kind: str, value: Any) -> bool:
-    if kind == "integer":
-        return type(value) is int or (type(value) is float and value.is_integer())
-    types = {"string": (str,), "number": (int, float), "boolean": (bool,), "array": (list,)}
-    return type(value) in types[kind]
+    if kind == "integer" and type(value) is float:
+        return value.is_integer()
+    return type(value) in TYPES_OF_A_FIELD[kind]

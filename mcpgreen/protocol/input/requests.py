@@ -1,8 +1,7 @@
-"""What may be asked of the person or model at the other end: which capability that takes, and whether an answer fits
-the question.
+"""Input requests: which capability of the client one takes, and whether an answer fits it.
 
-A question is `{"method": ..., "params": ...}` in the newest dialect: a form, a URL to visit, a sample of a model, the
-roots. Its shape is the business of `shapes`; who asks and how the answer comes back, of `features.asking`.
+An input request is `{"method": ..., "params": ...}` in the newest dialect: a form or a URL (elicitation), a sample of
+a model, the roots. Its shape is the business of `shapes`; who asks and how the answer comes back, of `features.asking`.
 """
 
 from __future__ import annotations
@@ -14,21 +13,14 @@ from typing import Any
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.content import ROLES
 from mcpgreen.protocol.input import forms
-from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS, SAMPLE, problem_with
+from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS, SAMPLE, blocks_of, problem_with
 from mcpgreen.protocol.revisions import Feature, Revision, supports_ui
 from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
 
-# What a description may say that a tool needs, as the capability that a client declares.
-CAPABILITY_OF_NEED: dict[str, Json] = {
-    "elicitation": {"elicitation": {}},
-    "elicitation.form": {"elicitation": {"form": {}}},
-    "elicitation.url": {"elicitation": {"url": {}}},
-    "sampling": {"sampling": {}},
-    "sampling.tools": {"sampling": {"tools": {}}},
-    "roots": {"roots": {}},
-}
+# What a description may say that a tool needs: a capability that a client declares, or a part of one.
+NEEDS = ("elicitation", "elicitation.form", "elicitation.url", "sampling", "sampling.tools", "roots")
 # What a revision must have for a client to declare it. Needs that are not named here are in all of them.
 FEATURE_OF_NEED = {
     "elicitation": Feature.ELICITATION,
@@ -37,7 +29,7 @@ FEATURE_OF_NEED = {
     "sampling.tools": Feature.SAMPLING_TOOLS,
 }
 
-MAX_QUESTIONS = 32
+MAX_REQUESTS = 32
 MAX_KEY_CHARS = 200
 MAX_ROUND_BYTES = 1 << 20  # as much as a line on the control pipe
 MAX_STATE_BYTES = 100_000
@@ -46,12 +38,12 @@ NAMELESS = "question"  # the key of one that its author gave none, as the SDKs h
 ACTIONS = ("accept", "decline", "cancel")
 
 
-def need_of(question: Json) -> str:
-    """Which capability a question takes, by the name that descriptions use."""
-    params = question.get("params") or {}
-    if question["method"] == ELICIT:
+def need_of(request: Json) -> str:
+    """Which capability an input request takes, by the name that descriptions use."""
+    params = request.get("params") or {}
+    if request["method"] == ELICIT:
         return "elicitation.url" if params.get("mode") == "url" else "elicitation.form"
-    if question["method"] == SAMPLE:
+    if request["method"] == SAMPLE:
         return "sampling.tools" if params.get("tools") or "toolChoice" in params else "sampling"
     return "roots"
 
@@ -84,8 +76,8 @@ def require_met(needs: Iterable[str], capabilities: Json, revision: Revision) ->
 def missing_capability(text: str, needs: Iterable[str]) -> MissingClientCapability:
     required: Json = {}
     for need in needs:
-        for top, parts in CAPABILITY_OF_NEED[need].items():
-            required[top] = {**required.get(top, {}), **parts}
+        top, _, part = need.partition(".")
+        required.setdefault(top, {}).update({part: {}} if part else {})
     return MissingClientCapability(text, data={"requiredCapabilities": required})
 
 
@@ -96,36 +88,36 @@ def client_variables(capabilities: Json, revision: Revision) -> dict[str, str]:
 
 
 @cache  # there are sixteen
-def _client_variables(modes: str, can_sample: bool, shows_pages: bool) -> dict[str, str]:
+def _client_variables(modes: str, can_sample: bool, shows_apps: bool) -> dict[str, str]:
     return {
         "MCP_ELICIT_SUPPORTED": "1" if modes else "0",
         "MCP_ELICIT_MODES": modes,
         "MCP_SAMPLING_SUPPORTED": "1" if can_sample else "0",
-        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if shows_pages else "0",
+        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if shows_apps else "0",
     }
 
 
-def asked_again(question: Json, problem: str | None) -> Json:
-    """The same question to a person whose last answer did not fit, with the reason."""
-    if not problem or question["method"] != ELICIT:
-        return question
-    message = f"{question['params']['message']}\n\nThe last answer did not fit: {problem}."
-    return {**question, "params": {**question["params"], "message": message}}
+def asked_again(request: Json, problem: str | None) -> Json:
+    """The same elicitation for a person whose last answer did not fit, with the reason."""
+    if not problem or request["method"] != ELICIT:
+        return request
+    message = f"{request['params']['message']}\n\nThe last answer did not fit: {problem}."
+    return {**request, "params": {**request["params"], "message": message}}
 
 
 def input_required(asked: Json, state: str) -> Json:
-    """The result that sends a stateless client back with these questions."""
+    """The result that sends a stateless client back with these input requests."""
     return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
 
 
 def fault_of(asked: Any) -> str | None:
-    """What is wrong with a set of questions by key."""
-    if not isinstance(asked, dict) or not asked or len(asked) > MAX_QUESTIONS:
-        return f"it must be an object with 1 to {MAX_QUESTIONS} questions"
-    for key, question in asked.items():
+    """What is wrong with a set of input requests by key."""
+    if not isinstance(asked, dict) or not asked or len(asked) > MAX_REQUESTS:
+        return f"it must be an object with 1 to {MAX_REQUESTS} questions"
+    for key, request in asked.items():
         if len(key) > MAX_KEY_CHARS:
             return f"the key {key[:20]}... is longer than {MAX_KEY_CHARS} characters"
-        problem = problem_with(question)
+        problem = problem_with(request)
         if problem:
             return problem if key == NAMELESS else f"{key}: {problem}"
     try:
@@ -147,32 +139,28 @@ def fault_of_state(state: Any) -> str | None:
     return f"requestState must be a string of at most {MAX_STATE_BYTES} bytes of UTF-8 without NUL"
 
 
-def problem_with_answer(question: Json, answer: Any) -> str | None:
-    """Why an answer does not fit its question."""
+def problem_with_answer(request: Json, answer: Any) -> str | None:
+    """Why an answer does not fit its input request."""
     if type(answer) is not dict:
         return "it must be an object"
-    if question["method"] == LIST_ROOTS:
+    if request["method"] == LIST_ROOTS:
         roots = answer.get("roots")
         are_roots = type(roots) is list and all(type(each) is dict and type(each.get("uri")) is str for each in roots)
         return None if are_roots else "it needs roots: an array of objects with a uri"
-    if question["method"] == SAMPLE:
+    if request["method"] == SAMPLE:
         return _problem_with_sample(answer)
     if answer.get("action") not in ACTIONS:
         return f"its action must be one of {', '.join(ACTIONS)}"
-    params = question["params"]
+    params = request["params"]
     if answer["action"] != "accept" or params.get("mode") == "url":
         return None
-    content = answer.get("content")
-    if content is None:
-        content = {}
+    content = {} if answer.get("content") is None else answer["content"]
     if type(content) is not dict:
         return "its content must be an object"
     return "; ".join(forms.problems_with(params["requestedSchema"], content)[:MAX_PROBLEMS]) or None
 
 
 def _problem_with_sample(answer: Json) -> str | None:
-    content = answer.get("content")
-    blocks = content if type(content) is list else [content]
-    are_blocks = all(type(block) is dict and type(block.get("type")) is str for block in blocks)
+    are_blocks = all(type(block) is dict and type(block.get("type")) is str for block in blocks_of(answer))
     has_all = answer.get("role") in ROLES and are_blocks and type(answer.get("model")) is str
     return None if has_all else "it needs role, content (one block or several) and model"

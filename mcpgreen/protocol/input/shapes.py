@@ -1,4 +1,4 @@
-"""The shape of a question: what makes a client reject one, and how a client of an older revision has to be asked.
+"""The shape of an input request: what makes a client reject one, and how a client of an older revision is asked.
 
 A form is flat: texts, numbers, yes or no, one of some values, several of some values. A sample of a model takes
 messages of text, images and sounds, and tools where the client has those.
@@ -29,13 +29,7 @@ LIMITS_OF_A_FIELD = {
     "boolean": (),
     "array": ("minItems", "maxItems", "items"),
 }
-DEFAULTS_OF_A_FIELD = {
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "array": (list,),
-}
+TYPES_OF_A_FIELD = {"string": (str,), "number": (int, float), "integer": (int,), "boolean": (bool,), "array": (list,)}
 FORMATS = ("email", "uri", "date", "date-time")
 ABOUT_A_SAMPLE = (
     *("messages", "maxTokens", "modelPreferences", "systemPrompt", "includeContext"),
@@ -44,44 +38,41 @@ ABOUT_A_SAMPLE = (
 TOOL_BLOCKS = ("tool_use", "tool_result")
 
 
-def problem_with(question: Any) -> str | None:
-    """What would make a client reject the question."""
-    if type(question) is not dict or question.get("method") not in METHODS:
+def problem_with(request: Any) -> str | None:
+    """What would make a client reject the input request."""
+    if type(request) is not dict or request.get("method") not in METHODS:
         return f"its method must be one of {', '.join(METHODS)}"
-    params = question.get("params", {})
+    params = request.get("params", {})
     if type(params) is not dict:
         return "its params must be an object"
-    if question["method"] == SAMPLE:
+    if request["method"] == SAMPLE:
         return _problem_with_sample(params)
-    if question["method"] == ELICIT:
+    if request["method"] == ELICIT:
         return _problem_with_form(params) if params.get("mode", "form") == "form" else _problem_with_url(params)
     return None
 
 
-def tidy(question: Json) -> Json:
-    """A sound question with what clients of the newest revision know, and nothing else."""
-    method, params = question["method"], question.get("params") or {}
-    if method == LIST_ROOTS:
-        return {"method": method, "params": {}}
-    if method == SAMPLE:
-        return {"method": method, "params": {key: params[key] for key in ABOUT_A_SAMPLE if key in params}}
+def tidy(request: Json) -> Json:
+    """A sound input request with what clients of the newest revision know, and nothing else."""
+    method, params = request["method"], request.get("params") or {}
+    if method != ELICIT:
+        known = ABOUT_A_SAMPLE if method == SAMPLE else ()
+        return {"method": method, "params": {key: params[key] for key in known if key in params}}
     if params.get("mode") == "url":
         return {"method": method, "params": {key: params[key] for key in ("mode", "message", "url")}}
     schema = params["requestedSchema"]
-    tidied: Json = {
-        "type": "object",
-        "properties": {name: _field(about) for name, about in schema["properties"].items()},
-    }
+    fields = {name: _field(about) for name, about in schema["properties"].items()}
+    tidied: Json = {"type": "object", "properties": fields}
     if schema.get("required"):
         tidied["required"] = schema["required"]
     return {"method": method, "params": {"mode": "form", "message": params["message"], "requestedSchema": tidied}}
 
 
-def fit(question: Json, revision: Revision, *, elicitation_id: str) -> Json:
-    """The params of a tidy question as a client of this revision reads them. Raises ValueError for what it cannot be
-    asked."""
-    params = dict(question["params"])
-    if question["method"] == SAMPLE:
+def fit(request: Json, revision: Revision, *, elicitation_id: str) -> Json:
+    """The params of a tidy input request as a client of this revision reads them. Raises ValueError for what it cannot
+    be asked."""
+    params = dict(request["params"])
+    if request["method"] == SAMPLE:
         if not revision.has(Feature.SAMPLING_TOOLS):
             params["messages"] = [old for message in params["messages"] for old in _old_messages(message, revision)]
     elif params.get("mode") == "url":
@@ -134,22 +125,21 @@ def _problem_with_field(about: Any) -> str | None:
     for key in ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"):
         if type(about.get(key, 0)) not in ((int, float) if key in ("minimum", "maximum") else (int,)):
             return f"must have a number as its {key}, if any"
-    if "default" in about and type(about["default"]) not in DEFAULTS_OF_A_FIELD[about["type"]]:
+    if "default" in about and type(about["default"]) not in TYPES_OF_A_FIELD[about["type"]]:
         return f"must have a default of the type {about['type']}, if any"
     return None
 
 
 def _choices_in(about: Json, titled: str) -> bool:
     """Whether there are values to choose from, plain or with titles."""
-    if titled in about:
-        options = about[titled]
-        if type(options) is not list or not options:
-            return False
-        return all(
-            type(each) is dict and type(each.get("const")) is str and type(each.get("title")) is str for each in options
-        )
-    values = about.get("enum")
-    return type(values) is list and bool(values) and all(type(value) is str for value in values)
+    options = about.get(titled if titled in about else "enum")
+    if type(options) is not list or not options:
+        return False
+    if titled not in about:
+        return all(type(each) is str for each in options)
+    return all(
+        type(each) is dict and type(each.get("const")) is str and type(each.get("title")) is str for each in options
+    )
 
 
 def _field(about: Json) -> Json:
@@ -204,7 +194,7 @@ def _problem_with_sample(params: Json) -> str | None:
     for message in messages:
         if type(message) is not dict or message.get("role") not in ROLES:
             return f"each message must be an object with one of the roles {', '.join(ROLES)}"
-        blocks = _blocks_of(message)
+        blocks = blocks_of(message)
         if not blocks:
             return "each message needs content: a block, or an array of blocks"
         for block in blocks:
@@ -214,7 +204,7 @@ def _problem_with_sample(params: Json) -> str | None:
     return None
 
 
-def _blocks_of(message: Json) -> list[Any]:
+def blocks_of(message: Json) -> list[Any]:
     content = message.get("content")
     return content if type(content) is list else [content]
 
@@ -232,7 +222,7 @@ def _problem_with_block(block: Any) -> str | None:
 
 def _old_messages(message: Json, revision: Revision) -> list[Json]:
     """As messages were first defined: one block each."""
-    blocks = _blocks_of(message)
+    blocks = blocks_of(message)
     for block in blocks:
         if block["type"] in TOOL_BLOCKS or (block["type"] == "audio" and not revision.has(Feature.AUDIO)):
             raise ValueError(f"This client's model does not take {block['type']}.")

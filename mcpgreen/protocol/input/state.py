@@ -1,4 +1,4 @@
-"""Seal what a client keeps for us between two rounds of a question, and open it again.
+"""Seal what a client keeps for us between two rounds of input requests, and open it again.
 
 A sealed state is `v1.<payload>.<HMAC-SHA256>`. A client may read it (it holds what the client told us), but not change
 it, keep it for long, or use it for another request. Whoever opens one learns only that it is not good; why is for the
@@ -7,6 +7,7 @@ operator.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from mcpgreen import journal
@@ -18,7 +19,7 @@ Json = dict[str, Any]
 VERSION = "v1"
 PURPOSE = b"mcpgreen/rs/v1|"
 KEY_BYTES = 32
-MAX_STATE_CHARS = 1 << 23  # a round of questions has up to a mebibyte, and the answers come on top
+MAX_STATE_CHARS = 1 << 23  # a round of input requests has up to a mebibyte, and the answers come on top
 
 
 class Seal:
@@ -57,18 +58,14 @@ class Seal:
         return payload
 
     def _mac(self, body: str) -> str:
-        import hmac
+        import hmac  # loads OpenSSL, which most servers never need
 
         return _encoded(hmac.digest(self._key, PURPOSE + body.encode("utf-8", "replace"), "sha256"))
 
 
 def _encoded(raw: bytes) -> str:
-    import base64
-
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
 def _decoded(text: str) -> bytes:
-    import base64
-
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -7,11 +7,13 @@ whole value and speak of schemas.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 MAX_SHOWN_CHARS = 80
@@ -51,7 +53,7 @@ def _expectation(error: Any, noun: str) -> str:
     keyword, given = error.validator, error.validator_value
     got = f", got {described(error.instance)}"
     if keyword == "type":
-        return f"must be {_or([given] if isinstance(given, str) else given)}{got}"
+        return f"must be {' or '.join(_types(error))}{got}"
     if keyword == "enum":
         return f"must be one of {listed(shown(each) for each in given)}{got}"
     if keyword == "const":
@@ -88,7 +90,7 @@ def _alternatives(error: Any, noun: str) -> str:
     for each in error.context:
         branches.setdefault(each.schema_path[0], []).append(each)
     if all(_is_wrong_type(each) for each in error.context):
-        return f"must be {_or(dict.fromkeys(name for each in error.context for name in _types(each)))}{got}"
+        return f"must be {' or '.join(dict.fromkeys(name for each in error.context for name in _types(each)))}{got}"
     # The branch with the right type and the fewest complaints is most likely the one that was meant.
     nearest = min(branches.values(), key=lambda errors: (any(map(_is_wrong_type, errors)), len(errors)))
     reasons = [sentence for each in nearest[:2] for sentence in sentences(each, noun)]
@@ -96,23 +98,17 @@ def _alternatives(error: Any, noun: str) -> str:
 
 
 def _unexpected(error: Any, noun: str) -> list[str]:
-    known = list(error.schema.get("properties", ()))
+    known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", ())
     inside = _inside(error)
     names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are known here"
     return [
         f"unexpected {noun} {quoted(name)}{inside}{_suggestion(name, known)}; {names}"
-        for name in _extras(error.instance, error.schema)
+        for name in error.instance
+        if name not in known and not any(re.search(pattern, name) for pattern in patterns)
     ]
 
 
-def _extras(value: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    import re
-
-    known, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
-    return [name for name in value if name not in known and not any(re.search(pattern, name) for pattern in patterns)]
-
-
-def _suggestion(name: str, known: list[str]) -> str:
+def _suggestion(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
@@ -146,14 +142,8 @@ def _types(error: Any) -> list[str]:
 
 
 def described(value: Any) -> str:
-    return f"{_type_name(value)} {shown(value)}" if value is not None else "null"
-
-
-def _type_name(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
-    return names.get(type(value), "value")
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return f"{names.get(type(value), 'value')} {shown(value)}" if value is not None else "null"
 
 
 def shown(value: Any) -> str:
@@ -189,7 +179,3 @@ def listed(words: Iterable[str]) -> str:
     all_words = list(words)
     more = f" and {len(all_words) - MAX_SHOWN_NAMES} more" if len(all_words) > MAX_SHOWN_NAMES else ""
     return ", ".join(all_words[:MAX_SHOWN_NAMES]) + more
-
-
-def _or(words: Iterable[str]) -> str:
-    return " or ".join(words)

@@ -27,11 +27,25 @@ DEFAULT_DIALECT = "json-schema.org/draft/2020-12/schema"
 
 MAX_DEPTH = 32
 
-_TEXT_ANNOTATIONS = ("title", "description", "format", "$comment")
-_FLAG_ANNOTATIONS = ("deprecated", "readOnly", "writeOnly")
+_ANNOTATIONS: dict[str, type] = {
+    **dict.fromkeys(("title", "description", "format", "$comment"), str),
+    **dict.fromkeys(("deprecated", "readOnly", "writeOnly"), bool),
+    "examples": list,
+    "default": object,
+}
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
 _BOUNDS = ("minimum", "maximum")
-_TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
+TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
+# What a value surely is, by its type here. Whether 1.0 is an integer as well depends on the draft.
+_TYPES_OF: dict[type, set[str]] = {
+    str: {"string"},
+    bool: {"boolean"},
+    int: {"integer", "number"},
+    float: {"number"},
+    dict: {"object"},
+    list: {"array"},
+    type(None): {"null"},
+}
 
 
 def dialect_of(schema: dict[str, Any]) -> str | None:
@@ -85,15 +99,13 @@ def _is_simple_part(schema: Any, depth: int) -> bool:
 
 def _is_simple_keyword(keyword: str, given: Any, depth: int) -> bool:
     if keyword == "type":
-        return given in _TYPES if isinstance(given, str) else _is_set(given) and all(name in _TYPES for name in given)
+        return given in TYPES if isinstance(given, str) else _is_set(given) and TYPES.issuperset(given)
     if keyword == "properties":
         return isinstance(given, dict) and all(_is_simple_part(part, depth - 1) for part in given.values())
     if keyword == "required":
         return given == [] or (_is_set(given) and all(isinstance(name, str) for name in given))
-    if keyword == "additionalProperties":
-        return isinstance(given, bool) or _is_simple_part(given, depth - 1)
-    if keyword == "items":
-        return _is_simple_part(given, depth - 1)
+    if keyword in ("items", "additionalProperties"):
+        return _is_simple_part(given, depth - 1) or (keyword != "items" and isinstance(given, bool))
     if keyword == "enum":
         return _is_set(given)
     if keyword == "const":
@@ -102,17 +114,12 @@ def _is_simple_keyword(keyword: str, given: Any, depth: int) -> bool:
         return type(given) is int and given >= 0
     if keyword in _BOUNDS:
         return _is_number(given)
-    if keyword in _TEXT_ANNOTATIONS:
-        return isinstance(given, str)
-    if keyword in _FLAG_ANNOTATIONS:
-        return isinstance(given, bool)
-    return keyword == "default" or (keyword == "examples" and isinstance(given, list))
+    return isinstance(given, _ANNOTATIONS.get(keyword, ()))
 
 
 def _matches_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
-    for name in schema.get("required", ()):
-        if name not in value:
-            return False
+    if not all(name in value for name in schema.get("required", ())):
+        return False
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties", True)
     for name, member in value.items():
@@ -123,20 +130,8 @@ def _matches_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def _has_type(expected: str | list[str], value: Any) -> bool:
-    wanted = (expected,) if isinstance(expected, str) else expected
-    if isinstance(value, str):
-        return "string" in wanted
-    if isinstance(value, bool):
-        return "boolean" in wanted
-    if isinstance(value, dict):
-        return "object" in wanted
-    if isinstance(value, list):
-        return "array" in wanted
-    if isinstance(value, int):
-        return "integer" in wanted or "number" in wanted
-    if isinstance(value, float):
-        return "number" in wanted  # whether 1.0 is an integer depends on the draft
-    return value is None and "null" in wanted
+    names = _TYPES_OF.get(type(value), set())
+    return expected in names if isinstance(expected, str) else any(name in names for name in expected)
 
 
 def _is_same(left: Any, right: Any) -> bool:

@@ -13,6 +13,10 @@ process that can be stopped (`running.validation.schema_checks`).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.protocol.schemas.keywords import REFERENCES, our_keywords
 from mcpgreen.protocol.schemas.problems import sentences
@@ -20,7 +24,6 @@ from mcpgreen.text import json_bounds, jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from typing import Any
 
 MAX_SCHEMA_BYTES = 1024 * 1024
@@ -223,9 +226,6 @@ def _require_an_end(steps: dict[int, list[Any]]) -> None:
 
 def _problems(validator: Any, max_depth: int, value: Any, noun: str) -> list[str]:
     """Up to `COUNTED_PROBLEMS` different sentences, in the order of the schema."""
-    from itertools import islice
-    from re import error as BadPattern
-
     if jsontext.depth_of(value) > max_depth:
         return [_TOO_DEEP]
     found: dict[str, None] = {}
@@ -236,7 +236,7 @@ def _problems(validator: Any, max_depth: int, value: Any, noun: str) -> list[str
         return [_TOO_DEEP]
     except OverflowError:
         return ["the value contains a number that is too large to be checked"]
-    except BadPattern as error:
+    except re.error as error:
         raise BadSchema(f"The schema has a pattern that cannot be used: {error}.") from error
     return list(found)
 

@@ -5,7 +5,7 @@ comes back through a pipe. Nothing of it can change the server. Whether a hook m
 runs it, see `trust`.
 
 Two ways to run one: `run_blocking` when there is no server yet, or none at all (plain `subprocess`, nothing else goes
-on meanwhile), and `HookShell.run` in a server, where the runner stops what has to be stopped.
+on meanwhile), and `run` in a server, where the runner stops what has to be stopped.
 
 Rule: imported before the first answer when a project has an `env.sh`, so nothing here imports gevent at the top.
 """
@@ -43,6 +43,27 @@ LOG_BY_LEVEL = {
 }
 
 
+class Hook(NamedTuple):
+    """What is to be run: what for, its file, its limits, and what it is told."""
+
+    verb: str
+    path: str
+    secs: float
+    limit_bytes: int
+    arguments: tuple[str, ...] = ()
+
+    def command(self, control_fd: int) -> list[str]:
+        return ["bash", "--noprofile", "--norc", PRELUDE, self.verb, str(control_fd), self.path, *self.arguments]
+
+    def failure(self, status: int | None, *, is_too_long: bool) -> str:
+        """`status` is None if it had to be stopped."""
+        if status is None:
+            return f"it took longer than {self.secs:g} s"
+        if is_too_long:
+            return f"it said more than {self.limit_bytes} bytes"
+        return f"it ended with status {128 - status if status < 0 else status}" if status else ""
+
+
 class HookEnd(NamedTuple):
     """How a hook ended. `failure` says what went wrong, as the end of a sentence; it is empty after status 0."""
 
@@ -67,9 +88,7 @@ class HookShell:
         self._directory = directory
         self._runner = runner
 
-    def run(
-        self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, serial: int | None = None
-    ) -> HookEnd:
+    def run(self, hook: Hook, *, serial: int | None = None) -> HookEnd:
         """Through the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial` is the
         number of the call that it is run for, if it is for one."""
         from mcpgreen.running.processes.deadline import Deadline
@@ -79,37 +98,26 @@ class HookShell:
         from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun
 
         assert self._runner is not None, "without a server there is only run_blocking"
-        answer = _Answer(limit_bytes)
-        script = Script(os.path.basename(path), path, _command(verb, CONTROL_FD, path, *arguments))
-        limits = Limits.of(self._settings, stdout_bytes=limit_bytes)
+        answer = _Answer(hook.limit_bytes)
+        script = Script(os.path.basename(hook.path), hook.path, hook.command(CONTROL_FD))
+        limits = Limits.of(self._settings, stdout_bytes=hook.limit_bytes)
         serial = serial or self._runner.next_serial()
-        run = ScriptRun(script, packed(self._variables), Deadline(secs), limits, serial, answer.take)
+        run = ScriptRun(script, packed(self._variables), Deadline(hook.secs), limits, serial, answer.take)
         try:
             outcome = self._runner.run(run)
         except OSError as error:
             return _not_started(error)
         is_too_long = answer.is_too_long or outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT)
         status = None if outcome.ended_by == Ending.DEADLINE else outcome.exit_code
-        failure = _failure(status, secs=secs, limit_bytes=limit_bytes if is_too_long else None)
+        failure = hook.failure(status, is_too_long=is_too_long)
         return HookEnd(failure, answer.content, b"".join(outcome.stdout), outcome.stderr)
 
-    def run_blocking(
-        self, verb: str, path: str, *arguments: str, secs: float, limit_bytes: int, shows_stderr: bool = False
-    ) -> HookEnd:
+    def run_blocking(self, hook: Hook, *, shows_stderr: bool = False) -> HookEnd:
         if not self._settings.core_dumps:
             from mcpgreen.running.system import prctl
 
             prctl.shut_out_others()
-        return run_blocking(
-            verb,
-            path,
-            *arguments,
-            env=self._variables,
-            directory=self._directory,
-            secs=secs,
-            limit_bytes=limit_bytes,
-            shows_stderr=shows_stderr,
-        )
+        return run_blocking(hook, env=self._variables, directory=self._directory, shows_stderr=shows_stderr)
 
     @cached_property
     def _variables(self) -> dict[str, str]:
@@ -130,15 +138,8 @@ class Sourced(NamedTuple):
 
 def sourced_variables(path: str, environ: Mapping[str, str], *, directory: str) -> Sourced:
     """Source a file in this environment. Raises ProjectError; what a file does before it fails does not count."""
-    end = run_blocking(
-        "environment",
-        path,
-        env=environ,
-        directory=directory,
-        secs=ENVIRONMENT_SECS,
-        limit_bytes=ENVIRONMENT_BYTES,
-        shows_stderr=True,
-    )
+    hook = Hook("environment", path, ENVIRONMENT_SECS, ENVIRONMENT_BYTES)
+    end = run_blocking(hook, env=environ, directory=directory, shows_stderr=True)
     if end.failure:
         raise ProjectError(path, end.failure)
     lines = end.answer.decode("utf-8", "surrogateescape").split("\0")
@@ -164,16 +165,7 @@ def records_in(answer: bytes) -> list[tuple[str, str]]:
     return records
 
 
-def run_blocking(
-    verb: str,
-    path: str,
-    *arguments: str,
-    env: Mapping[str, str],
-    directory: str,
-    secs: float,
-    limit_bytes: int,
-    shows_stderr: bool = False,
-) -> HookEnd:
+def run_blocking(hook: Hook, *, env: Mapping[str, str], directory: str, shows_stderr: bool = False) -> HookEnd:
     """Run a hook and wait for it. With `shows_stderr` it writes to our own."""
     import signal
     import subprocess
@@ -181,7 +173,7 @@ def run_blocking(
     read_end, write_end = os.pipe()
     try:
         child = subprocess.Popen(
-            _command(verb, write_end, path, *arguments),
+            hook.command(write_end),
             env=env,
             cwd=directory,
             stdin=subprocess.DEVNULL,
@@ -196,13 +188,13 @@ def run_blocking(
         return _not_started(error)
     finally:
         os.close(write_end)
-    answer, stdout, stderr = _Answer(limit_bytes), _Answer(limit_bytes), _Answer(limit_bytes)
+    answer, stdout, stderr = (_Answer(hook.limit_bytes) for _ in range(3))
     listeners = {read_end: answer}
     for stream, listener in ((child.stdout, stdout), (child.stderr, stderr)):
         if stream is not None:
             listeners[stream.fileno()] = listener
     try:
-        is_over = _listen(child, listeners, secs=secs)
+        is_over = _listen(child, listeners, secs=hook.secs)
         if not is_over:
             os.killpg(child.pid, signal.SIGKILL)
         status = child.wait()
@@ -211,8 +203,7 @@ def run_blocking(
         for stream in (child.stdout, child.stderr):
             if stream is not None:
                 stream.close()
-    is_too_long = answer.is_too_long or stdout.is_too_long
-    failure = _failure(status if is_over else None, secs=secs, limit_bytes=limit_bytes if is_too_long else None)
+    failure = hook.failure(status if is_over else None, is_too_long=answer.is_too_long or stdout.is_too_long)
     return HookEnd(failure, answer.content, stdout.content, stderr.content)
 
 
@@ -230,9 +221,14 @@ class _Answer:
         else:
             self.content += chunk
 
-
-def _command(verb: str, control_fd: int, path: str, *arguments: str) -> list[str]:
-    return ["bash", "--noprofile", "--norc", PRELUDE, verb, str(control_fd), path, *arguments]
+    def take_all(self, fd: int) -> bool:
+        """Take what is there; whether more may come."""
+        try:
+            while chunk := os.read(fd, READ_BYTES):
+                self.take(chunk)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
@@ -251,7 +247,7 @@ def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
         # Who has closed everything is about to end.
         pause_ms = 0 if is_over else POLL_MS if open_fds else 1
         for fd, _ in poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000))):
-            if not _read_all(fd, listeners[fd]):
+            if not listeners[fd].take_all(fd):
                 poller.unregister(fd)
                 open_fds.discard(fd)
         if is_over:
@@ -260,25 +256,5 @@ def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
             return False
 
 
-def _read_all(fd: int, answer: _Answer) -> bool:
-    """Take what is there; whether more may come."""
-    try:
-        while chunk := os.read(fd, READ_BYTES):
-            answer.take(chunk)
-    except BlockingIOError:
-        return True
-    return False
-
-
 def _not_started(error: OSError) -> HookEnd:
     return HookEnd(f"bash cannot be started: {error.strerror}", b"", b"", b"")
-
-
-def _failure(status: int | None, *, secs: float, limit_bytes: int | None) -> str:
-    if status is None:
-        return f"it took longer than {secs:g} s"
-    if limit_bytes is not None:
-        return f"it said more than {limit_bytes} bytes"
-    if status:
-        return f"it ended with status {128 - status if status < 0 else status}"
-    return ""

@@ -16,7 +16,7 @@ import os
 
 from mcpgreen import journal
 from mcpgreen.errors import ERROR_CODES, Denied, ScriptError
-from mcpgreen.running.hooks.shell import HookEnd, HookShell, records_in
+from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell, records_in
 from mcpgreen.running.policy.trust import Ground
 from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.settings.settings import Settings
@@ -79,9 +79,7 @@ class ProjectPolicy:
             files.remove()
 
     def _run(self, name: str, metadata: str, serial: int) -> HookEnd:
-        return self._shell.run(
-            "policy", self._path, name, metadata, secs=CHECK_SECS, limit_bytes=ANSWER_BYTES, serial=serial
-        )
+        return self._shell.run(Hook("policy", self._path, CHECK_SECS, ANSWER_BYTES, (name, metadata)), serial=serial)
 
     def _tell(self, problem: str) -> None:
         """Once, until it changes: this is asked for each call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 MIN_LEFT_SECS = 0.1
@@ -16,12 +17,10 @@ class Deadline:
     def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
         now = time.monotonic()
         self._secs = secs
-        self._at = now + secs
-        self._cap_at = now + cap_secs if extends and cap_secs else None
+        self._cap_at = now + cap_secs if extends and cap_secs else math.inf
+        self._at = min(now + secs, self._cap_at)
         self.extends = extends
         self._paused_at: float | None = None  # while time stands still
-        if self._cap_at is not None:
-            self._at = min(self._at, self._cap_at)
 
     def pause(self) -> None:
         """Time stands still: a person is being asked."""
@@ -34,21 +33,18 @@ class Deadline:
             stood_still_secs = time.monotonic() - self._paused_at
             self._paused_at = None
             self._at += stood_still_secs
-            if self._cap_at is not None:
-                self._cap_at += stood_still_secs
+            self._cap_at += stood_still_secs
 
     def progressed(self) -> None:
         if self.extends:
-            self._at = self._now() + self._secs
-            if self._cap_at is not None:
-                self._at = min(self._at, self._cap_at)
+            self._at = min(self._now() + self._secs, self._cap_at)
 
     def remaining_secs(self) -> float:
         return self._at - self._now()
 
     @property
     def is_at_cap(self) -> bool:
-        return self._cap_at is not None and self._at >= self._cap_at
+        return self._at >= self._cap_at
 
     def _now(self) -> float:
         return time.monotonic() if self._paused_at is None else self._paused_at

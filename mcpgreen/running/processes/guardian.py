@@ -2,7 +2,7 @@
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a socket whose other end only the server holds. There
 it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
-was killed: every process that carries one of the server's marks is killed, and the directory removed.
+was killed: every process that carries one of the server's tags is killed, and the directory removed.
 
 A socket, because whoever may look into the guardian could open a pipe anew by its entry in /proc, and say goodbye in
 the server's place, or hold it open so that its end never comes. What a script can do is to kill or stop the guardian;
@@ -43,7 +43,7 @@ while IFS= read -r line <&3; do
     'state '*) state=${line#state } ;;
   esac
 done
-marked() {
+tagged() {
   if [ -r /proc/self/limits ]; then
     {
       grep -lsE "^Max realtime timeout +$1 " /proc/[0-9]*/limits
@@ -64,11 +64,11 @@ look_at() {
 quiet=0
 while [ "$quiet" -lt 5 ]; do
   quiet=$((quiet + 1))
-  for pid in $(marked "$1"); do
+  for pid in $(tagged "$1"); do
     look_at "$pid"
     # Who has left its first thread behind looks dead, and is not.
     if [ "$state_of" = Z ] && [ "${threads:-0}" -le 1 ]; then continue; fi
-    # Another user can read a mark, and carry it, to keep us busy.
+    # Another user can read a tag, and carry it, to keep us busy.
     if ! kill -s 0 "$pid" 2>/dev/null; then continue; fi
     quiet=0
     # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed.
@@ -82,81 +82,65 @@ if [ -n "$state" ]; then rm -rf -- "$state"; fi
 
 
 class Guardian:
-    """One such process, from its start on."""
+    """Such processes, one after the other: who ends unasked is replaced, a few times a minute."""
 
-    __slots__ = ("_socket_fd", "pid")
+    def __init__(self, tag_prefix: str, known: set[bytes]) -> None:
+        """`known` are the numbers of our children, as text; that of the guardian is always among them."""
+        self._pattern = f"{tag_prefix}[0-9]{{{CALL_DIGITS}}}"
+        self._known = known
+        self._guarded = b""
+        self._pid = 0  # while there is none
+        self._socket_fd = -1
+        self._timer: Any = None
+        self._started_at: deque[float] = deque(maxlen=STARTS)
 
-    def __init__(self, mark_prefix: str) -> None:
+    def start(self) -> None:
+        """Raises OSError when it cannot be started."""
         from _socket import socketpair  # `socket` would cost milliseconds, and we need two descriptors
 
-        pattern = f"{mark_prefix}[0-9]{{{CALL_DIGITS}}}"
         ours, theirs = (each.detach() for each in socketpair())
         try:
             os.set_blocking(ours, False)
-            command = ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", pattern]
+            command = ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", self._pattern]
             env = {"PATH": os.environ.get("PATH", os.defpath)}
-            self.pid = spawn_helper("/bin/sh", command, env, socket=theirs, as_fd=SOCKET_FD)
+            self._pid = spawn_helper("/bin/sh", command, env, socket=theirs, as_fd=SOCKET_FD)
         except OSError:
             os.close(ours)
             raise
         finally:
             os.close(theirs)
         self._socket_fd = ours
-
-    def tell(self, line: bytes) -> None:
-        with suppress(OSError):  # it has been killed; its successor will be told
-            os.write(self._socket_fd, line + b"\n")
-
-    def let_go(self) -> None:
-        os.close(self._socket_fd)
-
-
-class Guardians:
-    """One guardian after the other: who ends unasked is replaced, a few times a minute."""
-
-    def __init__(self, mark_prefix: str, known: set[bytes]) -> None:
-        """`known` are the numbers of our children, as text; that of the guardian is always among them."""
-        self._mark_prefix = mark_prefix
-        self._known = known
-        self._guarded = b""
-        self._current: Guardian | None = None
-        self._timer: Any = None
-        self._started_at: deque[float] = deque(maxlen=STARTS)
-
-    def start(self) -> None:
-        """Raises OSError when it cannot be started."""
-        guardian = self._current = Guardian(self._mark_prefix)
         self._started_at.append(time.monotonic())
-        self._known.add(b"%d" % guardian.pid)
-        reaper().watch(guardian.pid, self._on_change)
+        self._known.add(b"%d" % self._pid)
+        reaper().watch(self._pid, self._on_change)
         if self._guarded:
-            guardian.tell(b"state " + self._guarded)
+            self._tell(b"state " + self._guarded)
 
     def protect(self, directory: bytes) -> None:
         """This is the directory to be removed, instead of an earlier one."""
         self._guarded = directory
-        if self._current is not None:
-            self._current.tell(b"state " + directory)
+        self._tell(b"state " + directory)
 
     def dismiss(self, *, is_clean: bool) -> None:
         """The server ends by itself. If it has not cleaned up, that is done as if it had been killed."""
         self._stop_timer()
-        if self._current is not None:
-            if is_clean:
-                self._current.tell(b"goodbye")
-            self._forget()
+        if is_clean:
+            self._tell(b"goodbye")
+        self._forget()
+
+    def _tell(self, line: bytes) -> None:
+        if self._pid:
+            with suppress(OSError):  # it has been killed; its successor will be told
+                os.write(self._socket_fd, line + b"\n")
 
     def _on_change(self, status: int, usage: struct_rusage) -> None:
         """In the hub."""
-        if self._current is None:
-            return
         if os.WIFSTOPPED(status):
-            os.kill(self._current.pid, signal.SIGKILL)  # one that is stopped guards nothing
+            os.kill(self._pid, signal.SIGKILL)  # one that is stopped guards nothing
             return
         self._forget()
-        if len(self._started_at) < STARTS:
-            pause_secs = 0.0
-        else:
+        pause_secs = 0.0
+        if len(self._started_at) == STARTS:
             pause_secs = max(0.0, self._started_at[0] + PERIOD_SECS - time.monotonic())
         journal.warning(
             "the process that would clean up after this server was killed; %s",
@@ -185,8 +169,9 @@ class Guardians:
             self._timer = None
 
     def _forget(self) -> None:
-        if self._current is not None:
-            reaper().forget(self._current.pid)
-            self._current.let_go()
-            self._known.discard(b"%d" % self._current.pid)
-            self._current = None
+        """Its changes are not told any more."""
+        if self._pid:
+            reaper().forget(self._pid)
+            os.close(self._socket_fd)
+            self._known.discard(b"%d" % self._pid)
+            self._pid = 0

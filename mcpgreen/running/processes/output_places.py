@@ -18,34 +18,26 @@ class OutputPlaces:
     def __init__(self) -> None:
         self.free = PLACES
 
-    def new(self) -> OutputPlace:
-        return OutputPlace(self)
-
 
 class OutputPlace:
     """The place of one run, if it needs one. It is given back when nobody holds what the script printed any more."""
 
-    __slots__ = ("_is_held", "_places")
+    __slots__ = ("_places", "is_held")
 
     def __init__(self, places: OutputPlaces) -> None:
         self._places = places
-        self._is_held = False
-
-    @property
-    def is_held(self) -> bool:
-        return self._is_held
+        self.is_held = False
 
     def take(self) -> bool:
         """Whether it is held now."""
-        if not self._is_held and self._places.free:
+        if not self.is_held and self._places.free:
             self._places.free -= 1
-            self._is_held = True
-        return self._is_held
+            self.is_held = True
+        return self.is_held
 
     def release(self) -> None:
-        if self._is_held:
-            self._is_held = False
+        if self.is_held:
+            self.is_held = False
             self._places.free += 1
 
-    def __del__(self) -> None:
-        self.release()
+    __del__ = release

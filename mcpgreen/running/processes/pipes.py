@@ -60,15 +60,23 @@ class PipeReader:
             self._read(MAX_DRAIN_READS)
 
     def wake(self) -> None:
-        """Rest no longer."""
-        if self.is_open and self.is_resting:
-            self._wake()
+        """Rest no longer, if whoever gets the chunks is content."""
+        if not self.is_open or not self.is_resting:
+            return
+        rest_secs = self._on_chunk(b"")
+        if not self.is_open:
+            return
+        if rest_secs:
+            self._rest(rest_secs)
+            return
+        self._stop_timer()
+        if self._watcher is not None:
+            self._watcher.start(self._read, 1)
 
     def close(self) -> None:
         if self.is_open:
             self.is_open = False
             if self._watcher is not None:
-                self._watcher.stop()
                 self._watcher.close()
                 self._watcher = None  # it knows us, and would be garbage for the collector
             self._stop_timer()
@@ -95,22 +103,10 @@ class PipeReader:
         if self._watcher is not None:
             self._watcher.stop()
         self._timer = gevent.get_hub().loop.timer(secs)
-        self._timer.start(self._wake)
-
-    def _wake(self) -> None:
-        rest_secs = self._on_chunk(b"")
-        if not self.is_open:
-            return
-        if rest_secs:
-            self._rest(rest_secs)
-            return
-        self._stop_timer()
-        if self._watcher is not None:
-            self._watcher.start(self._read, 1)
+        self._timer.start(self.wake)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
-            self._timer.stop()
             self._timer.close()
             self._timer = None
 

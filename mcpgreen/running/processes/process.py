@@ -23,7 +23,7 @@ from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.processes.output_places import OutputPlace
 from mcpgreen.running.processes.pipes import Capture, PipeReader
 from mcpgreen.running.processes.reaper import reaper
-from mcpgreen.running.processes.spawning import Directory, Spawner
+from mcpgreen.running.processes.spawning import Spawner
 
 if TYPE_CHECKING:
     from mcpgreen.running.scripts.launch import ScriptRun
@@ -47,10 +47,10 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
     waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children that
     it waited for, and None until its end has been seen."""
 
-    def __init__(self, pid: int, command: Sequence[str], mark: int) -> None:
+    def __init__(self, pid: int, command: Sequence[str], tag: int) -> None:
         self.pid = pid
         self.args = command
-        self.mark = mark
+        self.tag = tag
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
         self.result = AsyncResult()
@@ -93,13 +93,11 @@ class Outcome(NamedTuple):
 class RunningScript:
     """One child with its pipes."""
 
-    def __init__(
-        self, run: ScriptRun, *, spawner: Spawner, directory: Directory, mark: int, place: OutputPlace
-    ) -> None:
+    def __init__(self, run: ScriptRun, *, spawner: Spawner, tag: int, place: OutputPlace) -> None:
         read_ends, write_ends = _pipes(3)
         try:
-            pid = spawner.spawn(run.script.command, run.env, directory=directory, outputs=write_ends, mark=mark)
-            self.child = Child(pid, run.script.command, mark)
+            pid = spawner.spawn(run.script.command, run.env, outputs=write_ends, tag=tag)
+            self.child = Child(pid, run.script.command, tag)
         except BaseException:
             _close_all(read_ends)
             raise
@@ -113,6 +111,7 @@ class RunningScript:
         self._stdout_reader = PipeReader(stdout, self._stdout.take, may_grow=True)
         self._stderr_reader = PipeReader(stderr, self._stderr.take, may_grow=True)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
+        self._readers = (self._stdout_reader, self._stderr_reader, self._control_reader)
         self._stdout_reader.watch()
 
     def wait(self, deadline: Deadline) -> str:
@@ -151,21 +150,18 @@ class RunningScript:
 
     def take_the_rest(self) -> None:
         if not self._overflow:
-            self._stdout_reader.drain()
-            self._stderr_reader.drain()
-            self._control_reader.drain()
+            for reader in self._readers:
+                reader.drain()
 
     def close(self) -> None:
-        self._stdout_reader.close()
-        self._stderr_reader.close()
-        self._control_reader.close()
+        for reader in self._readers:
+            reader.close()
 
     def outcome(self, ended_by: str) -> Outcome:
-        child = self.child
-        stderr = b"".join(self._stderr.chunks())
-        code = child.returncode or 0
+        code = self.child.returncode or 0
         code = code if code >= 0 else 128 - code
-        return Outcome(code, self._stdout.chunks(), stderr, self._overflow or ended_by, self._place, child)
+        stderr = b"".join(self._stderr.chunks())
+        return Outcome(code, self._stdout.chunks(), stderr, self._overflow or ended_by, self._place, self.child)
 
     @property
     def _overflow(self) -> str | None:

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from resource import struct_rusage
 from typing import Any
 
@@ -17,13 +18,13 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.running.processes.guardian import Guardians
-from mcpgreen.running.processes.output_places import OutputPlaces
+from mcpgreen.running.processes.guardian import Guardian
+from mcpgreen.running.processes.output_places import OutputPlace, OutputPlaces
 from mcpgreen.running.processes.process import Child, Ending, Outcome, RunningScript
 from mcpgreen.running.processes.reaper import reaper
 from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Spawner
 from mcpgreen.running.processes.strays import Strays, adopted_strays, signal_group
-from mcpgreen.running.processes.tags import VARIABLE, Marks
+from mcpgreen.running.processes.tags import VARIABLE, Tags
 from mcpgreen.running.scripts.launch import ScriptRun
 from mcpgreen.running.system import descendants, prctl
 from mcpgreen.running.system.cpu_placement import Processors
@@ -43,31 +44,31 @@ class Runner:
         """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one."""
         self._directory = Directory(directory)
         self._is_open_to_others = is_open_to_others
-        self._marks = Marks()
-        self._spawner: Spawner = PosixSpawner(self._marks)
+        self._tags = Tags()
+        self._spawner: Spawner = PosixSpawner(self._directory, self._tags)
         self._processors: Processors | None = None
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
-        self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its mark
+        self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its tag
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
-        self._guardians = Guardians(self._marks.prefix, self._known)
+        self._guardian = Guardian(self._tags.prefix, self._known)
         self._stoppers: set[Any] = set()
         self._starts = Starts()
         self._output_places = OutputPlaces()
 
     def next_serial(self) -> int:
         """A number for a run that nobody has numbered."""
-        return self._marks.next_serial()
+        return self._tags.next_serial()
 
     def run(self, run: ScriptRun) -> Outcome:
-        """Run to the end, with its mark added to its environment. Raises OSError when it cannot be started."""
+        """Run to the end, with its tag added to its environment. Raises OSError when it cannot be started."""
         if not self._is_prepared:
             self._prepare()
-        mark = self._marks.of(run.serial)
-        run.env[VARIABLE] = b"%d" % mark
+        tag = self._tags.of(run.serial)
+        run.env[VARIABLE] = b"%d" % tag
         with self._starts:
-            place = self._output_places.new()
-            running = RunningScript(run, spawner=self._spawner, directory=self._directory, mark=mark, place=place)
+            place = OutputPlace(self._output_places)
+            running = RunningScript(run, spawner=self._spawner, tag=tag, place=place)
             child = running.child
             self._leaders[child.pid] = child
             self._known.add(b"%d" % child.pid)
@@ -114,11 +115,11 @@ class Runner:
 
     def protect(self, directory: str) -> None:
         """This directory is removed if the server is killed, instead of an earlier one."""
-        self._guardians.protect(os.fsencode(directory))
+        self._guardian.protect(os.fsencode(directory))
 
     def close(self, *, is_clean: bool) -> None:
         """After `stop_all`: let go of the guardian and the directory. If files are left, the guardian removes them."""
-        self._guardians.dismiss(is_clean=is_clean)
+        self._guardian.dismiss(is_clean=is_clean)
         if self._strays is not None:
             self._strays.close()
         self._directory.close()
@@ -160,7 +161,7 @@ class Runner:
         if self._strays is None:
             self._strays = adopted_strays(self._known)
         self._processors = Processors.found()
-        self._guardians.start()
+        self._guardian.start()
         self._is_prepared = True
 
     def _sweep(self, *, heeds_calls: bool = True) -> None:
@@ -172,7 +173,7 @@ class Runner:
             if time.monotonic() >= give_up_at:
                 journal.error("processes that scripts have left do not die")
                 return
-            quiet_looks = 0 if self._strays is not None and self._strays.kill_all() else quiet_looks + 1
+            quiet_looks = 0 if self._strays is not None and self._strays.kill() else quiet_looks + 1
             gevent.sleep(SWEEP_PAUSE_SECS)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
@@ -189,8 +190,8 @@ class Runner:
         running.close()
         self._leaders.pop(running.child.pid, None)
         self._known.discard(b"%d" % running.child.pid)
-        # Whoever is left when no call is running has shed its mark: only now can it be told from the others' processes.
-        if not self._leaders and self._strays is not None and self._strays.kill_all():
+        # Whoever is left when no call is running has shed its tag: only now can it be told from the others' processes.
+        if not self._leaders and self._strays is not None and self._strays.kill():
             self._in_background(self._sweep)
 
     def _wait_or_kill(self, leader: Child, grace_secs: float) -> None:
@@ -202,7 +203,7 @@ class Runner:
         while time.monotonic() < give_up_at:
             self._signal(leader, signal.SIGKILL)
             if self._strays is not None:
-                self._strays.kill_those_of(leader.mark)
+                self._strays.kill(leader.tag)
             if self._wait_until_gone(leader, 0.1):
                 return
         journal.error("process group %d does not die", leader.pid)
@@ -224,7 +225,7 @@ class Runner:
             return signal_group(leader.pid, 0)
         if not self._strays.are_there():
             return False  # whoever it started would be below one of our children
-        return signal_group(leader.pid, 0) or self._strays.is_any_of(leader.mark)
+        return signal_group(leader.pid, 0) or self._strays.is_any_of(leader.tag)
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
@@ -235,7 +236,7 @@ class Runner:
         outsiders: list[int] = []
         if self._strays is not None:
             # Looked up first: once the group is dead, the tree that leads to them is gone.
-            family = descendants.with_descendants([leader.pid, *self._strays.of_call(leader.mark)])[1:]
+            family = descendants.with_descendants([leader.pid, *self._strays.of_call(leader.tag)])[1:]
             outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
         signal_group(leader.pid, number)
         for pid in outsiders:
@@ -250,26 +251,18 @@ def _group_of(pid: int) -> int | None:
 
 
 def _signal_process(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def _keep_descriptors_from_scripts() -> None:
     """What we inherited from whoever started us is for nobody else."""
-    for fd in _open_descriptors():
-        try:
-            if fd > 2:
-                os.set_inheritable(fd, False)
-        except OSError:
-            continue  # the descriptor of the listing itself, closed by now, or one that never was
-
-
-def _open_descriptors() -> Iterable[int]:
-    """Also numbers that are none, where the system does not list them."""
     try:
-        return map(int, os.listdir("/dev/fd"))
+        numbers: Iterable[int] = map(int, os.listdir("/dev/fd"))
     except FileNotFoundError:
         limit = descriptor_limit()
-        return range(min(limit, MANY_DESCRIPTORS) if limit >= 0 else MANY_DESCRIPTORS)
+        numbers = range(min(limit, MANY_DESCRIPTORS) if limit >= 0 else MANY_DESCRIPTORS)
+    for number in numbers:
+        if number > 2:
+            with suppress(OSError):  # that of the listing itself, closed by now, or one that never was
+                os.set_inheritable(number, False)

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from mcpgreen.running.processes.tags import Marks
+from mcpgreen.running.processes.tags import Tags
 from mcpgreen.running.system.descriptor_limit import descriptor_limit, fitting_descriptor
 
 Variables = Mapping[bytes, bytes]
@@ -47,28 +47,26 @@ class Directory:
 class Spawner(Protocol):
     """Starts one process. It is our child, or becomes it; leads a session of its own; has no input, and no descriptor
     but its stdout, its stderr and the control pipe, which is `CONTROL_FD` there; ignores no signal; and carries the
-    mark, as does whoever it starts."""
+    tag, as does whoever it starts."""
 
-    def spawn(
-        self, command: Sequence[str], env: Variables, *, directory: Directory, outputs: Sequence[int], mark: int
-    ) -> int:
+    def spawn(self, command: Sequence[str], env: Variables, *, outputs: Sequence[int], tag: int) -> int:
         """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
         when it can end on, nothing may switch greenlets before the number is given back: its end would be missed."""
 
 
 class PosixSpawner:
-    """Starts processes by `posix_spawn`, which knows neither working directory nor limits: we take on both for it."""
+    """Starts processes in one directory by `posix_spawn`, which knows neither working directory nor limits: we take on
+    both for it."""
 
-    def __init__(self, marks: Marks) -> None:
-        self._marks = marks
+    def __init__(self, directory: Directory, tags: Tags) -> None:
+        self._directory = directory
+        self._tags = tags
 
-    def spawn(
-        self, command: Sequence[str], env: Variables, *, directory: Directory, outputs: Sequence[int], mark: int
-    ) -> int:
+    def spawn(self, command: Sequence[str], env: Variables, *, outputs: Sequence[int], tag: int) -> int:
         stdout, stderr, control = outputs
-        self._marks.put_on(mark)
+        self._tags.put_on(tag)
         try:
-            with directory:
+            with self._directory:
                 return os.posix_spawnp(
                     command[0],
                     list(command),
@@ -84,7 +82,7 @@ class PosixSpawner:
                     setsigdef=RESET_SIGNALS,
                 )
         finally:
-            self._marks.take_off()
+            self._tags.take_off()
 
 
 def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, socket: int, as_fd: int) -> int:

@@ -1,6 +1,6 @@
 """Processes that scripts leave behind: whose they are, and how they are killed (Linux).
 
-Most carry the mark of their call. Who has shed it on purpose cannot be told from the processes of other calls; so all
+Most carry the tag of their call. Who has shed it on purpose cannot be told from the processes of other calls; so all
 that are not known are killed when no call is running, and when the server ends.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from mcpgreen import journal
-from mcpgreen.running.processes.tags import is_alive, mark_of
+from mcpgreen.running.processes.tags import is_alive, tag_of
 from mcpgreen.running.system.descendants import OwnChildren
 
 LOOKS = 20  # at a time: somebody may fork as fast as we look
@@ -31,40 +31,51 @@ class Strays:
         may have left more children; they are not ours to stop."""
         self._children = children
         self._known = known
+        self._is_cut_short = False
         known.update(b"%d" % pid for pid in children.others_than(set()))
 
     def are_there(self) -> bool:
         return bool(self._children.others_than(self._known))
 
-    def is_any_of(self, mark: int) -> bool:
-        """Whether one that carries the mark of a call is alive. If there are too many to look at, there may be."""
-        hunt = Hunt(self._children, self._known)
-        return any(is_alive(pid) and mark_of(pid) == mark for pid in hunt) or hunt.is_cut_short
+    def is_any_of(self, tag: int) -> bool:
+        """Whether one that carries the tag of a call is alive. If there are too many to look at, there may be."""
+        return any(is_alive(pid) and tag_of(pid) == tag for pid in self._hunt()) or self._is_cut_short
 
-    def of_call(self, mark: int) -> list[int]:
-        """Those that carry the mark of a call; some, if there are many."""
-        found = (pid for pid in Hunt(self._children, self._known) if is_alive(pid) and mark_of(pid) == mark)
+    def of_call(self, tag: int) -> list[int]:
+        """Those that carry the tag of a call; some, if there are many."""
+        found = (pid for pid in self._hunt() if is_alive(pid) and tag_of(pid) == tag)
         return list(islice(found, MANY))
 
-    def kill_those_of(self, mark: int) -> None:
-        """Each in the moment in which it is recognised: who forks again and again, and ends, is gone if one looks at
-        all of them first."""
-        groups: set[int] = set()
-        for pid in Hunt(self._children, self._known):
-            if mark_of(pid) == mark:
-                self._kill(pid, groups)
-
-    def kill_all(self) -> bool:
-        """Whether there was anybody."""
+    def kill(self, tag: int | None = None) -> bool:
+        """Those of one call, or all; whether there was anybody. Each in the moment in which it is recognised: who forks
+        again and again, and ends, is gone if one looks at all of them first."""
         groups: set[int] = set()
         is_anybody_found = False
-        for pid in Hunt(self._children, self._known):
-            is_anybody_found = True
-            self._kill(pid, groups)
+        for pid in self._hunt():
+            if tag is None or tag_of(pid) == tag:
+                is_anybody_found = True
+                self._kill(pid, groups)
         return is_anybody_found
 
     def close(self) -> None:
         self._children.close()
+
+    def _hunt(self) -> Iterator[int]:
+        """One after the other, each once, and again until nobody new has come: a process that ends while we look hands
+        its children over to us. Not for ever: afterwards `_is_cut_short` says whether there may be more."""
+        give_up_at = time.monotonic() + LONGEST_HUNT_SECS
+        looked_at = set(self._known)
+        self._is_cut_short = True
+        for _ in range(LOOKS):
+            fresh = self._children.others_than(looked_at)
+            if not fresh:
+                self._is_cut_short = False
+                return
+            for pid in fresh:
+                yield pid
+                if time.monotonic() >= give_up_at:
+                    return
+            looked_at.update(b"%d" % pid for pid in fresh)
 
     def _kill(self, pid: int, groups: set[int]) -> None:
         """With its group, unless that is our own or among those that are killed already. It is our child, and nobody
@@ -80,30 +91,6 @@ class Strays:
         except PermissionError:
             journal.warning("process %d, left by a script, belongs to another user and is not stopped", pid)
             self._known.add(b"%d" % pid)
-
-
-class Hunt:
-    """One strange child after the other, each once, and again until nobody new has come: a process that ends while we
-    look hands its children over to us. Not for ever."""
-
-    def __init__(self, children: OwnChildren, known: set[bytes]) -> None:
-        self._children = children
-        self._looked_at = set(known)
-        self.is_cut_short = False
-
-    def __iter__(self) -> Iterator[int]:
-        give_up_at = time.monotonic() + LONGEST_HUNT_SECS
-        for _ in range(LOOKS):
-            fresh = self._children.others_than(self._looked_at)
-            if not fresh:
-                return
-            for pid in fresh:
-                yield pid
-                if time.monotonic() >= give_up_at:
-                    self.is_cut_short = True
-                    return
-            self._looked_at.update(b"%d" % pid for pid in fresh)
-        self.is_cut_short = True
 
 
 def adopted_strays(known: set[bytes]) -> Strays | None:
@@ -126,5 +113,5 @@ def signal_group(leader: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # somebody there has changed its user; it is out of our reach but alive
+        pass  # somebody there has changed its user; it is out of our reach but alive
     return True

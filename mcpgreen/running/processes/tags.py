@@ -18,8 +18,8 @@ THREADS = 17  # the field of /proc/PID/stat, counted from the state
 LIMIT_LINE = b"Max realtime timeout"
 
 
-class Marks:
-    """The marks of one server: all begin with the same digits."""
+class Tags:
+    """The tags of one server: all begin with the same digits."""
 
     def __init__(self) -> None:
         self.prefix = f"8{int.from_bytes(os.urandom(8), 'big') % 10**10:010d}"
@@ -33,13 +33,13 @@ class Marks:
         return self._count
 
     def of(self, serial: int) -> int:
-        """The mark of the call that has this number."""
+        """The tag of the call that has this number."""
         return self._first + serial
 
-    def put_on(self, mark: int) -> None:
-        """Who is started from now on carries the mark. Nothing may switch greenlets until it is taken off."""
+    def put_on(self, tag: int) -> None:
+        """Who is started from now on carries the tag. Nothing may switch greenlets until it is taken off."""
         if self._limits is not None:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (mark, self._limits[1]))
+            resource.setrlimit(resource.RLIMIT_RTTIME, (tag, self._limits[1]))
 
     def take_off(self) -> None:
         if self._limits is not None:
@@ -63,10 +63,10 @@ def is_alive(pid: int) -> bool:
     return fields[0] != b"Z" or int(fields[THREADS]) > 1  # else only its first thread has ended
 
 
-def mark_of(pid: int) -> int | None:
-    """The mark that a process carries, a zombie too; None without one, and for one that is gone."""
+def tag_of(pid: int) -> int | None:
+    """The tag that a process carries, a zombie too; None without one, and for one that is gone."""
     try:
-        return _mark_in_limits(pid) or _mark_in_environment(pid)
+        return _tag_in_limits(pid) or _tag_in_environment(pid)
     except OSError:
         return None
 
@@ -83,14 +83,14 @@ def content_of(path: str) -> bytes:
         os.close(fd)
 
 
-def _mark_in_limits(pid: int) -> int | None:
+def _tag_in_limits(pid: int) -> int | None:
     words = content_of(f"/proc/{pid}/limits").partition(LIMIT_LINE)[2].split(None, 1)
     return int(words[0]) if words and words[0].isdigit() else None
 
 
-def _mark_in_environment(pid: int) -> int | None:
-    prefix = VARIABLE + b"="
+def _tag_in_environment(pid: int) -> int | None:
     for entry in content_of(f"/proc/{pid}/environ").split(b"\0"):
-        if entry.startswith(prefix) and entry[len(prefix) :].isdigit():
-            return int(entry[len(prefix) :])
+        name, _, value = entry.partition(b"=")
+        if name == VARIABLE and value.isdigit():
+            return int(value)
     return None

@@ -4,8 +4,8 @@ Old scripts append complete JSON-RPC notifications to MCP_PROGRESS_STREAM and MC
 parsed and only its meaning is handed on, never its text: a script cannot put a message of its own onto the wire.
 
 Rule: a script may write as much and as fast as it can, and holds up nobody but itself. Its lines are heard in turns,
-for a share of the time, and none while it has as many questions open as it may. So `feed` says how long to leave the
-pipe alone; meanwhile it fills, and the script waits.
+for a share of the time, and none while it has as many input requests open as it may. So `feed` says how long to leave
+the pipe alone; meanwhile it fills, and the script waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FULL_PAUSE_SECS = 0.02
 
 
 class Listener(Protocol):
-    """Who hears what a script reports. `has_room`: it may ask another question."""
+    """Who hears what a script reports. `has_room`: it may ask once more."""
 
     @property
     def has_room(self) -> bool: ...

@@ -89,22 +89,15 @@ def _contents(file: OpenFile, wanted: Wanted, limit_bytes: int) -> tuple[Json, i
     head = next(file.chunks(limit_bytes), b"")
     mime_type = media.mime_type(file.path, head[: media.HEAD_BYTES], wanted.mime_type)
     described = {"uri": wanted.uri or file_uri(file.path), "mimeType": mime_type}
-    counted = _Counted(lambda: in_turns(file.chunks(limit_bytes)))
-    return {**described, **media.text_or_blob(counted.chunks)}, counted.size
+    sizes: list[int] = []  # of what is read last: a file may grow meanwhile
 
-
-class _Counted:
-    """Chunks, and how many bytes they were when they were last read: a file may grow meanwhile."""
-
-    def __init__(self, chunks: Callable[[], Iterator[bytes]]) -> None:
-        self.size = 0
-        self._chunks = chunks
-
-    def chunks(self) -> Iterator[bytes]:
-        self.size = 0
-        for chunk in self._chunks():
-            self.size += len(chunk)
+    def counted() -> Iterator[bytes]:
+        sizes.clear()
+        for chunk in in_turns(file.chunks(limit_bytes)):
+            sizes.append(len(chunk))
             yield chunk
+
+    return {**described, **media.text_or_blob(counted)}, sum(sizes)
 
 
 def _string(value: Any) -> str | None:

@@ -41,22 +41,6 @@ MAX_TOKEN_CHARS = 1000
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
 
 
-class Payload:
-    """The names of a JSON document that a script is given: NAME_JSON, or NAME_FILE when it is long."""
-
-    __slots__ = ("file_name", "file_variable", "variable")
-
-    def __init__(self, name: str) -> None:
-        self.variable = f"{name}_JSON".encode()
-        self.file_variable = f"{name}_FILE".encode()
-        self.file_name = f"{name.lower()}.json".encode()
-
-
-ARGUMENTS = Payload("MCP_TOOL_ARGS")
-METADATA = Payload("MCP_TOOL_METADATA")
-META = Payload("MCP_TOOL_META")
-ANSWERS = Payload("MCP_INPUT_RESPONSES")
-
 # As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
 Environment = dict[bytes, bytes]
 
@@ -93,8 +77,15 @@ class ToolEnvironment:
         self._refusal = ""
         if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
-        about_json = jq.variables(settings.json_tool_bin, jq.path_in(environ))
-        self.about_the_server = {**_about_the_server(project_root, server_info), **about_json}
+        self.about_the_server = {
+            **_places_and_programs(environ, settings, project_root),
+            "MCP_PROGRESS_STREAM": CONTROL_PATH,
+            "MCP_LOG_STREAM": CONTROL_PATH,
+            "MCPBASH_FRAMEWORK_VERSION": __version__,
+            "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
+            "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
+            "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),
+        }
         self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
@@ -132,25 +123,24 @@ class ToolEnvironment:
         env[b"MCP_PROGRESS_TOKEN"] = os.fsencode(token_variable(progress_token))
         env[b"MCPBASH_WORKER_KEY"] = worker_key
         if answers_json:
-            self._add_payload(env, files, ANSWERS, answers_json)
+            self._add_payload(env, files, b"MCP_INPUT_RESPONSES", answers_json)
         if own_state is not None:
             env[b"MCP_REQUEST_STATE"] = os.fsencode(own_state)
-        self._add_payload(env, files, ARGUMENTS, arguments_json)
-        self._add_payload(env, files, METADATA, entry_json)
-        self._add_payload(env, files, META, meta_json)
+        self._add_payload(env, files, b"MCP_TOOL_ARGS", arguments_json)
+        self._add_payload(env, files, b"MCP_TOOL_METADATA", entry_json)
+        self._add_payload(env, files, b"MCP_TOOL_META", meta_json)
         if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:
             from mcpgreen.running.scripts import tracing
 
             env.update(packed(tracing.variables(jsontext.loads(meta_json))))
         return env
 
-    def _add_payload(self, env: Environment, files: CallFiles, payload: Payload, content: bytes) -> None:
-        """JSON in a variable, or in a file when it is too long for one."""
+    def _add_payload(self, env: Environment, files: CallFiles, name: bytes, content: bytes) -> None:
+        """JSON in the variable NAME_JSON, or in the file that NAME_FILE names when it is too long for one."""
         if len(content) > self._spill_over_chars or self._spill_over_chars == 0:
-            env[payload.variable] = b""
-            env[payload.file_variable] = files.spill(payload.file_name, content)
-        else:
-            env[payload.variable] = content
+            env[name + b"_FILE"] = files.spill(name.lower() + b".json", content)
+            content = b""
+        env[name + b"_JSON"] = content
 
 
 class ProviderEnvironment:
@@ -198,29 +188,17 @@ def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str
     return {name: value for name, value in kept.items() if name not in SECRETS}
 
 
-def _about_the_server(project_root: str, server_info: Mapping[str, Any]) -> dict[str, str]:
-    about = {
-        "MCP_SDK": SDK_DIR,
-        "MCP_PROGRESS_STREAM": CONTROL_PATH,
-        "MCP_LOG_STREAM": CONTROL_PATH,
-        "MCPBASH_HOME": os.path.dirname(SDK_DIR),
-        "MCPBASH_PROJECT_ROOT": project_root,
-        "MCPBASH_FRAMEWORK_VERSION": __version__,
-        "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
-        "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
-        "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),
-    }
-    return {**about, "MCPGREEN_PROJECT_ROOT": project_root}
-
-
-def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
-    """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
+def _places_and_programs(environ: Mapping[str, str], settings: Settings, project_root: str) -> dict[str, str]:
     return {
-        "MCPGREEN_PYTHON": sys.executable,
-        **{name: value for name, value in environ.items() if name not in SECRETS},
         "MCP_SDK": SDK_DIR,
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
         "MCPBASH_PROJECT_ROOT": project_root,
         "MCPGREEN_PROJECT_ROOT": project_root,
         **jq.variables(settings.json_tool_bin, jq.path_in(environ)),
     }
+
+
+def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
+    """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
+    kept = {name: value for name, value in environ.items() if name not in SECRETS}
+    return {"MCPGREEN_PYTHON": sys.executable, **kept, **_places_and_programs(environ, settings, project_root)}

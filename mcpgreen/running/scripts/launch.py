@@ -69,7 +69,7 @@ class Limits(NamedTuple):
 
 class ScriptRun(NamedTuple):
     """One run of a script. `serial` is the number of the call that it is for: its files have it in their names, its
-    processes as their mark."""
+    processes as their tag."""
 
     script: Script
     env: dict[bytes, bytes]

@@ -11,9 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 
 import gevent
+from gevent.os import nb_write
 
 from mcpgreen import journal
 from mcpgreen.files.regular_files import CAREFULLY, new_file, unguessable
@@ -52,11 +52,7 @@ def _put(name: str, content: bytes, directory_fd: int) -> None:
         is_fifo = False
     if is_fifo:
         _write_to_fifo(name, content, directory_fd)
-    else:
-        _put_file(name, content, directory_fd)
-
-
-def _put_file(name: str, content: bytes, directory_fd: int) -> None:
+        return
     draft = f"{name}.{unguessable()}"
     with open(new_file(draft, dir_fd=directory_fd), "wb") as file:
         file.write(content)
@@ -64,20 +60,17 @@ def _put_file(name: str, content: bytes, directory_fd: int) -> None:
 
 
 def _write_to_fifo(name: str, content: bytes, directory_fd: int) -> None:
-    give_up_at = time.monotonic() + PATIENCE_SECS
-    descriptor = _opened(name, directory_fd, give_up_at)
-    try:
-        rest = memoryview(content)
-        while rest:
-            try:
-                rest = rest[os.write(descriptor, rest) :]
-            except BlockingIOError:
-                _wait_until(give_up_at)
-    finally:
-        os.close(descriptor)
+    with gevent.Timeout(PATIENCE_SECS, TimeoutError(errno.ETIMEDOUT, "nobody reads it")):
+        descriptor = _opened(name, directory_fd)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[nb_write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
 
 
-def _opened(name: str, directory_fd: int, give_up_at: float) -> int:
+def _opened(name: str, directory_fd: int) -> int:
     """For writing, as soon as somebody reads."""
     while True:
         try:
@@ -85,15 +78,9 @@ def _opened(name: str, directory_fd: int, give_up_at: float) -> int:
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
-            _wait_until(give_up_at)
+            gevent.sleep(PAUSE_SECS)
             continue
         if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return descriptor
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no FIFO any more", name)
-
-
-def _wait_until(give_up_at: float) -> None:
-    if time.monotonic() >= give_up_at:
-        raise TimeoutError(errno.ETIMEDOUT, "nobody reads it")
-    gevent.sleep(PAUSE_SECS)

@@ -6,6 +6,7 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from mcpgreen.running.turns import LANE, in_turns, let_others
 from mcpgreen.text import json_bounds, jsontext
 
 Json = dict[str, Any]
+OutputProblems = Callable[[Any], Sequence[str]]
 
 MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
@@ -35,7 +37,7 @@ class Expectation(NamedTuple):
     timeout_reason: str = "fixed"
     max_timeout_secs: float | None = None
     response_limit_bytes: int = 0  # 0: none
-    output_problems: Callable[[Any], Sequence[str]] | None = None
+    output_problems: OutputProblems | None = None
 
 
 def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json]) -> Json:
@@ -55,7 +57,7 @@ def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes,
     if outcome.exit_code != 0:
         return result
     if expected.output_problems is not None and not result.get("isError"):
-        _require_declared_output(result, printed, expected, meta)
+        _require_declared_output(result, printed, expected.output_problems, meta)
     result["content"].extend(resources)
     result["_meta"] = {**result.get("_meta", {}), **meta}
     return result
@@ -155,14 +157,12 @@ def _diagnostics(outcome: Outcome, expected: Expectation) -> Json:
 
 
 def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure:
-    secs = f"{expected.timeout_secs:g}"
     reason = expected.timeout_reason
+    text = f"Tool timed out after {expected.timeout_secs:g}s"
     if reason == "max_exceeded":
         text = f"Tool exceeded maximum runtime of {expected.max_timeout_secs:g}s"
     elif reason == "idle":
-        text = f"Tool timed out after {secs}s (no progress reported)"
-    else:
-        text = f"Tool timed out after {secs}s"
+        text += " (no progress reported)"
     details: Json = {
         "type": "timeout",
         "message": text,
@@ -172,8 +172,8 @@ def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure
     }
     if reason != "fixed":
         details["progressExtendsTimeout"] = True
-    if reason != "fixed" and expected.max_timeout_secs is not None:
-        details["maxTimeoutSecs"] = _whole(expected.max_timeout_secs)
+        if expected.max_timeout_secs is not None:
+            details["maxTimeoutSecs"] = _whole(expected.max_timeout_secs)
     if expected.timeout_hint:
         details["hint"] = expected.timeout_hint
         text += f"\n\nSuggestion: {expected.timeout_hint}"
@@ -197,27 +197,21 @@ def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed,
 
 
 def reason_of(outcome: Outcome) -> str:
-    """Why a script failed: what it said on stderr, or its exit status."""
-    telling_line = _telling_line(outcome.stderr)
-    return telling_line[:REASON_CHARS] if telling_line else _status_in_words(outcome.exit_code)
+    """Why a script failed: the first line of stderr that is its own, or its exit status. With a Python traceback, or
+    when all is said by the SDK, it is the last line, which names the error."""
+    lines = _lines_in(outcome.stderr.lstrip()[:REASON_BYTES])
+    if not lines:
+        return _status_in_words(outcome.exit_code)
+    reason = next((line for line in lines if not _is_note_of_the_sdk(line)), None)
+    if reason is None or any(line.startswith("Traceback (most recent call last)") for line in lines):
+        reason = last_words(outcome)
+    return reason[:REASON_CHARS]
 
 
 def last_words(outcome: Outcome) -> str:
     """The last line of stderr that says anything."""
     lines = _lines_in(outcome.stderr.rstrip()[-REASON_BYTES:])
     return lines[-1] if lines else ""
-
-
-def _telling_line(stderr: bytes) -> str | None:
-    """The first line of stderr that is the script's own. With a Python traceback, or when all is said by the SDK, it
-    is the last, which names the error."""
-    lines = _lines_in(stderr.lstrip()[:REASON_BYTES])
-    if not lines:
-        return None
-    own = next((line for line in lines if not _is_note_of_the_sdk(line)), None)
-    if own is None or any(line.startswith("Traceback (most recent call last)") for line in lines):
-        return _lines_in(stderr.rstrip()[-REASON_BYTES:])[-1]
-    return own
 
 
 def _lines_in(said: bytes) -> list[str]:
@@ -231,15 +225,10 @@ def _is_note_of_the_sdk(line: str) -> bool:
 
 
 def _status_in_words(exit_code: int) -> str:
-    if exit_code <= 128:
-        return f"exit code {exit_code}"
-    import signal
-
     try:
-        name = signal.Signals(exit_code - 128).name
+        return f"killed by {signal.Signals(exit_code - 128).name} (exit code {exit_code})"
     except ValueError:
         return f"exit code {exit_code}"
-    return f"killed by {name} (exit code {exit_code})"
 
 
 def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
@@ -308,14 +297,13 @@ def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bo
     return result
 
 
-def _require_declared_output(result: Json, printed: Printed, expected: Expectation, meta: Json) -> None:
-    assert expected.output_problems is not None
+def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems, meta: Json) -> None:
     if printed.is_blank:
         problem = "Tool output is empty for declared outputSchema"
     elif "structuredContent" not in result:
         problem = "Tool output is not valid JSON for declared outputSchema"
     else:
-        problems = expected.output_problems(result["structuredContent"])
+        problems = output_problems(result["structuredContent"])
         if not problems:
             if not result["content"]:
                 twin = jsontext.dumps(result["structuredContent"]).decode("ascii")

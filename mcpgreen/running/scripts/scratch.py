@@ -52,15 +52,11 @@ class StateDir:
         self._directory: PrivateDirectory | None = None
 
     def require(self) -> PrivateDirectory:
-        """The directory, made anew if it is not there. Raises InternalError when that cannot be or the disk is full."""
-        self._storage.require_room()
-        directory = self._directory
-        if directory is None or directory.changed_at_ns() is None:
-            directory = self._fresh()
-        return directory
+        """The directory, made anew if it is not there. Raises as `new_call`."""
+        return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
-        """For the call of this number. Raises InternalError when the disk is full."""
+        """For the call of this number. Raises InternalError when there can be no directory, or the disk is full."""
         self._storage.require_room()
         directory = self._directory
         changed_at_ns = None if directory is None else directory.changed_at_ns()
@@ -155,12 +151,17 @@ class PrivateDirectory:
             return
 
     def clear(self) -> None:
-        """As far as that can be done in a moment."""
-        pause = _until(time.monotonic() + CLEARING_SECS)
+        """As far as that can be done in a moment, in which nobody else has a turn."""
+        give_up_at = time.monotonic() + CLEARING_SECS
+
+        def require_time() -> None:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError
+
         try:
             for name in list(self.names()):
-                pause()
-                self.remove_entry(name, pause)
+                require_time()
+                self.remove_entry(name, require_time)
         except TimeoutError:
             return  # a script has left a lot; whoever comes after us has more time
 
@@ -248,12 +249,11 @@ class CallFiles:
             self.directory.remove_entry(name, turns.pause)
 
     def _new_file(self, name: bytes) -> int:
-        try:
+        with suppress(FileExistsError):
             return new_file(name, dir_fd=self.directory.fd)
-        except FileExistsError:
-            # Another script has counted how many calls there have been.
-            self.directory.remove_entry(name, Turns().pause)
-            return new_file(name, dir_fd=self.directory.fd)
+        # Another script has counted how many calls there have been.
+        self.directory.remove_entry(name, Turns().pause)
+        return new_file(name, dir_fd=self.directory.fd)
 
     def _names(self) -> list[bytes]:
         """The files of this call. Where a script has left so many that to look at all of them would take long, only
@@ -274,16 +274,6 @@ class CallFiles:
         except OSError as error:
             journal.warning("a script's %s cannot be read: %s", name.decode(), error)
             return b""
-
-
-def _until(give_up_at: float) -> Callable[[], None]:
-    """A pause that lets nobody else on, but raises TimeoutError when it is time to give up."""
-
-    def pause() -> None:
-        if time.monotonic() > give_up_at:
-            raise TimeoutError
-
-    return pause
 
 
 def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:

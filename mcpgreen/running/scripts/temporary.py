@@ -30,9 +30,7 @@ def require_usable(tmp_root: str, *, root: str) -> None:
 def with_usable_tmpdir(environ: Mapping[str, str]) -> Mapping[str, str]:
     """The same variables, with the system's place as TMPDIR if theirs will not do."""
     path = environ.get("TMPDIR")
-    if not path:
-        return environ
-    problem = _problem_with(os.path.abspath(path))
+    problem = _problem_with(os.path.abspath(path)) if path else None
     if not problem:
         return environ
     journal.warning("TMPDIR is %s, which %s; %s is used instead", path, problem, SYSTEM_PLACE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from contextlib import suppress
 
 from mcpgreen.running.processes.tags import content_of
 from mcpgreen.running.system import prctl
@@ -46,11 +47,9 @@ class OwnChildren:
 def children_of(pid: int) -> list[int]:
     """The direct children of all threads of a process; empty when it is gone."""
     found: list[int] = []
-    try:
+    with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             found.extend(map(int, content_of(f"/proc/{pid}/task/{thread}/children").split()))
-    except OSError:
-        return found
     return found
 
 

@@ -10,9 +10,8 @@ import resource
 CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take by themselves (10 and up, 63 and down)
 HIGHEST_BY_HAND = 9
 BELOW_THE_LIMIT = 4
-OWN_DESCRIPTORS = (
-    36  # of the server itself, with those that it needs for a moment to read the project or to start a script
-)
+# Of the server itself, with those that it needs for a moment to read the project or to start a script.
+OWN_DESCRIPTORS = 36
 DESCRIPTORS_OF_A_SCRIPT = 3
 
 

@@ -3,8 +3,8 @@
 A pattern or a web of `anyOf` can take a validator hours, and nothing in a process can stop it there. So this is
 another process, which the kernel ends when a check takes too long, whether or not the server is still there to do it.
 
-One check is three lines in (what it is about, the schema if it is new, the value) and one line out. Without work for a
-while, and when the server is gone, it ends.
+One check is three lines in (what it is about, the schema, the value) and one line out. Without work for a while, and
+when the server is gone, it ends.
 
 Rule: imports as little as possible before `main`, and nothing of gevent.
 """
@@ -15,6 +15,7 @@ import os
 import resource
 import select
 import signal
+from functools import lru_cache
 from typing import Any
 
 from mcpgreen.protocol.schemas import validator
@@ -25,6 +26,7 @@ MAX_MEMORY_BYTES = 512 << 20
 IDLE_SECS = 60.0
 MAX_SENTENCE_CHARS = 1000
 READ_BYTES = 1 << 18
+KEPT_SCHEMAS = 256  # those that were used last
 
 
 def main() -> None:
@@ -33,7 +35,6 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    checkers: dict[int, validator.Checker] = {}
     lines = Lines()
     while (about := lines.next()) is not None:
         schema, value = lines.next(), lines.next()
@@ -42,22 +43,21 @@ def main() -> None:
         wanted = jsontext.loads(about)
         # Of the processor, not of the clock: on a busy machine nobody is refused for the load that others make.
         signal.setitimer(signal.ITIMER_PROF, wanted["secs"])
-        answer = answer_to(wanted, schema, value, checkers)
+        answer = answer_to(schema, value, noun=wanted["noun"])
         signal.setitimer(signal.ITIMER_PROF, 0)
         send(jsontext.dumps(answer) + b"\n")
 
 
-def answer_to(wanted: Any, schema: bytes, value: bytes, checkers: dict[int, validator.Checker]) -> dict[str, Any]:
+@lru_cache(KEPT_SCHEMAS)
+def compiled(schema: bytes, noun: str) -> validator.Checker:
+    return validator.compile_schema(jsontext.loads(schema), noun=noun)
+
+
+def answer_to(schema: bytes, value: bytes, *, noun: str) -> dict[str, Any]:
     """What is wrong with the value, or with the schema."""
-    number = wanted["schema"]
     try:
-        if wanted["is_first"]:
-            checkers.clear()
-        if schema:
-            checkers[number] = validator.compile_schema(jsontext.loads(schema), noun=wanted["noun"])
-        problems = checkers[number].problems(jsontext.loads(value))
+        problems = compiled(schema, noun).problems(jsontext.loads(value))
     except validator.BadSchema as error:
-        checkers.pop(number, None)
         return {"fault": str(error)[:MAX_SENTENCE_CHARS]}
     except MemoryError:
         return {"problems": ["the value takes too much memory to be checked"]}

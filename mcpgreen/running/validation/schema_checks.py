@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from itertools import count
+from functools import cached_property
 from typing import Any
 
 import gevent
 from gevent.lock import Semaphore
+from gevent.os import nb_read, nb_write
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol.schemas import quick, validator
-from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.running.processes.runner import Runner
 from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.text import jsontext
@@ -31,28 +31,23 @@ PATIENCE_FACTOR = 5  # by which a check may take longer on a busy machine: its t
 START_SECS = 20.0  # for the first answer of a process, on such a machine
 READ_BYTES = 65536
 WRITE_BYTES = 1 << 18
-MAX_KNOWN_SCHEMAS = 256  # to one process; then it forgets them all
 KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from mcpgreen.running.validation.checker import main; main()"
-
-_numbers = count()
 
 
 class Schema:
     """One schema, and whether a value can be judged by it here. Raises `schemas.BadSchema` at birth."""
 
-    __slots__ = ("_schema", "is_plain", "noun", "number")
-
     def __init__(self, schema: Any, *, noun: str) -> None:
         self._schema = validator.clean_copy(schema)
-        self.is_plain = quick.is_simple(self._schema)
+        self._is_plain = quick.is_simple(self._schema)
         self.noun = noun
-        self.number = next(_numbers)
 
     def admits(self, value: Any, encoded: bytes) -> bool:
         """Whether the value is certainly valid. False says nothing."""
-        return self.is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
+        return self._is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
 
+    @cached_property
     def encoded(self) -> bytes:
         return jsontext.dumps(self._schema)
 
@@ -85,8 +80,7 @@ class SchemaChecks:
 
     def _answer(self, schema: Schema, encoded: bytes) -> Any:
         while self._idle:
-            process = self._idle.pop()
-            answer = self._answer_of(process, schema, encoded)
+            answer = self._answer_of(self._idle.pop(), schema, encoded)
             if answer is not None:
                 return answer
         try:
@@ -114,11 +108,8 @@ class SchemaChecks:
                 process.end()
         if line is None:
             return None
-        answer = jsontext.loads(line)
-        if "fault" in answer:
-            process.forget(schema)
         self._idle.append(process)
-        return answer
+        return jsontext.loads(line)
 
 
 class _Process:
@@ -136,19 +127,12 @@ class _Process:
             self._fd = ours.detach()
         os.set_blocking(self._fd, False)
         self._is_over = False
-        self._known: set[int] = set()  # the schemas that it has seen
         self._runner = runner
         runner.know(self._pid)
 
     def ask(self, schema: Schema, encoded: bytes, *, secs: float) -> bytes | None:
         """The line that it answers; None if there is none in time."""
-        is_first = not self._known or len(self._known) >= MAX_KNOWN_SCHEMAS
-        if is_first:
-            self._known.clear()
-        is_known = schema.number in self._known
-        self._known.add(schema.number)
-        about = {"schema": schema.number, "noun": schema.noun, "is_first": is_first, "secs": secs}
-        lines = [jsontext.dumps(about), b"" if is_known else schema.encoded(), encoded, b""]
+        lines = [jsontext.dumps({"noun": schema.noun, "secs": secs}), schema.encoded, encoded, b""]
         with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False):
             try:
                 self._send(b"\n".join(lines))
@@ -156,10 +140,6 @@ class _Process:
             except OSError:
                 return None  # it has ended
         return None
-
-    def forget(self, schema: Schema) -> None:
-        """It could not be used, so the process has not kept it."""
-        self._known.discard(schema.number)
 
     def end(self) -> None:
         if not self._is_over:
@@ -170,28 +150,13 @@ class _Process:
     def _send(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
-            try:
-                rest = rest[os.write(self._fd, rest[:WRITE_BYTES]) :]
-            except BlockingIOError:
-                _wait_for(self._fd, WRITE_EVENT)
+            rest = rest[nb_write(self._fd, rest[:WRITE_BYTES]) :]
 
     def _received_line(self) -> bytes | None:
         line = b""
         while not line.endswith(b"\n"):
-            _wait_for(self._fd, READ_EVENT)
-            try:
-                part = os.read(self._fd, READ_BYTES)
-            except BlockingIOError:
-                continue
+            part = nb_read(self._fd, READ_BYTES)
             if not part:
                 return None
             line += part
         return line
-
-
-def _wait_for(fd: int, event: int) -> None:
-    watcher = gevent.get_hub().loop.io(fd, event)
-    try:
-        gevent.get_hub().wait(watcher)
-    finally:
-        watcher.close()
