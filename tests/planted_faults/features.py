@@ -177,8 +177,8 @@ FAULTS = [
     fault(
         "who-asks-keeps-the-slot",
         "mcpgreen/features/asking/asking.py",
-        "        slot.leave()\n        try:\n",
-        "        try:\n",
+        "        slot.leave()\n        is_killed = False\n",
+        "        is_killed = False\n",
         "tests/features/test_asking.py::test_whoever_waits_for_an_answer_leaves_the_slot_to_others",
     ),
     fault(

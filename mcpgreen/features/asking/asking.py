@@ -87,18 +87,24 @@ class Asking:
     @contextmanager
     def slot_left(self, call: Call) -> Iterator[None]:
         """While a question is open, others may use the slot; but not if so many wait for answers already that there
-        would be no end of processes. What is parked has a limit of its own. Who is killed meanwhile is done."""
+        would be no end of processes. What is parked has a limit of its own. However it ends, the slot is taken back:
+        a script never runs on without one. Only who is killed meanwhile is done, and waits for nothing."""
         slot = None if call.run is None else call.run.slot
         if slot is None or (self._at_rest >= self._settings.parked_max and not call.is_stateless):
             yield
             return
         self._at_rest += 1
         slot.leave()
+        is_killed = False
         try:
             yield
+        except gevent.GreenletExit:
+            is_killed = True
+            raise
         finally:
             self._at_rest -= 1
-        slot.take()
+            if not is_killed:
+                slot.take()
 
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
         """What becomes of each question to a client that has a session. The questions are tidy, and may be asked."""
