@@ -19,7 +19,6 @@ from mcpgreen.features.call import Call
 from mcpgreen.features.prepared_tool import ToolTerms, terms_of
 from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for
 from mcpgreen.features.slots import Places, Slot
-from mcpgreen.protocol import shapes
 from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.process import Outcome
 from mcpgreen.running.scripts import embedding, results
@@ -162,10 +161,6 @@ def turn(call: Call) -> Slot | None:
         places = turns[tool.name] = Places(most)
     places.resize(most)  # those that run already count, whatever the limit was then
     return Slot(places)
-
-
-def fit_result(call: Call, result: Json) -> Json:
-    return shapes.fit_call_result(result, call.view.revision)
 
 
 def _named_tool(call: Call) -> tuple[Snapshot, Tool] | None:
