@@ -38,21 +38,16 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 class Throttle:
     """At most so many in any minute. A limit of 0 means no limit."""
 
-    __slots__ = ("_limit", "_sent_at")
+    __slots__ = ("_sent_at",)
 
     def __init__(self, limit_per_minute: int) -> None:
-        self._limit = limit_per_minute
-        self._sent_at: deque[float] = deque()
+        self._sent_at: deque[float] = deque(maxlen=limit_per_minute)
 
     def admits(self) -> bool:
-        if not self._limit:
-            return True
-        now = time.monotonic()
-        while self._sent_at and self._sent_at[0] <= now - THROTTLE_WINDOW_SECS:
-            self._sent_at.popleft()
-        if len(self._sent_at) >= self._limit:
+        sent_at, now = self._sent_at, time.monotonic()
+        if sent_at and len(sent_at) == sent_at.maxlen and sent_at[0] > now - THROTTLE_WINDOW_SECS:
             return False
-        self._sent_at.append(now)
+        sent_at.append(now)
         return True
 
 

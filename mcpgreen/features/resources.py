@@ -10,7 +10,6 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.features.scripts import ScriptFiles
-from mcpgreen.protocol import shapes
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
@@ -61,14 +60,6 @@ def are_needed(messages: list[Json] | None) -> bool:
     """Whether messages embed a resource that has yet to be read."""
     contents = [each.get("content") for each in messages or ()]
     return any(isinstance(content, dict) and is_only_an_address(content) for content in contents)
-
-
-def read_uri(call: Call, uri: str) -> Json:
-    return contents_of(call, find(call, uri))
-
-
-def fit_result(call: Call, result: Json) -> Json:
-    return shapes.fit_contents(result, call.view.revision)
 
 
 def find(call: Call, uri: str) -> Target:

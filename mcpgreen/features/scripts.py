@@ -105,6 +105,11 @@ def encoded(value: Mapping[str, Any], what: str) -> bytes:
         raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
 
 
+def as_text(value: Any) -> str:
+    """A text as it is, any other value as JSON. Raises ValueError for a number such as 1e999."""
+    return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
+
+
 def allowed_secs(call: Call, own_secs: float, cap_secs: float = 0) -> float:
     """How long a script may take that has `own_secs` for itself. A client may choose another time (`timeoutSecs` in the
     parameters, an extension), but no place is its own for longer than the cap, or than the script may have anyway."""

@@ -15,8 +15,8 @@ FAULTS = [
     fault(
         "one-message-too-many",
         "mcpgreen/features/call.py",
-        "if len(self._sent_at) >= self._limit:",
-        "if len(self._sent_at) > self._limit:",
+        "deque(maxlen=limit_per_minute)",
+        "deque(maxlen=limit_per_minute + 1)",
         "tests/features/test_progress.py::test_progress_is_throttled",
         "tests/features/test_logging.py::test_messages_are_throttled",
     ),
@@ -226,8 +226,8 @@ FAULTS = [
     fault(
         "state-good-for-two-retries",
         "mcpgreen/features/asking/parking.py",
-        "parked = self._parked.pop(handle, None) if isinstance(handle, str) else None\n",
-        "parked = self._parked.get(handle) if isinstance(handle, str) else None\n",
+        "parked, timer = self._parked.pop(handle)\n",
+        "parked, timer = self._parked[handle]\n",
         "tests/features/test_asking_stateless.py::test_a_state_is_good_for_one_retry",
     ),
     fault(
@@ -290,8 +290,8 @@ FAULTS = [
     fault(
         "room-of-a-subscription-not-given-back",
         "mcpgreen/features/watching/subscriptions.py",
-        "            self._watched -= 1\n            self._watcher().end(subscription.watch)\n",
-        "            self._watcher().end(subscription.watch)\n",
+        "                self._watched -= 1\n                self._watcher().end(subscription.watch)\n",
+        "                self._watcher().end(subscription.watch)\n",
         "tests/features/test_subscriptions.py::test_more_subscriptions_than_allowed_are_refused_until_one_is_given_up",
     ),
     fault(

@@ -33,6 +33,7 @@ from mcpgreen.features.asking.interaction import Event
 from mcpgreen.features.asking.parking import Parked, Parking
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Call
+from mcpgreen.features.scripts import encoded
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import fit, tidy
@@ -213,10 +214,7 @@ def _responses_of(call: Call) -> Json:
     responses = call.params.get("inputResponses", {})
     if type(responses) is not dict:
         raise InvalidParams("inputResponses must be an object.")
-    try:
-        jsontext.dumps(responses)
-    except ValueError:
-        raise InvalidParams("inputResponses cannot be passed on as JSON: a number is out of range.") from None
+    encoded(responses, "inputResponses")  # so that a script can be given them
     return {key: response for key, response in responses.items() if type(response) is dict}
 
 

@@ -68,8 +68,7 @@ class Parking:
     def __init__(self, *, limit: int, ttl_secs: float) -> None:
         self._limit = limit
         self._ttl_secs = ttl_secs
-        self._parked: dict[str, Parked] = {}
-        self._timers: dict[str, Any] = {}
+        self._parked: dict[str, tuple[Parked, Any]] = {}  # with the timer of each
 
     @property
     def is_empty(self) -> bool:
@@ -81,15 +80,16 @@ class Parking:
             journal.warning("too many scripts wait for an answer; the oldest is stopped")
             self._give_up(oldest)
         handle = os.urandom(16).hex()
-        self._parked[handle] = parked
-        self._timers[handle] = gevent.spawn_later(self._ttl_secs, self._give_up, handle)
+        self._parked[handle] = parked, gevent.spawn_later(self._ttl_secs, self._give_up, handle)
         return handle
 
     def take(self, handle: Any) -> Parked | None:
         """Each handle once. None if it is unknown, used or too old."""
-        parked = self._parked.pop(handle, None) if isinstance(handle, str) else None
-        if parked is not None:
-            self._timers.pop(handle).kill(block=False)
+        if not isinstance(handle, str) or handle not in self._parked:
+            return None
+        parked, timer = self._parked.pop(handle)
+        if timer is not gevent.getcurrent():
+            timer.kill(block=False)
         return parked
 
     def clear(self) -> None:
@@ -98,9 +98,6 @@ class Parking:
 
     def _give_up(self, handle: str) -> None:
         """Nobody came back: end the script."""
-        parked = self._parked.pop(handle, None)
-        timer = self._timers.pop(handle, None)
-        if timer is not None and timer is not gevent.getcurrent():
-            timer.kill(block=False)
+        parked = self.take(handle)
         if parked is not None:
             parked.call.end_early(Event.GIVE_UP)

@@ -14,6 +14,7 @@ from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InvalidParams
 from mcpgreen.features.call import Call
 from mcpgreen.features.completion.scripts import Question, ask, page_of, script_for
+from mcpgreen.features.scripts import as_text
 from mcpgreen.protocol import pagination
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import MAX_URI_CHARS
@@ -151,12 +152,8 @@ def _known_values(question: Question) -> list[str] | None:
             if isinstance(values, list):
                 # What cannot be given as an argument is not offered either.
                 fit = [each for each in values if isinstance(each, (str, bool, int, float))]
-                return list(dict.fromkeys(map(_as_text, fit)))
+                return list(dict.fromkeys(map(as_text, fit)))
     return None
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
 
 
 def _variations(question: Question) -> list[str]:
