@@ -21,6 +21,7 @@ from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
+from mcpgreen.features.prompts.input import arguments_from
 from mcpgreen.project.project import Project
 from mcpgreen.project.resource_directories import resource_directories
 from mcpgreen.project.roots import configured_roots
@@ -103,7 +104,11 @@ class Checks:
         if runner != tool.path:
             yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
         yield from self._script_problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
-        if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _is_text_without_mark(tool.path):
+        if (
+            runner == tool.path
+            and not tool.path.endswith(shebang.SHELL_SUFFIXES)
+            and _is_text_without_shebang(tool.path)
+        ):
             yield "warning", f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
 
     def _script_problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
@@ -175,7 +180,7 @@ def _own_fields(tool: Tool) -> Mapping[str, Any]:
     return metadata.read_meta_file(os.path.join(directory, described))
 
 
-def _is_text_without_mark(path: str) -> bool:
+def _is_text_without_shebang(path: str) -> bool:
     try:
         head = metadata.read_start(path, media.HEAD_BYTES)
     except OSError:
@@ -186,9 +191,8 @@ def _is_text_without_mark(path: str) -> bool:
 def _arguments_of(prompt: Prompt) -> list[str]:
     """The names of all that can be put in: what is declared, and what is asked for."""
     names = [argument["name"] for argument in prompt.definition.get("arguments", ())]
-    for key, question in prompt.input_requests.items():
-        schema = question.get("params", {}).get("requestedSchema")
-        names += schema["properties"] if schema else [key]
+    for key, request in prompt.input_requests.items():
+        names += arguments_from(key, request)
     return names
 
 

@@ -13,7 +13,7 @@ from mcpgreen.project.project import open_project
 from mcpgreen.running.scripts import jq
 from mcpgreen.text import jsontext
 
-# Of pages, older servers wrote them under a name of their own.
+# Of apps, older servers wrote them under a name of their own.
 ITEMS = ("items", "uiResources")
 
 

@@ -28,7 +28,7 @@ from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.turns import let_others
 from mcpgreen.settings.settings import Settings
 
-START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
+START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
 LONGEST_FAULT_SECS = 60.0

@@ -18,11 +18,9 @@ from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
-from mcpgreen.features.asking.interaction import State
 from mcpgreen.features.call import Call
-from mcpgreen.features.run import Run
+from mcpgreen.features.run import Run, Slot
 from mcpgreen.features.services import Services
-from mcpgreen.features.slots import Slot
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Request
 from mcpgreen.protocol import messages, shapes
@@ -212,10 +210,7 @@ class Router:
             try:
                 result = route.handler(call)
             finally:
-                if call.interaction.state == State.PARKED:
-                    from mcpgreen.features.asking.parking import wait_until_adopted
-
-                    wait_until_adopted(call)
+                call.wait_until_adopted()
         except ToolFailure as failure:
             result = failure_result(failure)
         except InputNeeded as needed:

@@ -8,8 +8,9 @@ from typing import Any
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
+from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
 from mcpgreen.features.call import Call, Reports
+from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.deadline import MAX_SECS, Deadline
 from mcpgreen.running.processes.process import Ending, Outcome
 from mcpgreen.running.scripts import results
@@ -19,7 +20,7 @@ from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_scrip
 from mcpgreen.running.scripts.scratch import CallFiles
 from mcpgreen.text import jsontext
 
-MAX_ROUNDS = 10  # of a script that prints its questions and is run again with the answers
+MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
 
 class ScriptFiles:
@@ -83,6 +84,17 @@ def run_for(
         call.run.output_place = outcome.place
         call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
         return outcome, *files.take_reports()
+
+
+def take_answers(call: Call, label: str, asked: Any, state: Any, *, failure: type[ToolFailure | InternalError]) -> None:
+    """Ask what a script printed, so that it can be run again with the answers and its state. Raises `failure` for what
+    cannot be asked, MissingClientCapability and Unanswered."""
+    fault = requests.fault_of(asked) or requests.fault_of_state(state)
+    if fault:
+        raise failure(f"{label} asks what cannot be asked: {fault}")
+    call.interaction.answers |= call.services.asking.ask(call, asked, own_state=state, knows_answers=False)
+    call.interaction.own_state = state
+    call.interaction.unmet_needs = []
 
 
 def output_or_error(label: str, outcome: Outcome, timeout_secs: float) -> list[bytes]:

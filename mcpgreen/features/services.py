@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.features.slots import Places
+from mcpgreen.features.run import Places
 from mcpgreen.features.watching.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
 from mcpgreen.project.project import Project

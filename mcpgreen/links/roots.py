@@ -5,7 +5,7 @@ changed. A stateless client is never asked. What a client names is a claim about
 a local file or directory that exists; and unless the operator trusts it, one inside the configured roots.
 
 Rule: whatever the client answers, and whether it answers at all, `current` can be used at any time. Only a good answer
-replaces it, and never one to a question that has been asked again since.
+replaces it, and never one to a request that has been sent again since.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import guard_of
+from mcpgreen.providers.netguard import Guard
 from mcpgreen.providers.urls import Url, read_url
 from mcpgreen.settings.settings import Settings
 
@@ -60,10 +60,12 @@ CONFIGURATION = (
 
 # What git says, and what that means. The first that fits counts.
 MEANINGS = (
-    ("ut of memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
-    ("annot allocate memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
-    ("couldn't find remote ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
-    ("not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
+    (
+        "ut of memory|annot allocate memory",
+        TOO_LARGE,
+        "To fetch this takes more memory than provider_memory_mb allows.",
+    ),
+    ("couldn't find remote ref|not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
     ("unadvertised object", NOT_FOUND, "The repository does not give out commit {ref}."),
     ("' not found", NOT_FOUND, "There is no repository at this address."),
     ("could not read Username", FETCH_FAILED, "The repository asks for a login."),
@@ -86,8 +88,8 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
         raise refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
     wanted = read_uri(uri)
     give_up_at = time.monotonic() + settings.git_timeout_secs
-    guard = guard_of("git", settings)
-    addresses = guard.addresses(wanted.url.host, wanted.url.port, within_secs=settings.git_timeout_secs)
+    within_secs = settings.git_timeout_secs
+    addresses = Guard("git", settings).addresses(wanted.url.host, wanted.url.port, within_secs=within_secs)
     git = usable_git()
     with noted_signals() as noted, temporary_directory() as directory:
         limits = Limits(give_up_at, settings.git_timeout_secs, settings.git_max_kb * 1024, noted)
@@ -262,7 +264,7 @@ class Repository:
 
     def _meaning_of(self, complaint: str) -> ProviderFailure:
         for sign, status, meaning in MEANINGS:
-            if sign in complaint:
+            if re.search(sign, complaint):
                 return ProviderFailure(status, meaning.format(ref=self._wanted.ref, host=self._wanted.url.host))
         lines = [line for line in complaint.splitlines() if line.startswith(("fatal: ", "error: "))]
         reason = PATH_OF_THIS_MACHINE.sub("...", lines[-1].partition(" ")[2]) if lines else "git gave no reason"

@@ -11,8 +11,7 @@ import pytest
 from gevent.lock import Semaphore
 
 from mcpgreen.features.asking.asking import Asking
-from mcpgreen.features.run import Run
-from mcpgreen.features.slots import Places, Slot
+from mcpgreen.features.run import Places, Run, Slot
 from mcpgreen.protocol.input.state import KEY_BYTES, Seal
 from mcpgreen.running.processes.output_places import PLACES, OutputPlaces
 from mcpgreen.settings.table import load

@@ -13,13 +13,13 @@ from gevent.event import AsyncResult
 from gevent.event import Event as Bell
 
 from mcpgreen import journal
-from mcpgreen.features.asking.interaction import Event, State
+from mcpgreen.features.asking.interaction import Event
 from mcpgreen.features.call import Call
 from mcpgreen.links.sink import Line
 
 
 class Parked(NamedTuple):
-    """A call that was answered with questions, and where its script gets the answers."""
+    """A call that was answered with input requests, and where its script gets the answers."""
 
     call: Call
     asked: dict[str, Any]
@@ -30,7 +30,7 @@ class Parked(NamedTuple):
         """Whether its script needs no answer any more: it is over, or lost patience."""
         return bool(self.answers.ready())
 
-    def answer_with_questions(self, line: Line) -> None:
+    def answer_with_what_is_asked(self, line: Line) -> None:
         """Nothing more of the call is written until another request adopts it."""
         interaction = self.call.interaction
         interaction.on(Event.PARK)
@@ -51,15 +51,6 @@ class Parked(NamedTuple):
             interaction.adopted.set()
         if not self.is_past_waiting:
             self.answers.set({key: retry.interaction.answers[key] for key in self.asked})
-
-
-def wait_until_adopted(call: Call) -> None:
-    """A script that ends while nobody waits for it keeps its result until somebody does, but no place to run."""
-    interaction = call.interaction
-    if interaction.state == State.PARKED and call.run is not None:
-        call.run.leave_places()
-    while interaction.state == State.PARKED and interaction.adopted is not None:
-        interaction.adopted.wait()
 
 
 class Parking:

@@ -14,7 +14,7 @@ from mcpgreen.features import resources
 from mcpgreen.features.call import Call
 from mcpgreen.features.prompts import input
 from mcpgreen.features.prompts.placeholders import Filling
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for
+from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for, take_answers
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.protocol.content import ROLES, problem_of_block
 from mcpgreen.running.processes.deadline import Deadline
@@ -74,7 +74,7 @@ def _is_large(prompt: Prompt, arguments: Any) -> bool:
 
 
 def _arguments(call: Call, prompt: Prompt) -> Json:
-    """What the client gave, and what it answered to the prompt's own questions."""
+    """What the client gave, and what it answered to the prompt's own input requests."""
     arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
@@ -153,10 +153,10 @@ def _message(call: Call, prompt: Prompt, message: Any) -> Json:
 
 
 def _block(call: Call, prompt: Prompt, content: Json) -> Json:
-    """With the data of a file that the author only named, or the content of a resource that has only an address."""
+    """With the data of a file that the author only named, or the content of a resource that has only a URI."""
     if content["type"] in ("image", "audio") and "data" not in content and isinstance(content.get("path"), str):
         return _shown_file(call, prompt, content)
-    if content["type"] == "resource" and resources.is_only_an_address(content):
+    if content["type"] == "resource" and resources.is_only_a_uri(content):
         _require_sound(prompt, {**content, "resource": {**content["resource"], "text": ""}})
         return {**content, "resource": {**_read(call, prompt, content["resource"]["uri"]), **content["resource"]}}
     _require_sound(prompt, content)
@@ -213,7 +213,9 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         printed = _printed_json(text)
         if not isinstance(printed, dict) or printed.get("resultType") != "input_required":
             return _from_output(call, prompt, text, printed)
-        input.take_answers(call, prompt, printed.get("inputRequests"), printed.get("requestState"))
+        asked, state = printed.get("inputRequests"), printed.get("requestState")
+        with input.explained(prompt):
+            take_answers(call, script.label, asked, state, failure=InternalError)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
