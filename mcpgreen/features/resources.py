@@ -72,18 +72,12 @@ def find(call: Call, uri: str) -> Target:
     resources = services.snapshot("resources")
     resource = _by_uri(resources).get(uri) or _file_at(resources, uri, services.project.root) or _app_at(resources, uri)
     if resource is not None:
-        variables = _variables(resource, uri)
-        if resource.path is not None:
-            variables["MCP_RESOURCE_PATH"] = resource.path
-        path = resource.path if scheme_of(uri) != "file" else None
-        request = Request(uri, resource.provider, variables, path)
-        return Target(request, resource.mime_type, resource.definition.get("_meta"))
+        variables = {} if resource.path is None else {"MCP_RESOURCE_PATH": resource.path}
+        return _target(resource, uri, variables, path=resource.path if scheme_of(uri) != "file" else None)
     for template in services.catalog.snapshot("resourceTemplates").items:
         values = template.template.match(uri)
         if values is not None:
-            variables = {**_variables(template, uri), **_template_variables(template, values)}
-            request = Request(uri, template.provider, variables)
-            return Target(request, template.mime_type, template.definition.get("_meta"))
+            return _target(template, uri, _template_variables(template, values))
     provider = provider_of(uri)
     if not services.providers.knows(provider):
         raise ResourceNotFound(uri)
@@ -191,9 +185,10 @@ def _app_at(snapshot: Snapshot, uri: str) -> Resource | None:
     return next((app for app in apps if app.uri.rpartition("/")[2] == name), None)
 
 
-def _variables(item: Resource | ResourceTemplate, uri: str) -> dict[str, str]:
+def _target(item: Resource | ResourceTemplate, uri: str, more: dict[str, str], *, path: str | None = None) -> Target:
     about = {"MCP_RESOURCE_NAME": item.name, "MCP_RESOURCE_URI": uri}
-    return {**about, **described("MCP_RESOURCE_METADATA", item.registry_entry)}
+    variables = {**about, **described("MCP_RESOURCE_METADATA", item.registry_entry), **more}
+    return Target(Request(uri, item.provider, variables, path), item.mime_type, item.definition.get("_meta"))
 
 
 def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:

@@ -60,12 +60,10 @@ CONFIGURATION = (
 
 # What git says, and what that means. The first that fits counts.
 MEANINGS = (
-    (
-        "ut of memory|annot allocate memory",
-        TOO_LARGE,
-        "To fetch this takes more memory than provider_memory_mb allows.",
-    ),
-    ("couldn't find remote ref|not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
+    ("ut of memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
+    ("annot allocate memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
+    ("couldn't find remote ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
+    ("not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
     ("unadvertised object", NOT_FOUND, "The repository does not give out commit {ref}."),
     ("' not found", NOT_FOUND, "There is no repository at this address."),
     ("could not read Username", FETCH_FAILED, "The repository asks for a login."),
@@ -264,7 +262,7 @@ class Repository:
 
     def _meaning_of(self, complaint: str) -> ProviderFailure:
         for sign, status, meaning in MEANINGS:
-            if re.search(sign, complaint):
+            if sign in complaint:
                 return ProviderFailure(status, meaning.format(ref=self._wanted.ref, host=self._wanted.url.host))
         lines = [line for line in complaint.splitlines() if line.startswith(("fatal: ", "error: "))]
         reason = PATH_OF_THIS_MACHINE.sub("...", lines[-1].partition(" ")[2]) if lines else "git gave no reason"

@@ -1,7 +1,6 @@
 """`completion/complete`: what could follow, from a script, from the schema of the argument, or made up.
 
-In this order: a registered script, a script beside the prompt or template, the values that the schema of the argument
-names, and at last a few variations of what was typed.
+A registered script comes before one beside the prompt or template.
 """
 
 from __future__ import annotations
