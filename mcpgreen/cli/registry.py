@@ -20,7 +20,7 @@ from mcpgreen.text import jsontext
 
 REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
-# Of pages, older servers wrote them under a name of their own.
+# Of apps, older servers wrote them under a name of their own.
 ITEMS = ("items", "uiResources")
 
 

@@ -85,8 +85,8 @@ def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
         sink = MemorySink(on_notification=lambda line: sys.stderr.write(line.decode("ascii") + "\n"))
         params = {**params, "_meta": {"progressToken": "run-tool"}}
     link = server.connect(sink, transport="stdio")
-    hello = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": {}, "clientInfo": {"name": "run-tool"}}
-    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    initialize = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": {}, "clientInfo": {"name": "run-tool"}}
+    link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize})
     link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
     link.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     link.stream.idle.wait()

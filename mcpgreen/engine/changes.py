@@ -21,13 +21,14 @@ from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.turns import let_others
 from mcpgreen.settings.settings import Settings
 
-START_AFTER_SECS = 0.05  # the client's first question is likely on its way, and goes first
+START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
 LONGEST_FAULT_SECS = 60.0
@@ -61,6 +62,13 @@ class ChangeWatch:
         if self._greenlet is not None:
             self._greenlet.kill()
             self._greenlet = None
+
+    def snapshot(self, kind: str) -> Snapshot:
+        """The items of this kind as they are on disk now, or, if it takes long to find out, as they were. Waits only if
+        they are not registered yet."""
+        self.register()
+        self.catch_up()
+        return self._catalog.snapshot(kind)
 
     def catch_up(self) -> None:
         """Take note of what the disk has reported up to this moment, so that an answer given now is not stale."""

@@ -1,6 +1,6 @@
 """From an admitted request to its handler, and from what the handler gives or raises to one line.
 
-Lists, ping and greetings are answered at once, in the reader. What runs a script gets a greenlet and waits for a slot
+Lists, ping and initialize are answered at once, in the reader. What runs a script gets a greenlet and waits for a slot
 there; the reader never waits. Whatever a feature raises ends here.
 """
 
@@ -14,20 +14,19 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
+from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
 from mcpgreen.features import lifecycle, listing, tools
-from mcpgreen.features.asking.interaction import State
 from mcpgreen.features.call import Call
-from mcpgreen.features.run import Run
+from mcpgreen.features.run import Run, Slot
 from mcpgreen.features.services import Services
-from mcpgreen.features.slots import Slot
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Request
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import Era
+from mcpgreen.protocol.revisions import Era, Revision
 from mcpgreen.running.scripts.results import failure_result
 from mcpgreen.text import jsontext
 
@@ -37,22 +36,6 @@ Json = dict[str, Any]
 ANSWERS = {"ping": b"{}"}
 
 NO_TURN = nullcontext()
-
-
-def _unfitted(call: Call, result: Json) -> Json:
-    return result
-
-
-def _at_once(call: Call) -> None:
-    return None
-
-
-def _never(call: Call) -> bool:
-    return False
-
-
-def _always(call: Call) -> bool:
-    return True
 
 
 def _later(module: str, function: str) -> Callable[..., Any]:
@@ -67,17 +50,15 @@ def _later(module: str, function: str) -> Callable[..., Any]:
 
 
 class Route(NamedTuple):
-    """How a method is served: its handler; whether this request runs a script, for which its target is found first;
-    whether it is about items of the catalog; what it waits for besides a slot; how its result is fitted;
-    and whether the handler sees to it itself that a result is not too large."""
+    """How a method is served."""
 
     handler: Callable[[Call], Json | bytes]
-    runs_script: Callable[[Call], bool] = _never
+    runs_script: Callable[[Call], bool] | None = None  # whether this request does, for which its target is found first
     uses_catalog: bool = False
     may_repeat: Callable[[Call], bool] | None = None  # for what may ask: whether it may be run twice
-    turn: Callable[[Call], Slot | None] = _at_once
-    fit: Callable[[Call, Json], Json] = _unfitted
-    has_own_limit: bool = False
+    turn: Callable[[Call], Slot | None] | None = None  # what a request waits for besides a slot
+    fit: Callable[[Json, Revision], Json] | None = None
+    has_own_limit: bool = False  # the handler sees to it itself that a result is not too large
 
 
 ROUTES = {
@@ -86,36 +67,33 @@ ROUTES = {
     "logging/setLevel": Route(lifecycle.set_level),
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
-    "tools/list": Route(listing.list_tools, uses_catalog=True),
+    **dict.fromkeys(listing.KINDS, Route(listing.list_page, uses_catalog=True)),
     "tools/call": Route(
         tools.call_tool,
         tools.runs_script,
         uses_catalog=True,
         may_repeat=tools.may_repeat,
         turn=tools.turn,
-        fit=tools.fit_result,
+        fit=shapes.fit_call_result,
     ),
-    "resources/list": Route(listing.list_resources, uses_catalog=True),
-    "resources/templates/list": Route(listing.list_resource_templates, uses_catalog=True),
     "resources/read": Route(
         _later("resources", "read_resource"),
         _later("resources", "runs_script"),
         uses_catalog=True,
-        may_repeat=_always,
-        fit=_later("resources", "fit_result"),
+        may_repeat=lambda call: True,
+        fit=shapes.fit_contents,
         has_own_limit=True,  # of the content, which is longer once it is written as JSON
     ),
     "resources/subscribe": Route(
-        _later("watching.subscriptions", "subscribe"), _later("resources", "runs_script"), uses_catalog=True
+        lambda call: call.services.subscriptions.subscribe(call), _later("resources", "runs_script"), uses_catalog=True
     ),
-    "resources/unsubscribe": Route(_later("watching.subscriptions", "unsubscribe")),
-    "prompts/list": Route(listing.list_prompts, uses_catalog=True),
+    "resources/unsubscribe": Route(lambda call: call.services.subscriptions.unsubscribe(call)),
     "prompts/get": Route(
         _later("prompts.prompts", "get_prompt"),
         _later("prompts.prompts", "runs_script"),
         uses_catalog=True,
-        may_repeat=_always,
-        fit=_later("prompts.prompts", "fit_result"),
+        may_repeat=lambda call: True,
+        fit=shapes.fit_prompt_result,
     ),
     "completion/complete": Route(
         _later("completion.completion", "complete"), _later("completion.completion", "runs_script"), uses_catalog=True
@@ -126,10 +104,9 @@ ROUTES = {
 class Router:
     """Dispatches the requests of all links of one server."""
 
-    listen_methods = frozenset({"subscriptions/listen"})
-
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, changes: ChangeWatch) -> None:
         self.services = services
+        self._changes = changes
         self._slots = Semaphore(services.settings.max_concurrent_requests)
 
     def dispatch(
@@ -157,7 +134,7 @@ class Router:
         )
         call.weight_bytes = weight_bytes
         try:
-            if method in self.listen_methods:
+            if method == "subscriptions/listen":
                 self.services.subscriptions.open(call)
             elif not self._is_answered(call, ROUTES[method]):
                 self.services.waiting.require_place(free_slots=self._slots.counter)
@@ -170,7 +147,7 @@ class Router:
         """Answer a request that need not wait for anything."""
         if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
             return True
-        if route.uses_catalog and not self.services.changes.is_ready(call.method):
+        if route.uses_catalog and not self._changes.is_ready(call.method):
             return False  # a hook has to be run first, or a long look to be taken
         if self._runs_script(call, route):
             return False
@@ -179,7 +156,7 @@ class Router:
 
     def _runs_script(self, call: Call, route: Route) -> bool:
         """Find what the request is about, and say whether that takes a script."""
-        runs_script = route.runs_script(call)
+        runs_script = route.runs_script is not None and route.runs_script(call)
         if call.interaction.is_repeat and route.may_repeat is not None and not route.may_repeat(call):
             raise InvalidParams("This interaction has expired; start again without requestState.")
         return runs_script
@@ -201,7 +178,7 @@ class Router:
         try:
             if route.uses_catalog and call.target is None:
                 # A hook had to be run first. Another call may have done it by now; the target is still to be found.
-                self.services.changes.make_ready(call.method)
+                self._changes.make_ready(call.method)
                 call.has_waited = True
                 if not self._runs_script(call, route):
                     call.finish(self._answer(call, route))
@@ -219,7 +196,7 @@ class Router:
         hold a slot; and nobody holds one whose client does not read."""
         while True:
             call.sink.wait_for_room()
-            call.run = Run(Slot(self._slots), route.turn(call))
+            call.run = Run(Slot(self._slots), None if route.turn is None else route.turn(call))
             with call.run.turn or NO_TURN, call.run.slot:
                 if call.is_cancelled:
                     raise gevent.GreenletExit  # which is on its way: a place that was free came first
@@ -233,10 +210,7 @@ class Router:
             try:
                 result = route.handler(call)
             finally:
-                if call.interaction.state == State.PARKED:
-                    from mcpgreen.features.asking.parking import wait_until_adopted
-
-                    wait_until_adopted(call)
+                call.wait_until_adopted()
         except ToolFailure as failure:
             result = failure_result(failure)
         except InputNeeded as needed:
@@ -247,7 +221,9 @@ class Router:
         if isinstance(result, bytes):
             return messages.response(call.id, result)
         try:
-            body = self._encoded(call, route.fit(call, result), has_limit=not route.has_own_limit)
+            if route.fit is not None:
+                result = route.fit(result, call.view.revision)
+            body = self._encoded(call, result, has_limit=not route.has_own_limit)
         except RpcError as error:
             return self._refusal(call, error)
         return messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)

@@ -7,6 +7,7 @@ module-level state, so two servers can live in one process.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
@@ -55,7 +56,7 @@ class Server:
         identity = identity or Identity(project.server_info(), project.instructions())
         settings = _within_descriptors(settings)
         environ = temporary.with_usable_tmpdir(environ)
-        storage = Storage(on_news=self._on_storage_news)
+        storage = Storage(on_news=partial(self._log, "mcp.storage"))
         self._links: list[Link] = []
         self._sessions: set[Session] = set()
         runner = Runner(directory=project.root, is_open_to_others=settings.core_dumps)
@@ -63,7 +64,7 @@ class Server:
             temporary.place_of(settings.tmp_root, environ, root=project.root),
             is_kept=settings.preserve_state,
             storage=storage,
-            on_named=_ignore if settings.preserve_state else runner.protect,
+            on_named=(lambda path: None) if settings.preserve_state else runner.protect,
         )
         shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
         registrar = Registrar(project, settings=settings)
@@ -72,7 +73,7 @@ class Server:
             ttl_secs=settings.tools_ttl,
             max_bytes=settings.registry_max_bytes,
             on_change=self._on_change,
-            on_warning=self._on_warning,
+            on_warning=partial(self._log, "mcp.registry", "warning"),
             storage=storage,
             registrar=registrar,
             is_static=settings.static_registry,
@@ -86,7 +87,7 @@ class Server:
             identity=identity,
             roots=roots or configured_roots(project.root, settings.roots),
             catalog=catalog,
-            changes=self._changes,
+            snapshot=self._changes.snapshot,
             disk=self._disk,
             runner=runner,
             state_dir=state_dir,
@@ -94,7 +95,7 @@ class Server:
                 project.ground(project.server_dir), settings=settings, shell=shell, state_dir=state_dir
             ),
         )
-        self._router = Router(self.services)
+        self._router = Router(self.services, self._changes)
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is left out: nothing in /proc, /sys or /dev is served", path)
 
@@ -157,17 +158,9 @@ class Server:
         journal.info("%s changed: %d listed", source, total)
         self.services.subscriptions.list_changed(source)
 
-    def _on_storage_news(self, level: str, text: str) -> None:
+    def _log(self, logger: str, level: str, text: str) -> None:
         for session in self._sessions:
-            session.log(level, "mcp.storage", text)
-
-    def _on_warning(self, text: str) -> None:
-        for session in self._sessions:
-            session.log("warning", "mcp.registry", text)
-
-
-def _ignore(path: str) -> None:
-    """A directory that is to be kept, whatever happens."""
+            session.log(level, logger, text)
 
 
 def _within_descriptors(settings: Settings) -> Settings:

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
-from mcpgreen.features.asking.interaction import ENDED_EARLY, HEARD, Event, Interaction
+from mcpgreen.features.asking.interaction import ENDED_EARLY, HEARD, Event, Interaction, State
 from mcpgreen.links.session import Session, log_params, wants_level
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Stream
@@ -38,21 +38,16 @@ URL_SAFE = bytes.maketrans(b"+/", b"-_")
 class Throttle:
     """At most so many in any minute. A limit of 0 means no limit."""
 
-    __slots__ = ("_limit", "_sent_at")
+    __slots__ = ("_sent_at",)
 
     def __init__(self, limit_per_minute: int) -> None:
-        self._limit = limit_per_minute
-        self._sent_at: deque[float] = deque()
+        self._sent_at: deque[float] = deque(maxlen=limit_per_minute)
 
     def admits(self) -> bool:
-        if not self._limit:
-            return True
-        now = time.monotonic()
-        while self._sent_at and self._sent_at[0] <= now - THROTTLE_WINDOW_SECS:
-            self._sent_at.popleft()
-        if len(self._sent_at) >= self._limit:
+        sent_at, now = self._sent_at, time.monotonic()
+        if sent_at and len(sent_at) == sent_at.maxlen and sent_at[0] > now - THROTTLE_WINDOW_SECS:
             return False
-        self._sent_at.append(now)
+        sent_at.append(now)
         return True
 
 
@@ -224,7 +219,7 @@ class Call:
             self.greenlet.kill(block=False)
 
     def finish(self, line: Line) -> None:
-        """Answer the request. Whoever agreed to visit an address hears first that this is done."""
+        """Answer the request. Whoever agreed to visit a URL hears first that this is done."""
         self.interaction.on(Event.FINISH)
         self.leave_stream()
         for elicitation_id in self.interaction.elicitation_ids:
@@ -251,6 +246,13 @@ class Call:
         self._last_progress = self._progress_throttle = self._log_throttle = None
         self.stream.take(self)
         self.sink.expect()
+
+    def wait_until_adopted(self) -> None:
+        """A script that ends while the call is parked keeps its result until the client is back, but no place."""
+        if self.interaction.state == State.PARKED and self.run is not None:
+            self.run.leave_places()
+        while self.interaction.state == State.PARKED and self.interaction.adopted is not None:
+            self.interaction.adopted.wait()
 
     def stop_helpers(self) -> None:
         """The script is over, and with it whatever was done for it on the side."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.call import Call
 from mcpgreen.protocol import pagination, shapes
-from mcpgreen.protocol.revisions import Revision
 from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
@@ -16,25 +14,23 @@ Json = dict[str, Any]
 TOTAL_KEY = "mcpbash/total"
 LIST_TTL_MS = 0  # a changed directory shows in the next list; a cached one would hide it
 
-
-def list_tools(call: Call) -> bytes:
-    return _page(call, "tools", shapes.fit_tool)
-
-
-def list_resources(call: Call) -> bytes:
-    return _page(call, "resources", shapes.fit_resource)
-
-
-def list_resource_templates(call: Call) -> bytes:
-    return _page(call, "resourceTemplates", shapes.fit_resource)
-
-
-def list_prompts(call: Call) -> bytes:
-    return _page(call, "prompts", shapes.fit_prompt)
+KINDS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+FIT = {
+    "tools": shapes.fit_tool,
+    "resources": shapes.fit_resource,
+    "resourceTemplates": shapes.fit_resource,
+    "prompts": shapes.fit_prompt,
+}
 
 
-def _page(call: Call, kind: str, fit: Callable[[Json, Revision], Json]) -> bytes:
+def list_page(call: Call) -> bytes:
     """One page, encoded. A regular page is built once per snapshot and revision; clients may invent any other."""
+    kind = KINDS[call.method]
     snapshot = call.services.snapshot(kind)
     page_size = call.services.settings.page_size
     cursor = call.params.get("cursor", call.params.get("nextCursor"))
@@ -48,24 +44,17 @@ def _page(call: Call, kind: str, fit: Callable[[Json, Revision], Json]) -> bytes
         page_size=page_size,
     )
     if start % page_size or stop != min(start + page_size, snapshot.total):
-        return _encoded(call, snapshot, fit, start, stop, next_cursor)
+        return _encoded(call, snapshot, start, stop, next_cursor)
     key = (call.view.revision.name, start, stop)
     body: bytes | None = snapshot.cache.get(key)
     if body is None:
-        body = snapshot.cache[key] = _encoded(call, snapshot, fit, start, stop, next_cursor)
+        body = snapshot.cache[key] = _encoded(call, snapshot, start, stop, next_cursor)
     return body
 
 
-def _encoded(
-    call: Call,
-    snapshot: Snapshot,
-    fit: Callable[[Json, Revision], Json],
-    start: int,
-    stop: int,
-    next_cursor: str | None,
-) -> bytes:
+def _encoded(call: Call, snapshot: Snapshot, start: int, stop: int, next_cursor: str | None) -> bytes:
     """The page, or as much of it as fits into a response; one item does in any case."""
-    kind, revision = snapshot.kind, call.view.revision
+    kind, fit, revision = snapshot.kind, FIT[snapshot.kind], call.view.revision
     page: Json = {"ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
     limit_bytes = call.services.settings.max_response_bytes
     while True:

@@ -1,8 +1,9 @@
-"""`resources/read`: from an address to its content, as text or as a blob."""
+"""`resources/read`: from a URI to its content, as text or as a blob."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
@@ -10,7 +11,6 @@ from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.features.scripts import ScriptFiles
-from mcpgreen.protocol import shapes
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
@@ -60,40 +60,24 @@ def read_resource(call: Call) -> Json:
 def are_needed(messages: list[Json] | None) -> bool:
     """Whether messages embed a resource that has yet to be read."""
     contents = [each.get("content") for each in messages or ()]
-    return any(isinstance(content, dict) and is_only_an_address(content) for content in contents)
-
-
-def read_uri(call: Call, uri: str) -> Json:
-    return contents_of(call, find(call, uri))
-
-
-def fit_result(call: Call, result: Json) -> Json:
-    return shapes.fit_contents(result, call.view.revision)
+    return any(isinstance(content, dict) and is_only_a_uri(content) for content in contents)
 
 
 def find(call: Call, uri: str) -> Target:
-    """Who reads this address: the resource that has it, a template that fits it, or whoever serves its scheme."""
+    """Who reads this URI: the resource that has it, a template that fits it, or whoever serves its scheme."""
     fault = problem_with(uri)
     if fault:
         raise InvalidParams(f"Invalid resource uri: {fault}.")
     services = call.services
     resources = services.snapshot("resources")
-    resource = (
-        _by_uri(resources).get(uri) or _file_at(resources, uri, services.project.root) or _page_at(resources, uri)
-    )
+    resource = _by_uri(resources).get(uri) or _file_at(resources, uri, services.project.root) or _app_at(resources, uri)
     if resource is not None:
-        variables = _variables(resource, uri)
-        if resource.path is not None:
-            variables["MCP_RESOURCE_PATH"] = resource.path
-        path = resource.path if scheme_of(uri) != "file" else None
-        request = Request(uri, resource.provider, variables, path)
-        return Target(request, resource.mime_type, resource.definition.get("_meta"))
+        variables = {} if resource.path is None else {"MCP_RESOURCE_PATH": resource.path}
+        return _target(resource, uri, variables, path=resource.path if scheme_of(uri) != "file" else None)
     for template in services.catalog.snapshot("resourceTemplates").items:
         values = template.template.match(uri)
         if values is not None:
-            variables = {**_variables(template, uri), **_template_variables(template, values)}
-            request = Request(uri, template.provider, variables)
-            return Target(request, template.mime_type, template.definition.get("_meta"))
+            return _target(template, uri, _template_variables(template, values))
     provider = provider_of(uri)
     if not services.providers.knows(provider):
         raise ResourceNotFound(uri)
@@ -133,7 +117,7 @@ def within_limits(call: Call, request: Request) -> Request:
     return request._replace(allowed=[*call.services.resource_directories, *call.roots.paths])
 
 
-def is_only_an_address(block: Json) -> bool:
+def is_only_a_uri(block: Json) -> bool:
     """Whether a content block embeds a resource that has yet to be read."""
     resource = block.get("resource")
     return (
@@ -154,7 +138,7 @@ def _contents(target: Target, content: Content) -> Json:
 
 
 def _uri_of(call: Call) -> str:
-    """The address that a request names, itself or by the name of a resource."""
+    """The URI that a request names, itself or by the name of a resource."""
     uri, name = call.params.get("uri"), call.params.get("name")
     if isinstance(uri, str) and uri:
         return uri
@@ -176,7 +160,7 @@ def _by_uri(snapshot: Snapshot) -> dict[str, Resource]:
 
 
 def _file_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
-    """A file is the same resource however its address is written."""
+    """A file is the same resource however its URI is written."""
     if scheme_of(uri) != "file":
         return None
     by_path: dict[str, Resource] | None = snapshot.cache.get("by path")
@@ -189,29 +173,25 @@ def _file_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
         return None  # whoever reads it says why
 
 
-def _page_at(snapshot: Snapshot, uri: str) -> Resource | None:
-    """A page is known by its name, whatever server the address names, or none."""
+def _app_at(snapshot: Snapshot, uri: str) -> Resource | None:
+    """An app is known by its name, whatever server the URI names, or none."""
     if scheme_of(uri) != "ui":
         return None
     name = uri.rpartition("/")[2]
-    pages = (item for item in snapshot.items if item.provider == "ui")
-    return next((page for page in pages if page.uri.rpartition("/")[2] == name), None)
+    apps = (item for item in snapshot.items if item.provider == "ui")
+    return next((app for app in apps if app.uri.rpartition("/")[2] == name), None)
 
 
-def _variables(item: Resource | ResourceTemplate, uri: str) -> dict[str, str]:
+def _target(item: Resource | ResourceTemplate, uri: str, more: dict[str, str], *, path: str | None = None) -> Target:
     about = {"MCP_RESOURCE_NAME": item.name, "MCP_RESOURCE_URI": uri}
-    return {**about, **described("MCP_RESOURCE_METADATA", item.registry_entry)}
+    variables = {**about, **described("MCP_RESOURCE_METADATA", item.registry_entry), **more}
+    return Target(Request(uri, item.provider, variables, path), item.mime_type, item.definition.get("_meta"))
 
 
 def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:
-    """The parts of the address that stand for variables: one by one, and together."""
-    each = {f"MCP_RESOURCE_VAR_{_as_variable(name)}": value for name, value in values.items()}
+    """The parts of the URI that stand for variables: one by one, and together."""
     return {
-        **each,
+        **{"MCP_RESOURCE_VAR_" + re.sub(r"\W", "_", name): value for name, value in values.items()},
         "MCP_RESOURCE_ARGS_JSON": jsontext.dumps(values).decode("ascii"),
         "MCP_RESOURCE_TEMPLATE": template.template.text,
     }
-
-
-def _as_variable(name: str) -> str:
-    return "".join(character if character.isalnum() else "_" for character in name)

@@ -8,8 +8,9 @@ from typing import Any
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge
+from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
 from mcpgreen.features.call import Call, Reports
+from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.deadline import MAX_SECS, Deadline
 from mcpgreen.running.processes.process import Ending, Outcome
 from mcpgreen.running.scripts import results
@@ -19,7 +20,7 @@ from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_scrip
 from mcpgreen.running.scripts.scratch import CallFiles
 from mcpgreen.text import jsontext
 
-MAX_ROUNDS = 10  # of a script that prints its questions and is run again with the answers
+MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
 
 class ScriptFiles:
@@ -85,6 +86,17 @@ def run_for(
         return outcome, *files.take_reports()
 
 
+def take_answers(call: Call, label: str, asked: Any, state: Any, *, failure: type[ToolFailure | InternalError]) -> None:
+    """Ask what a script printed, so that it can be run again with the answers and its state. Raises `failure` for what
+    cannot be asked, MissingClientCapability and Unanswered."""
+    fault = requests.fault_of(asked) or requests.fault_of_state(state)
+    if fault:
+        raise failure(f"{label} asks what cannot be asked: {fault}")
+    call.interaction.answers |= call.services.asking.ask(call, asked, own_state=state, knows_answers=False)
+    call.interaction.own_state = state
+    call.interaction.unmet_needs = []
+
+
 def output_or_error(label: str, outcome: Outcome, timeout_secs: float) -> list[bytes]:
     if outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT):
         raise OutputTooLarge(f"{label} printed too much")
@@ -103,6 +115,11 @@ def encoded(value: Mapping[str, Any], what: str) -> bytes:
         return jsontext.dumps(value)
     except ValueError as error:
         raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
+
+
+def as_text(value: Any) -> str:
+    """A text as it is, any other value as JSON. Raises ValueError for a number such as 1e999."""
+    return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
 
 
 def allowed_secs(call: Call, own_secs: float, cap_secs: float = 0) -> float:

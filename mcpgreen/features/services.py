@@ -4,14 +4,14 @@ made when it is first asked for."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.features.slots import Places
+from mcpgreen.features.run import Places
 from mcpgreen.features.watching.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
 from mcpgreen.project.project import Project
@@ -33,24 +33,9 @@ if TYPE_CHECKING:
     from mcpgreen.providers.reading import Providers
 
 
-class Changes(Protocol):
-    """Who knows whether the disk has something else to offer than the catalog says."""
-
-    def catch_up(self) -> None:
-        """Take note of changes that have been reported but not looked at."""
-
-    def register(self) -> None:
-        """Run register.sh if need be. May wait."""
-
-    def is_ready(self, method: str) -> bool:
-        """Whether a request of this method can be answered without a hook, or a long look at the disk, first."""
-
-    def make_ready(self, method: str) -> None:
-        """Do what it has to wait for."""
-
-
 class Services:
-    """`roots` are as configured; those of a call are `call.roots`."""
+    """`roots` are as configured; those of a call are `call.roots`. `snapshot` gives the items of a kind as they are on
+    disk now, `catalog` as they were seen last."""
 
     def __init__(
         self,
@@ -61,7 +46,7 @@ class Services:
         identity: Identity,
         roots: Roots,
         catalog: Catalog,
-        changes: Changes,
+        snapshot: Callable[[str], Snapshot],
         disk: DiskWatcher,
         runner: Runner,
         state_dir: StateDir,
@@ -74,7 +59,7 @@ class Services:
         self.roots = roots
         self.resource_directories = resource_directories(project, settings)  # for resources, besides the roots
         self.catalog = catalog
-        self.changes = changes
+        self.snapshot = snapshot
         self.runner = runner
         self.state_dir = state_dir
         self.policy = policy
@@ -90,13 +75,6 @@ class Services:
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self._environ = environ
         self._disk = disk
-
-    def snapshot(self, kind: str) -> Snapshot:
-        """The items of this kind as they are on disk now, or, if it takes long to find out, as they were. Waits only if
-        they are not registered yet."""
-        self.changes.register()
-        self.changes.catch_up()
-        return self.catalog.snapshot(kind)
 
     @property
     def has_parked(self) -> bool:

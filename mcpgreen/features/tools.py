@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mcpgreen import journal
-from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import (
     InvalidParams,
@@ -17,9 +18,8 @@ from mcpgreen.errors import (
 )
 from mcpgreen.features.call import Call
 from mcpgreen.features.prepared_tool import ToolTerms, terms_of
-from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for
-from mcpgreen.features.slots import Places, Slot
-from mcpgreen.protocol import shapes
+from mcpgreen.features.run import Places, Slot
+from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for, take_answers
 from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.process import Outcome
 from mcpgreen.running.scripts import embedding, results
@@ -33,15 +33,17 @@ def call_tool(call: Call) -> Json:
     terms = terms_of(services, snapshot, tool)
     services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
     arguments_json = _checked_arguments(call, tool, terms)
-    if tool.description.needs:
-        _require_needs(call, tool)
+    if tool.description.needs:  # one that will ask does not start for a client that cannot be asked
+        with _explained(call, tool):
+            requests.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
     if tool.description.interaction == "park" and "requestState" not in call.params:
-        call.interaction.answers = {}  # answers to questions that it has not asked
+        call.interaction.answers = {}  # answers to what it has not asked
     for _ in range(MAX_ROUNDS):
         try:
             return _run_once(call, tool, terms, arguments_json)
         except ScriptAsks as script:
-            _take_answers(call, tool, script)
+            with _explained(call, tool):
+                take_answers(call, f"Tool '{tool.name}'", script.questions, script.state, failure=ToolFailure)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
@@ -81,43 +83,25 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
         _warn(call, f"Tool '{tool.name}': {failure.text}")
         raise
     except ToolFailure:
-        if call.is_stateless and _fell_over_a_question(call, outcome):
+        if call.is_stateless and _failed_for_want_of_an_answer(call, outcome):
             raise _gave_up(call, tool, outcome) from None
         raise
 
 
-def _require_needs(call: Call, tool: Tool) -> None:
-    """A tool that will ask does not start for a client that cannot be asked."""
+@contextmanager
+def _explained(call: Call, tool: Tool) -> Iterator[None]:
+    """Who cannot be asked: a stateless client can repeat the request with more capabilities; of others only the model
+    can make sense."""
     try:
-        requests.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
+        yield
     except MissingClientCapability as error:
-        raise _cannot_be_asked(call, tool, error) from error
-
-
-def _take_answers(call: Call, tool: Tool, script: ScriptAsks) -> None:
-    """Ask what a script printed, so that it can be run again with the answers."""
-    asked = script.questions
-    fault = requests.fault_of(asked) or requests.fault_of_state(script.state)
-    if fault:
-        raise ToolFailure(f"Tool '{tool.name}' asks what cannot be asked: {fault}")
-    try:
-        answers = call.services.asking.ask(call, asked, own_state=script.state, knows_answers=False)
-    except MissingClientCapability as error:
-        raise _cannot_be_asked(call, tool, error) from error
+        text = f"Tool '{tool.name}' cannot run here: {error.message}"
+        raise (MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)) from error
     except Unanswered as error:
         raise ToolFailure(f"Tool '{tool.name}' asked, and there is no answer: {error}") from error
-    call.interaction.answers |= answers
-    call.interaction.own_state = script.state
-    call.interaction.unmet_needs = []
 
 
-def _cannot_be_asked(call: Call, tool: Tool, error: MissingClientCapability) -> Exception:
-    """A stateless client can repeat the request with more capabilities; of others only the model can make sense."""
-    text = f"Tool '{tool.name}' cannot run here: {error.message}"
-    return MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)
-
-
-def _fell_over_a_question(call: Call, outcome: Outcome) -> bool:
+def _failed_for_want_of_an_answer(call: Call, outcome: Outcome) -> bool:
     """Whether a script failed because it could not ask: its last words are what it was told then, or it left without
     any. One that says something else, or asked again, has gone on without the answer."""
     if not call.interaction.unmet_needs or not results.has_failed(outcome):
@@ -145,8 +129,19 @@ def may_repeat(call: Call) -> bool:
 
 
 def runs_script(call: Call) -> bool:
-    """Find the tool. It always takes a process, if it is not yet found that of a look for it."""
-    call.target = _named_tool(call)
+    """Find the tool, with the snapshot that it is from. It always takes a process; if one has to look for it first,
+    that of the look."""
+    name = call.params.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidParams("Tool name is required")
+    snapshot = call.services.catalog.snapshot("tools")
+    if name not in snapshot.by_name:
+        snapshot = call.services.snapshot("tools")  # it may have come this very moment
+    tool = snapshot.by_name.get(name)
+    if tool is not None:
+        call.target = snapshot, tool
+    elif not call.may_find_later("tools"):
+        raise InvalidParams(f"Tool '{name}' not found")
     return True
 
 
@@ -162,26 +157,6 @@ def turn(call: Call) -> Slot | None:
         places = turns[tool.name] = Places(most)
     places.resize(most)  # those that run already count, whatever the limit was then
     return Slot(places)
-
-
-def fit_result(call: Call, result: Json) -> Json:
-    return shapes.fit_call_result(result, call.view.revision)
-
-
-def _named_tool(call: Call) -> tuple[Snapshot, Tool] | None:
-    """The tool that a call names, with the snapshot that it is from; None if one has to look for it first."""
-    name = call.params.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidParams("Tool name is required")
-    snapshot = call.services.catalog.snapshot("tools")
-    if name not in snapshot.by_name:
-        snapshot = call.services.snapshot("tools")  # it may have come this very moment
-    tool = snapshot.by_name.get(name)
-    if tool is None:
-        if call.may_find_later("tools"):
-            return None
-        raise InvalidParams(f"Tool '{name}' not found")
-    return snapshot, tool
 
 
 def _embedded(call: Call, report: bytes) -> list[Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpgreen.errors import InternalError
-from mcpgreen.links.sink import Answerable, Line, Sink
+from mcpgreen.links.sink import Answerable, Line, Sink, whole
 from mcpgreen.protocol import messages, shapes
 
 
@@ -42,7 +42,7 @@ class BatchSink:
         self._send_if_complete()
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
-        answer = line if isinstance(line, bytes) else b"".join(line)
+        answer = whole(line)
         if call is not None:
             self._expected -= 1
             if len(answer) > self._left_bytes:

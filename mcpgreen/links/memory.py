@@ -7,7 +7,7 @@ from typing import Any
 
 from gevent.event import Event
 
-from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.links.sink import Answerable, Line, whole
 from mcpgreen.text import jsontext
 
 
@@ -42,7 +42,7 @@ class MemorySink:
         if (call is None or not call.is_cancelled) and (self.has_room or not is_droppable):
             self._keep(self.notifications, line)
             if self._on_notification is not None:
-                self._on_notification(_whole(line))
+                self._on_notification(whole(line))
 
     def request(self, line: Line) -> None:
         self._keep(self.requests, line)
@@ -57,10 +57,6 @@ class MemorySink:
         """Nor for one that will not come."""
 
     def _keep(self, frames: list[Any], line: Line) -> None:
-        frame = jsontext.loads(_whole(line))
+        frame = jsontext.loads(whole(line))
         self.frames.append(frame)
         frames.append(frame)
-
-
-def _whole(line: Line) -> bytes:
-    return line if isinstance(line, bytes) else b"".join(line)

@@ -3,7 +3,7 @@
 For clients that shook hands only: in the stateless era a server sends no requests. Whether the client declared the
 capability that a request needs is the asker's business.
 
-Rule: a question leaves nothing behind, however it ends. Its entry lives exactly as long as somebody waits for it, and
+Rule: a request leaves nothing behind, however it ends. Its entry lives exactly as long as somebody waits for it, and
 an answer without an entry (late, twice, to nothing) is no fault of anybody.
 
 Responses carry no remote token: no revision has a place for one in them. So where a token is set, the id is what only
@@ -62,7 +62,8 @@ class OutgoingRequests:
             answer.wait(timeout_secs)
         finally:
             if self._pending.pop(request_id, None) is not None:
-                _withdraw(sink, request_id)
+                withdrawn = {"requestId": request_id, "reason": "The answer is not needed any more."}
+                sink.notify(messages.notification("notifications/cancelled", withdrawn))
         if not answer.ready():
             raise AnswerOverdue(f"no answer to {method} within {timeout_secs:g} s")
         return answer.get()
@@ -90,11 +91,6 @@ class OutgoingRequests:
             return os.urandom(ID_BYTES).hex()
         self._last_id += 1
         return self._last_id
-
-
-def _withdraw(sink: Sink, request_id: str | int) -> None:
-    params = {"requestId": request_id, "reason": "The answer is not needed any more."}
-    sink.notify(messages.notification("notifications/cancelled", params))
 
 
 def _refusal(error: Any) -> RefusedByClient:

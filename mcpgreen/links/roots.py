@@ -5,14 +5,14 @@ changed. A stateless client is never asked. What a client names is a claim about
 a local file or directory that exists; and unless the operator trusts it, one inside the configured roots.
 
 Rule: whatever the client answers, and whether it answers at all, `current` can be used at any time. Only a good answer
-replaces it, and never one to a question that has been asked again since.
+replaces it, and never one to a request that has been sent again since.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -20,6 +20,8 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.errors import Unanswered
 from mcpgreen.files.kernel_files import holds
+from mcpgreen.links.requests import OutgoingRequests
+from mcpgreen.links.sink import Sink
 from mcpgreen.project.roots import Root, Roots, real_path
 from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
 from mcpgreen.settings.settings import Settings
@@ -33,34 +35,21 @@ MAX_PATH_BYTES = 4096
 SHOWN_CHARS = 200
 
 
-class Ask(Protocol):
-    """Ask the client and wait. Raises `Unanswered`."""
-
-    def __call__(self, method: str, params: dict[str, Any] | None = None, *, timeout_secs: float) -> Any: ...
-
-
-class Terms(NamedTuple):
-    """What a client may name: whether it is asked, and below which directories its roots have to lie, if any."""
-
-    are_asked: bool
-    bounds: list[str] | None
-
-
-def terms_for(rule: str, configured: Roots, *, has_strangers: bool) -> Terms:
-    """The setting `client_roots`. `has_strangers`: others than the client may write to us."""
-    if rule == "auto":
-        rule = "within" if configured.are_chosen or has_strangers else "trust"
-    return Terms(rule != "never", None if rule == "trust" else configured.paths)
-
-
 class SessionRoots:
-    """What is in scope for the calls of one session."""
+    """What is in scope for the calls of one session. `has_strangers`: others than the client may write to us."""
 
-    def __init__(self, configured: Roots, ask: Ask, settings: Settings, *, has_strangers: bool = False) -> None:
+    def __init__(
+        self, configured: Roots, requests: OutgoingRequests, sink: Sink, settings: Settings, *, has_strangers: bool
+    ) -> None:
+        rule = settings.client_roots
+        if rule == "auto":
+            rule = "within" if configured.are_chosen or has_strangers else "trust"
         self.current = configured
         self._configured = configured
-        self._ask = ask
-        self._terms = terms_for(settings.client_roots, configured, has_strangers=has_strangers)
+        self._requests = requests
+        self._sink = sink
+        self._is_client_asked = rule != "never"
+        self._bounds = None if rule == "trust" else configured.paths  # below which its roots have to lie
         self._timeout_secs: float = settings.roots_request_timeout_secs
         self._debounce_secs: float = settings.roots_debounce_secs
         self._known = Event()
@@ -73,7 +62,7 @@ class SessionRoots:
 
     def begin(self) -> None:
         """The client has roots and is ready to be asked. Calls wait for its first answer."""
-        if not self._terms.are_asked:
+        if not self._is_client_asked:
             return
         self._has_begun = True
         self._known.clear()
@@ -114,18 +103,13 @@ class SessionRoots:
 
     def _refresh(self) -> None:
         try:
-            answer = self._ask("roots/list", timeout_secs=self._timeout_secs)
+            answer = self._requests.ask(self._sink, "roots/list", timeout_secs=self._timeout_secs)
+            self.current = roots_named_in(answer, bounds=self._bounds) or self._configured
         except Unanswered as error:
             journal.debug("the roots stay as they are: %s", error)
-        else:
-            self._take(answer)
-        self._known.set()
-
-    def _take(self, answer: Any) -> None:
-        try:
-            self.current = roots_named_in(answer, bounds=self._terms.bounds) or self._configured
         except ValueError as error:
             journal.warning("the client's roots are ignored: %s", error)
+        self._known.set()
 
 
 def roots_named_in(answer: Any, *, bounds: list[str] | None = None) -> Roots | None:
@@ -138,7 +122,7 @@ def roots_named_in(answer: Any, *, bounds: list[str] | None = None) -> Roots | N
     entries = _entries(answer)
     if not entries:
         return None
-    usable = [root for root in (_usable_root(entry, bounds) for entry in entries) if root is not None]
+    usable = list(filter(None, (_usable_root(entry, bounds) for entry in entries)))
     if not usable:
         raise ValueError("none of them can be used")
     roots = Roots(usable)

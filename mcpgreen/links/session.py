@@ -5,7 +5,6 @@ A session may have several streams, one after the other or side by side. Statele
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import gevent
@@ -38,8 +37,7 @@ class Session:
         self.sink = sink
         self.handshake = handshake or Handshake()
         self.requests = OutgoingRequests(has_strangers=has_strangers)
-        ask = partial(self.requests.ask, sink)
-        self.roots = SessionRoots(configured, ask, settings, has_strangers=has_strangers)
+        self.roots = SessionRoots(configured, self.requests, sink, settings, has_strangers=has_strangers)
         self.streams: set[Stream] = set()
         self.ended: AsyncResult = AsyncResult()
         self._shutdown_secs: float = settings.shutdown_timeout

@@ -7,6 +7,10 @@ from typing import Protocol
 Line = bytes | list[bytes]  # a large one comes in pieces
 
 
+def whole(line: Line) -> bytes:
+    return line if isinstance(line, bytes) else b"".join(line)
+
+
 class Answerable(Protocol):
     """A call, as far as its frames are concerned: nothing of it is written once it is cancelled."""
 

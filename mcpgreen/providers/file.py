@@ -1,4 +1,4 @@
-"""`file:` addresses: a file below the allowed directories."""
+"""`file:` URIs: a file below the allowed directories."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
 
 
 def path_of_uri(uri: str, *, base: str) -> str:
-    """The path that a `file:` address names; a relative one is meant below `base`."""
+    """The path that a `file:` URI names; a relative one is meant below `base`."""
     try:
         return path_of(uri, base=base)
     except ValueError as error:

@@ -25,7 +25,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import guard_of
+from mcpgreen.providers.netguard import Guard
 from mcpgreen.providers.urls import Url, read_url
 from mcpgreen.settings.settings import Settings
 
@@ -86,8 +86,8 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
         raise refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
     wanted = read_uri(uri)
     give_up_at = time.monotonic() + settings.git_timeout_secs
-    guard = guard_of("git", settings)
-    addresses = guard.addresses(wanted.url.host, wanted.url.port, within_secs=settings.git_timeout_secs)
+    within_secs = settings.git_timeout_secs
+    addresses = Guard("git", settings).addresses(wanted.url.host, wanted.url.port, within_secs=within_secs)
     git = usable_git()
     with noted_signals() as noted, temporary_directory() as directory:
         limits = Limits(give_up_at, settings.git_timeout_secs, settings.git_max_kb * 1024, noted)

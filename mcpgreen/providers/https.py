@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 
 from mcpgreen import __version__
 from mcpgreen.providers.exits import FETCH_FAILED, REDIRECT, REDIRECT_PREFIX, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import guard_of
+from mcpgreen.providers.netguard import Guard
 from mcpgreen.providers.urls import Url, read_url
 from mcpgreen.settings.settings import Settings
 
@@ -30,7 +30,7 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     url = read_url(uri, DEFAULT_PORTS)
     timeout_secs = settings.https_timeout_secs
     with time_limit(timeout_secs):
-        addresses = guard_of("https", settings).addresses(url.host, url.port, within_secs=timeout_secs)
+        addresses = Guard("https", settings).addresses(url.host, url.port, within_secs=timeout_secs)
         out.writelines(content(url, addresses, settings))
 
 

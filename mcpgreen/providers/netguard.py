@@ -12,7 +12,6 @@ from __future__ import annotations
 import socket
 import threading
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import NamedTuple
 
 from mcpgreen.providers.exits import FETCH_FAILED, ProviderFailure, refusal
 from mcpgreen.providers.urls import canonical_host
@@ -39,29 +38,30 @@ PUBLIC_V6 = ip_network("2000::/3")
 _NETWORKS = [(ip_network(network), kind) for kind, networks in NOT_PUBLIC.items() for network in networks.split()]
 
 
-class Guard(NamedTuple):
+class Guard:
     """What the settings allow one provider. `kind` is how its settings begin."""
 
-    kind: str
-    allowed_hosts: tuple[str, ...]
-    denied_hosts: tuple[str, ...]
-    allows_all: bool
-    exempt: frozenset[IPv4Address | IPv6Address]
+    def __init__(self, kind: str, settings: Settings) -> None:
+        self._prefix = f"MCPGREEN_{kind.upper()}"
+        self._allowed_hosts: tuple[str, ...] = getattr(settings, f"{kind}_allow_hosts")
+        self._denied_hosts: tuple[str, ...] = getattr(settings, f"{kind}_deny_hosts")
+        self._allows_all: bool = getattr(settings, f"{kind}_allow_all")
+        self._exempt = frozenset(map(ip_address, settings.net_allow_addresses))
 
     def require_allowed(self, host: str) -> None:
         """Judge a canonical host by the lists, and by its address if it is one. Resolves nothing."""
-        prefix = f"MCPGREEN_{self.kind.upper()}"
-        for entry in self.denied_hosts:
+        prefix = self._prefix
+        for entry in self._denied_hosts:
             denied = _host_in(entry)
             if not denied:  # a typo must not open a door, so it closes them all
                 raise refusal(f"{prefix}_DENY_HOSTS names {entry!r}, which is not a host; correct it.")
             if host == denied:
                 raise refusal(f"Host {host} is denied by {prefix}_DENY_HOSTS.")
-        if not self.allows_all:
-            if not self.allowed_hosts:
+        if not self._allows_all:
+            if not self._allowed_hosts:
                 remedy = f"name hosts in {prefix}_ALLOW_HOSTS, or set {prefix}_ALLOW_ALL=true"
                 raise refusal(f"Host {host} is not allowed, as no host is: {remedy}.")
-            if host not in map(_host_in, self.allowed_hosts):
+            if host not in map(_host_in, self._allowed_hosts):
                 raise refusal(f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
         if address := _address_in(host):
             self._require_public(host, address)
@@ -78,21 +78,10 @@ class Guard(NamedTuple):
 
     def _require_public(self, host: str, address: IPv4Address | IPv6Address) -> None:
         kind = why_not_public(address)
-        if kind and address not in self.exempt:
+        if kind and address not in self._exempt:
             # The address itself stays unsaid: clients need not learn how the intranet is numbered.
             remedy = "MCPGREEN_NET_ALLOW_ADDRESSES can exempt it"
             raise refusal(f"Host {host} is not allowed, as it has {kind} address; {remedy}.")
-
-
-def guard_of(kind: str, settings: Settings) -> Guard:
-    """The guard of the provider whose settings begin with `kind`."""
-    return Guard(
-        kind,
-        allowed_hosts=getattr(settings, f"{kind}_allow_hosts"),
-        denied_hosts=getattr(settings, f"{kind}_deny_hosts"),
-        allows_all=getattr(settings, f"{kind}_allow_all"),
-        exempt=frozenset(map(ip_address, settings.net_allow_addresses)),
-    )
 
 
 def why_not_public(address: IPv4Address | IPv6Address) -> str:

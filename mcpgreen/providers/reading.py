@@ -1,6 +1,6 @@
-"""Who reads an address: a script in the project's providers/ first, else one of ours.
+"""Who reads a URI: a script in the project's providers/ first, else one of ours.
 
-All keep one calling convention (`exits`). Files, echoes and pages are read here, in the server; what uses the network
+All keep one calling convention (`exits`). Files, echoes and apps are read here, in the server; what uses the network
 is run as a process, so that a hanging connection can be killed and nothing of it stays in the server.
 """
 
@@ -39,7 +39,7 @@ LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
 
 class Request(NamedTuple):
     """What is to be read, and within which directories if it is a file. `variables` are seen by a script; `path` is the
-    file if the address does not say it."""
+    file if the URI does not say it."""
 
     uri: str
     provider: str
@@ -102,10 +102,10 @@ class Providers:
 
     def runs_script(self, provider: str) -> bool:
         """Whether reading takes a process."""
-        return provider in NETWORK_PROVIDERS or self._script_of(provider) is not None
+        return provider in NETWORK_PROVIDERS or script_for(provider, self._project) is not None
 
     def knows(self, provider: str) -> bool:
-        return provider in PROVIDERS or self._script_of(provider) is not None
+        return provider in PROVIDERS or script_for(provider, self._project) is not None
 
     def local_path(self, request: Request) -> str | None:
         """The file that would be read, if it is one and we read it ourselves; it need not exist."""
@@ -136,7 +136,7 @@ class Providers:
     def read(self, request: Request, *, listen: Listen | None = None, serial: int | None = None) -> Content:
         """Raises the RpcError that a client should see. A script has nobody to report to, or to ask, unless there is
         somebody to `listen`, and a call with a number."""
-        script = self._script_of(request.provider)
+        script = script_for(request.provider, self._project)
         try:
             if script is not None:
                 return self._run(script._replace(command=[*script.command, request.uri]), request, listen, serial)
@@ -199,10 +199,7 @@ class Providers:
             raise rpc_error(outcome.exit_code, reason, request.uri)
         return _held(outcome.stdout, name=_name_in(request), place=outcome.place)
 
-    def _script_of(self, provider: str) -> Script | None:
-        return script_for(provider, self._project)
-
 
 def _name_in(request: Request) -> str:
-    """The part of an address that ends like the name of a file. With git that is in the fragment."""
+    """The part of a URI that ends like the name of a file. With git that is in the fragment."""
     return request.uri if request.provider == "git" else request.uri.partition("#")[0].partition("?")[0]

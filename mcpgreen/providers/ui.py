@@ -1,4 +1,4 @@
-"""`ui:` addresses: the pages of the project."""
+"""`ui:` URIs: the apps of the project."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
 
 
 def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
-    pages, _ = discover_pages(project, project.server_name())
+    apps, _ = discover_pages(project, project.server_name())
     try:
-        page = page_for(uri, pages)
-        if page is None:
+        app = page_for(uri, apps)
+        if app is None:
             raise ProviderFailure(NOT_FOUND, "There is no such page.")
-        return page_html(page, limit_bytes=limit_bytes)
+        return page_html(app, limit_bytes=limit_bytes)
     except InvalidParams as error:
         raise ProviderFailure(REFUSED, error.message) from error
     except OutputTooLarge as error:

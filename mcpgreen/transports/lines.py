@@ -27,11 +27,6 @@ END_BYTES = 512
 BOM = b"\xef\xbb\xbf"
 
 
-class LineRefused(Exception):
-    """The line is longer, or would cost more, than we are willing to take: the reason, and the ends of the line, which
-    may say who waits for an answer."""
-
-
 class LineReader:
     """Cuts the input into lines and hands them to the link, batch by batch."""
 
@@ -140,12 +135,10 @@ class LineReader:
                 bare = self._joined(line)
                 message = jsontext.parsed(bare) if bare else None
             elif len(line) > self._max_line_bytes:
-                raise LineRefused(self._too_long(), line[:END_BYTES], line[-END_BYTES:])
+                raise TooCostly(self._too_long())
             else:
                 bare = _bare(line)
                 message = jsontext.loads(bare) if bare else None
-        except LineRefused as refused:
-            self._refuse(*refused.args)
         except TooCostly as error:
             self._refuse(str(error), line[:END_BYTES], line[-END_BYTES:])
         except (ValueError, RecursionError) as error:
@@ -157,18 +150,21 @@ class LineReader:
                 self._link.receive(message, weight_bytes=weight_of(bare))
 
     def _refuse(self, reason: str, head: bytes, tail: bytes) -> None:
+        """A line that is longer, or would cost more, than we are willing to take. Its ends may say who waits for an
+        answer."""
         from mcpgreen.protocol.refused_lines import request_id_in
 
         self._link.receive_rubbish(reason, request_id_in(head, tail))
 
     def _joined(self, last: bytes) -> bytes:
-        """The line that came in parts. Raises LineRefused."""
+        """The line that came in parts; nothing if it is refused."""
         self._keep(last)
         parts, refusal, head, tail = self._parts, self._refusal, self._head, self._tail
         self._parts, self._parts_bytes, self._bounds, self._refusal = Pieces(), 0, Bounds(), ""
         self._head = self._tail = b""
         if refusal:
-            raise LineRefused(refusal, head, tail)
+            self._refuse(refusal, head, tail)
+            return b""
         return _bare(b"".join(parts.take()))
 
 

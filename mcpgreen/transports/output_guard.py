@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.links.sink import Answerable, Line, whole
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import default_of
@@ -69,7 +69,7 @@ def are_sound(lines: list[bytes], joined: bytes) -> bool:
 def replacement(line: Line, call: Answerable | None) -> bytes | None:
     """What goes out instead of an unsound line: an error for whoever waits for it, if that can be told."""
     try:
-        message = jsontext.loads(line if isinstance(line, bytes) else b"".join(line))
+        message = jsontext.loads(whole(line))
     except ValueError:
         request_id = None if call is None else call.id
     else:

@@ -124,8 +124,8 @@ def test_only_regular_pages_are_kept() -> None:
 
     def page(**params: Any) -> Json:
         view = ClientView(revisions.BY_NAME[LATEST_HANDSHAKE], {}, None)
-        call: Any = SimpleNamespace(services=services, params=params, view=view)
-        answer: Json = json.loads(listing.list_tools(call))
+        call: Any = SimpleNamespace(method="tools/list", services=services, params=params, view=view)
+        answer: Json = json.loads(listing.list_page(call))
         return answer
 
     def cursor_to(offset: int) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import gevent
 import pytest
 from gevent.lock import Semaphore
 
-from mcpgreen.features.run import Run
-from mcpgreen.features.slots import Places, Slot
+from mcpgreen.features.asking.asking import Asking
+from mcpgreen.features.run import Places, Run, Slot
+from mcpgreen.protocol.input.state import KEY_BYTES, Seal
 from mcpgreen.running.processes.output_places import PLACES, OutputPlace, OutputPlaces
+from mcpgreen.settings.table import load
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -42,6 +46,29 @@ def test_a_place_is_given_back_once() -> None:
         slot.take()
 
     assert slots.counter == 2
+
+
+def test_a_script_runs_in_a_slot_also_after_an_unforeseen_error_while_it_asks() -> None:
+    """The slot stayed with others, and the script went on beside whoever had it."""
+    slots = Semaphore(1)
+    asking = Asking(load({}, {}, {}), seal=Seal(bytes(KEY_BYTES)))
+    call: Any = SimpleNamespace(run=Run(Slot(slots), None), is_stateless=False)
+    with call.run.slot:
+        with pytest.raises(RuntimeError), asking.slot_left(call):
+            assert slots.counter == 1
+            raise RuntimeError("unforeseen")
+        assert slots.counter == 0
+
+
+def test_who_is_stopped_while_it_asks_does_not_wait_for_a_slot() -> None:
+    slots = Semaphore(1)
+    asking = Asking(load({}, {}, {}), seal=Seal(bytes(KEY_BYTES)))
+    call: Any = SimpleNamespace(run=Run(Slot(slots), None), is_stateless=False)
+    with gevent.Timeout(10), pytest.raises(gevent.GreenletExit), call.run.slot, asking.slot_left(call):
+        slots.acquire()
+        raise gevent.GreenletExit
+
+    assert slots.counter == 0
 
 
 def test_a_call_that_is_ended_gives_back_the_place_of_its_output_at_once() -> None:

@@ -22,7 +22,7 @@ FAULTS = [
     fault(
         "question-not-taken-back",
         "mcpgreen/links/requests.py",
-        "                _withdraw(sink, request_id)\n",
+        '                sink.notify(messages.notification("notifications/cancelled", withdrawn))\n',
         "                pass\n",
         "tests/e2e/test_asking.py::test_without_an_answer_in_time_the_client_is_told_and_a_late_one_is_ignored",
     ),

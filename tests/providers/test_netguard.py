@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from mcpgreen.providers.exits import REFUSED, ProviderFailure
-from mcpgreen.providers.netguard import Guard, guard_of, why_not_public
+from mcpgreen.providers.netguard import Guard, why_not_public
 from mcpgreen.providers.urls import canonical_host
 from mcpgreen.settings.table import load
 
 
 def guard(**settings: str) -> Guard:
-    return guard_of("https", load({}, {f"MCPGREEN_{name.upper()}": value for name, value in settings.items()}, {}))
+    return Guard("https", load({}, {f"MCPGREEN_{name.upper()}": value for name, value in settings.items()}, {}))
 
 
 def refusal(guard: Guard, host: str) -> str:
@@ -195,5 +195,5 @@ def test_one_address_that_is_not_public_spoils_all_of_a_name(monkeypatch: pytest
 def test_both_providers_have_settings_of_their_own() -> None:
     settings: Any = load({}, {"MCPBASH_GIT_ALLOW_HOSTS": "git.example", "MCPBASH_HTTPS_ALLOW_HOSTS": "web.example"}, {})
 
-    assert refusal(guard_of("git", settings), "git.example") == ""
-    assert refusal(guard_of("git", settings), "web.example")
+    assert refusal(Guard("git", settings), "git.example") == ""
+    assert refusal(Guard("git", settings), "web.example")

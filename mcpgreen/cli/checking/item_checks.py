@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
@@ -21,6 +22,7 @@ from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
+from mcpgreen.features.prompts.input import arguments_from
 from mcpgreen.project.project import Project
 from mcpgreen.project.resource_directories import resource_directories
 from mcpgreen.project.roots import configured_roots
@@ -102,7 +104,7 @@ class Checks:
         if runner != tool.path:
             yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
         yield from self._script_problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
-        if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _is_text_without_mark(tool.path):
+        if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
             yield "warning", f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
 
     def _script_problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
@@ -112,8 +114,7 @@ class Checks:
             problem = "its script has been removed"
         if problem:
             yield "error", f"calls will be refused: {problem}"
-        fault = shebang.fault_of(path, search_path=self._search_path) if obeys_first_line else None
-        if fault:
+        if obeys_first_line and (fault := shebang.fault_of(path, search_path=self._search_path)):
             yield "warning", f"{self._project.shown(path)} {fault}"
 
     def _provider_problems(self, provider: str) -> Iterator[Problem]:
@@ -127,8 +128,7 @@ class Checks:
         except Denied as error:
             yield "error", error.message
         obeys_first_line = script.command[0] != "bash"
-        fault = shebang.fault_of(script.path, search_path=self._search_path) if obeys_first_line else None
-        if fault:
+        if obeys_first_line and (fault := shebang.fault_of(script.path, search_path=self._search_path)):
             yield "error", f"its provider {self._project.shown(script.path)} {fault}"
 
     def _file_problems(self, resource: Resource) -> Iterator[Problem]:
@@ -174,20 +174,19 @@ def _own_fields(tool: Tool) -> Mapping[str, Any]:
     return metadata.read_meta_file(os.path.join(directory, described))
 
 
-def _is_text_without_mark(path: str) -> bool:
-    try:
+def _lacks_shebang(path: str) -> bool:
+    """Whether a text has none. A binary needs none, nor does what cannot be read."""
+    with suppress(OSError):
         head = metadata.read_start(path, media.HEAD_BYTES)
-    except OSError:
-        return False
-    return not head.startswith(shebang.MARK) and b"\0" not in head
+        return not head.startswith(shebang.MARK) and b"\0" not in head
+    return False
 
 
 def _arguments_of(prompt: Prompt) -> list[str]:
     """The names of all that can be put in: what is declared, and what is asked for."""
     names = [argument["name"] for argument in prompt.definition.get("arguments", ())]
-    for key, question in prompt.input_requests.items():
-        schema = question.get("params", {}).get("requestedSchema")
-        names += schema["properties"] if schema else [key]
+    for key, request in prompt.input_requests.items():
+        names += arguments_from(key, request)
     return names
 
 
@@ -195,10 +194,8 @@ def _texts_of(prompt: Prompt) -> Iterator[str]:
     if prompt.messages is not None:
         yield from _texts_in([message.get("content") for message in prompt.messages])
     elif prompt.path is not None:
-        try:
+        with suppress(OSError):
             yield metadata.read_start(prompt.path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
-        except OSError:
-            return
 
 
 def _texts_in(value: Any) -> Iterator[str]:

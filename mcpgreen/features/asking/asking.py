@@ -1,6 +1,6 @@
 """Ask the person or model at the other end while a request is being served.
 
-A script writes its questions on the control pipe and waits (`scripts`); a handler calls `ask`. A client that
+A script writes its input requests on the control pipe and waits (`scripts`); a handler calls `ask`. A client that
 shook hands is asked at once, by requests of ours. A stateless client gets an `input_required` result instead: the
 script stays where it is, parked under a handle that only the sealed state knows, and goes on when the retry of the
 request brings the answers. When the process is gone by then, a request that may be repeated is run anew with the
@@ -33,6 +33,7 @@ from mcpgreen.features.asking.interaction import Event
 from mcpgreen.features.asking.parking import Parked, Parking
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Call
+from mcpgreen.features.scripts import encoded
 from mcpgreen.protocol import messages, shapes
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import fit, tidy
@@ -62,22 +63,22 @@ class Asking:
         """Answers by key, for a handler without a process. Raises InputNeeded where the client has to come back,
         MissingClientCapability for what it cannot be asked, and Unanswered. Not `knows_answers`: ask also what was
         answered before."""
-        asked = {key: tidy(question) for key, question in asked.items()}
+        asked = {key: tidy(request) for key, request in asked.items()}
         _require_askable(call, asked)
         known = call.interaction.answers if knows_answers else {}
         answers = {
             key: known[key]
-            for key, question in asked.items()
-            if key in known and not requests.problem_with_answer(question, known[key])
+            for key, request in asked.items()
+            if key in known and not requests.problem_with_answer(request, known[key])
         }
-        open_questions = {key: question for key, question in asked.items() if key not in answers}
-        if not open_questions:
+        open_requests = {key: request for key, request in asked.items() if key not in answers}
+        if not open_requests:
             return answers
         if call.is_stateless:
-            raise InputNeeded(open_questions, self._state_for(call, open_questions, own_state=own_state))
+            raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
         call.interaction.on(Event.ASK)
         with self.slot_left(call):
-            statuses = self.ask_live(call, open_questions, None)
+            statuses = self.ask_live(call, open_requests, None)
         call.interaction.on(Event.STOP_ASKING)
         for status in statuses.values():
             if "result" not in status:
@@ -86,24 +87,30 @@ class Asking:
 
     @contextmanager
     def slot_left(self, call: Call) -> Iterator[None]:
-        """While a question is open, others may use the slot; but not if so many wait for answers already that there
-        would be no end of processes. What is parked has a limit of its own. Who is killed meanwhile is done."""
+        """While an input request is open, others may use the slot; but not if so many wait for answers already that
+        there would be no end of processes. What is parked has a limit of its own. However it ends, the slot is taken
+        back: a script never runs on without one. Only who is killed meanwhile is done, and waits for nothing."""
         slot = None if call.run is None else call.run.slot
         if slot is None or (self._at_rest >= self._settings.parked_max and not call.is_stateless):
             yield
             return
         self._at_rest += 1
         slot.leave()
+        is_killed = False
         try:
             yield
+        except gevent.GreenletExit:
+            is_killed = True
+            raise
         finally:
             self._at_rest -= 1
-        slot.take()
+            if not is_killed:
+                slot.take()
 
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """What becomes of each question to a client that has a session. The questions are tidy, and may be asked."""
+        """What becomes of each input request to a client that has a session. They are tidy, and may be asked."""
         secs = timeout_secs or self._settings.ask_timeout_secs
-        askers = {key: gevent.spawn(self._ask_one, call, question, secs) for key, question in asked.items()}
+        askers = {key: gevent.spawn(self._ask_one, call, request, secs) for key, request in asked.items()}
         try:
             gevent.joinall(list(askers.values()))
         except gevent.GreenletExit:
@@ -111,12 +118,12 @@ class Asking:
             raise
         return {key: asker.value for key, asker in askers.items()}
 
-    def _ask_one(self, call: Call, question: Json, timeout_secs: float) -> Json:
+    def _ask_one(self, call: Call, request: Json, timeout_secs: float) -> Json:
         elicitation_id = os.urandom(16).hex()
         assert call.session is not None
         try:
-            params = fit(question, call.view.revision, elicitation_id=elicitation_id)
-            answer = call.session.requests.ask(call.stream.sink, question["method"], params, timeout_secs=timeout_secs)
+            params = fit(request, call.view.revision, elicitation_id=elicitation_id)
+            answer = call.session.requests.ask(call.stream.sink, request["method"], params, timeout_secs=timeout_secs)
         except ValueError as error:
             return unanswered("unsupported", str(error))
         except AnswerOverdue as error:
@@ -125,7 +132,7 @@ class Asking:
             return unanswered("cancelled", str(error))
         except RefusedByClient as error:
             return unanswered("unsupported" if error.code == MethodNotFound.code else "error", str(error))
-        problem = requests.problem_with_answer(question, answer)
+        problem = requests.problem_with_answer(request, answer)
         if problem:
             return unanswered("error", f"The client's answer does not fit: {problem}.")
         if "elicitationId" in params and answer.get("action") == "accept":
@@ -133,11 +140,11 @@ class Asking:
         return answered(answer)
 
     def park(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """The same for any other: answer its request with the questions, and wait for the retry that brings the
+        """The same for any other: answer its request with what is asked, and wait for the retry that brings the
         answers."""
         parked = Parked(call, asked, AsyncResult())
         handle = self.parking.add(parked)
-        parked.answer_with_questions(_result_line(call, asked, self._state_for(call, asked, handle=handle)))
+        parked.answer_with_what_is_asked(_result_line(call, asked, self._state_for(call, asked, handle=handle)))
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
@@ -158,12 +165,12 @@ class Asking:
         payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
         asked: Json = payload["q"]
         problems = {
-            key: requests.problem_with_answer(question, responses[key])
-            for key, question in asked.items()
+            key: requests.problem_with_answer(request, responses[key])
+            for key, request in asked.items()
             if key in responses
         }
         answers = {key: responses[key] for key, problem in problems.items() if not problem}
-        missing = {key: question for key, question in asked.items() if key not in answers}
+        missing = {key: request for key, request in asked.items() if key not in answers}
         _require_askable(call, missing)
         parked = self.parking.take(payload.get("h"))
         interaction.answers = {**payload["memo"], **answers}
@@ -180,7 +187,7 @@ class Asking:
     def _ask_again(self, call: Call, asked: Json, parked: Parked | None, problems: dict[str, str | None]) -> None:
         handle = None if parked is None else self.parking.add(parked)
         state = self._state_for(call, asked, handle=handle, own_state=call.interaction.own_state)
-        explained = {key: requests.asked_again(question, problems.get(key)) for key, question in asked.items()}
+        explained = {key: requests.asked_again(request, problems.get(key)) for key, request in asked.items()}
         call.sink.respond(_result_line(call, explained, state))
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
@@ -198,19 +205,16 @@ def _result_line(call: Call, asked: Json, state: str) -> bytes:
 
 
 def _require_askable(call: Call, asked: Json) -> None:
-    needs = [requests.need_of(question) for question in asked.values()]
+    needs = [requests.need_of(request) for request in asked.values()]
     requests.require_met(needs, call.view.capabilities, call.view.revision)
 
 
 def _responses_of(call: Call) -> Json:
-    """The answers that a retry brings. Of what makes no sense as an answer the question is still open."""
+    """The answers that a retry brings. Of what makes no sense as an answer the input request is still open."""
     responses = call.params.get("inputResponses", {})
     if type(responses) is not dict:
         raise InvalidParams("inputResponses must be an object.")
-    try:
-        jsontext.dumps(responses)
-    except ValueError:
-        raise InvalidParams("inputResponses cannot be passed on as JSON: a number is out of range.") from None
+    encoded(responses, "inputResponses")  # so that a script can be given them
     return {key: response for key, response in responses.items() if type(response) is dict}
 
 

@@ -1,8 +1,5 @@
 """Where a call is that may ask its client, as a table of states; and what it remembers from one round to the next.
 
-A script may ask while it runs. A client with a session is asked at once, by requests of ours. Any other gets the
-questions as the result of its request, and the call is parked until another request brings the answers and adopts it.
-
 Rule: `TRANSITIONS` is all that can happen. Whatever is not in it is a fault of ours.
 """
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 class State:
     RUNNING = "running"
     ASKING = "asking"  # by requests of ours; whoever asks waits
-    PARKED = "parked"  # the request is answered with questions, and nobody waits for the call
+    PARKED = "parked"  # the request is answered with input requests, and nobody waits for the call
     ADOPTED = "adopted"  # it runs on, as the call of the request that brought the answers
     GIVEN_UP = "given up"  # nobody came back
     CANCELLED = "cancelled"
@@ -75,8 +72,8 @@ class Interaction:
     def __init__(self) -> None:
         self.state = State.RUNNING
         self.answers: dict[str, Any] = {}  # that the client has brought so far, by key
-        self.own_state: str | None = None  # of a script that prints its questions and is run again
-        self.elicitation_ids: list[str] = []  # of addresses that the person agreed to visit
+        self.own_state: str | None = None  # of a script that prints its input requests and is run again
+        self.elicitation_ids: list[str] = []  # of URLs that the person agreed to visit
         self.unmet_needs: list[str] = []  # what a script asked for in vain
         self.is_repeat = False  # a retry whose script is gone: it has to be run anew, if it may be
         self.adopted: Bell | None = None  # rings when a parked call is adopted

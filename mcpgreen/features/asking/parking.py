@@ -13,13 +13,13 @@ from gevent.event import AsyncResult
 from gevent.event import Event as Bell
 
 from mcpgreen import journal
-from mcpgreen.features.asking.interaction import Event, State
+from mcpgreen.features.asking.interaction import Event
 from mcpgreen.features.call import Call
 from mcpgreen.links.sink import Line
 
 
 class Parked(NamedTuple):
-    """A call that was answered with questions, and where its script gets the answers."""
+    """A call that was answered with input requests, and where its script gets the answers."""
 
     call: Call
     asked: dict[str, Any]
@@ -30,7 +30,7 @@ class Parked(NamedTuple):
         """Whether its script needs no answer any more: it is over, or lost patience."""
         return bool(self.answers.ready())
 
-    def answer_with_questions(self, line: Line) -> None:
+    def answer_with_what_is_asked(self, line: Line) -> None:
         """Nothing more of the call is written until another request adopts it."""
         interaction = self.call.interaction
         interaction.on(Event.PARK)
@@ -53,23 +53,13 @@ class Parked(NamedTuple):
             self.answers.set({key: retry.interaction.answers[key] for key in self.asked})
 
 
-def wait_until_adopted(call: Call) -> None:
-    """A script that ends while nobody waits for it keeps its result until somebody does, but no place to run."""
-    interaction = call.interaction
-    if interaction.state == State.PARKED and call.run is not None:
-        call.run.leave_places()
-    while interaction.state == State.PARKED and interaction.adopted is not None:
-        interaction.adopted.wait()
-
-
 class Parking:
     """What is parked, by handles that nobody can guess."""
 
     def __init__(self, *, limit: int, ttl_secs: float) -> None:
         self._limit = limit
         self._ttl_secs = ttl_secs
-        self._parked: dict[str, Parked] = {}
-        self._timers: dict[str, Any] = {}
+        self._parked: dict[str, tuple[Parked, Any]] = {}  # with the timer of each
 
     @property
     def is_empty(self) -> bool:
@@ -81,15 +71,16 @@ class Parking:
             journal.warning("too many scripts wait for an answer; the oldest is stopped")
             self._give_up(oldest)
         handle = os.urandom(16).hex()
-        self._parked[handle] = parked
-        self._timers[handle] = gevent.spawn_later(self._ttl_secs, self._give_up, handle)
+        self._parked[handle] = parked, gevent.spawn_later(self._ttl_secs, self._give_up, handle)
         return handle
 
     def take(self, handle: Any) -> Parked | None:
         """Each handle once. None if it is unknown, used or too old."""
-        parked = self._parked.pop(handle, None) if isinstance(handle, str) else None
-        if parked is not None:
-            self._timers.pop(handle).kill(block=False)
+        if not isinstance(handle, str) or handle not in self._parked:
+            return None
+        parked, timer = self._parked.pop(handle)
+        if timer is not gevent.getcurrent():
+            timer.kill(block=False)
         return parked
 
     def clear(self) -> None:
@@ -98,9 +89,6 @@ class Parking:
 
     def _give_up(self, handle: str) -> None:
         """Nobody came back: end the script."""
-        parked = self._parked.pop(handle, None)
-        timer = self._timers.pop(handle, None)
-        if timer is not None and timer is not gevent.getcurrent():
-            timer.kill(block=False)
+        parked = self.take(handle)
         if parked is not None:
             parked.call.end_early(Event.GIVE_UP)

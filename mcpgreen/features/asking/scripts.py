@@ -1,8 +1,8 @@
 """A script asks while it runs: from a line on the control pipe to the reply that it waits for.
 
-Rule: while a question is open nothing else of the call is: its slot is free, its deadline stands still, and nothing of
-it is written. So a script has one round of questions open at a time; another one waits until that is over. How many
-wait is bounded: then the control pipe is not read any more, and the script itself has to wait.
+Rule: while an input request is open nothing else of the call is: its slot is free, its deadline stands still, and
+nothing of it is written. So a script has one round of them open at a time; another one waits until that is over. How
+many wait is bounded: then the control pipe is not read any more, and the script itself has to wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
 
 
 class AskingScript:
-    """The questions of one run of a script."""
+    """The input requests of one run of a script."""
 
     def __init__(self, asking: Asking, call: Call, run: Run, deadline: Deadline) -> None:
         self._asking = asking
@@ -89,55 +89,55 @@ class AskingScript:
             self._mention(f"a script asks what cannot be asked: {fault}")
             reply = unanswered("invalid", f"The question makes no sense: {fault}.")
             return dict.fromkeys(list(asked)[:MENTIONED_KEYS] if isinstance(asked, dict) else (), reply)
-        wire_keys = {key: self._wire_key(key, question) for key, question in asked.items()}
-        open_questions = {wire_keys[key]: tidy(question) for key, question in asked.items()}
-        statuses = self._settled(open_questions)
-        if open_questions and self._call.interaction.state == State.PARKED:
+        wire_keys = {key: self._wire_key(key, request) for key, request in asked.items()}
+        open_requests = {wire_keys[key]: tidy(request) for key, request in asked.items()}
+        statuses = self._settled(open_requests)
+        if open_requests and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back: there is nobody to ask until it does.
-            statuses |= dict.fromkeys(open_questions, unanswered("timeout", "The client has not come back."))
-        elif open_questions:
-            statuses |= self._asked(open_questions, timeout_secs)
+            statuses |= dict.fromkeys(open_requests, unanswered("timeout", "The client has not come back."))
+        elif open_requests:
+            statuses |= self._asked(open_requests, timeout_secs)
         return {key: statuses[wire_keys[key]] for key in asked}
 
-    def _asked(self, open_questions: Json, timeout_secs: float | None) -> Json:
+    def _asked(self, open_requests: Json, timeout_secs: float | None) -> Json:
         call = self._call
         self._deadline.pause()
         try:
             with self._asking.slot_left(call):
                 if call.is_stateless:
-                    return self._asking.park(call, open_questions, timeout_secs)
+                    return self._asking.park(call, open_requests, timeout_secs)
                 call.interaction.on(Event.ASK)
-                return self._asking.ask_live(call, open_questions, timeout_secs)
+                return self._asking.ask_live(call, open_requests, timeout_secs)
         finally:
             self._deadline.resume()
             if self._is_wanted():
                 call.interaction.on(Event.STOP_ASKING)
 
-    def _settled(self, open_questions: Json) -> Json:
-        """What can be said without asking; those questions are taken out."""
+    def _settled(self, open_requests: Json) -> Json:
+        """What can be said without asking; those requests are taken out."""
         call = self._call
         known = call.interaction.answers
         statuses: Json = {}
-        for key, question in list(open_questions.items()):
-            need = requests.need_of(question)
+        for key, request in list(open_requests.items()):
+            need = requests.need_of(request)
             if not requests.is_met(need, call.view.capabilities, call.view.revision):
                 call.interaction.unmet_needs.append(need)
                 statuses[key] = unanswered("unsupported", requests.lack_of(need))
-            elif key in known and not requests.problem_with_answer(question, known[key]):
+            elif key in known and not requests.problem_with_answer(request, known[key]):
                 statuses[key] = answered(known[key])
             else:
                 continue
-            del open_questions[key]
+            del open_requests[key]
         return statuses
 
-    def _wire_key(self, key: str, question: Json) -> str:
-        """A key that no other question of this run has, and that the same question has in another run. Where the
-        author did not choose the name, a digest sees to it that an answer never lands on another question."""
+    def _wire_key(self, key: str, request: Json) -> str:
+        """A key that no other request of this run has, and that the same request has in another run. Where the
+        author did not choose the name, a digest sees to it that an answer never lands on another request."""
         uses = self._uses[key] = self._uses.get(key, 0) + 1
         is_nameless = key == requests.NAMELESS or (key[:1] == "q" and key[1:].isdigit())
         if uses == 1 and not is_nameless:
             return key
-        return f"{key}-{uses}-{jsontext.digest(question)[:8]}"
+        return f"{key}-{uses}-{jsontext.digest(request)[:8]}"
 
 
 def answered(result: Any) -> Json:

@@ -1,19 +1,20 @@
 """`completion/complete`: what could follow, from a script, from the schema of the argument, or made up.
 
-In this order: a registered script, a script beside the prompt or template, the values that the schema of the argument
-names, and at last a few variations of what was typed.
+A registered script comes before one beside the prompt or template.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InvalidParams
 from mcpgreen.features.call import Call
-from mcpgreen.features.completion.scripts import Question, ask, page_of, script_for
+from mcpgreen.features.completion.scripts import CompletionRequest, page_of, script_for, suggested
+from mcpgreen.features.scripts import as_text
 from mcpgreen.protocol import pagination
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import MAX_URI_CHARS
@@ -26,27 +27,32 @@ COLLECTION = "completion"
 
 
 def runs_script(call: Call) -> bool:
-    call.target = question = _question(call)
-    return question.script is not None
+    call.target = request = _request(call)
+    return request.script is not None
 
 
 def complete(call: Call) -> Json:
-    question: Question = call.target
-    if question.script is not None:
-        answer = ask(call, question)
+    request: CompletionRequest = call.target
+    if request.script is not None:
+        answer = suggested(call, request)
     else:
-        known = _known_values(question)
-        matching = _variations(question) if known is None else [each for each in known if _fits(each, question.typed)]
-        answer = page_of(matching, question)
+        known, typed = _known_values(request), request.typed.strip()
+        if known is None:
+            base = typed or request.name or "suggestion"
+            matching = [base, f"{base} snippet", f"{base} example"]
+        else:
+            matching = [each for each in known if each.lower().startswith(typed.lower())]
+        answer = page_of(matching, request)
     completion: Json = {"values": answer.values, "hasMore": answer.next_offset is not None}
     if answer.total is not None:
         completion["total"] = answer.total
     if answer.next_offset is not None:
-        completion["nextCursor"] = pagination.encode(COLLECTION, answer.next_offset, _mark(question), "")
+        scope = _cursor_scope(request.name, request.argument)
+        completion["nextCursor"] = pagination.encode(COLLECTION, answer.next_offset, scope, "")
     return {"completion": completion}
 
 
-def _question(call: Call) -> Question:
+def _request(call: Call) -> CompletionRequest:
     ref, argument = call.params.get("ref"), call.params.get("argument")
     if not isinstance(ref, dict) or not isinstance(ref.get("type"), str):
         raise InvalidParams("Completion ref is required")
@@ -59,24 +65,21 @@ def _question(call: Call) -> Question:
     if len(typed) > MAX_TYPED_CHARS:
         raise InvalidParams(f"argument.value is too long: it may have {MAX_TYPED_CHARS} characters.")
     _require_known_argument(item, argument["name"])
-    question = Question(
+    cursor, limit = call.params.get("cursor"), call.params.get("limit")
+    offset = 0 if cursor is None else pagination.offset_in(cursor, COLLECTION, _cursor_scope(name, argument["name"]))
+    if offset < 0:
+        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
+    return CompletionRequest(
         name=name,
         item=item,
         argument=argument["name"],
         typed=typed,
         context=_context(call.params.get("context")),
         ref=ref,
-        limit=_limit(call.params.get("limit")),
-        offset=0,
+        limit=min(limit, MAX_VALUES) if type(limit) is int and limit > 0 else MAX_VALUES,
+        offset=offset,
         script=script_for(call, name, item),
     )
-    cursor = call.params.get("cursor")
-    if cursor is None:
-        return question
-    offset = pagination.offset_in(cursor, COLLECTION, _mark(question))
-    if offset < 0:
-        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
-    return question._replace(offset=offset)
 
 
 def _context(given: Any) -> Json:
@@ -88,10 +91,6 @@ def _context(given: Any) -> Json:
     if not isinstance(given.get("arguments", {}), dict):
         raise InvalidParams("context.arguments must be an object.")
     return given
-
-
-def _limit(wanted: Any) -> int:
-    return min(wanted, MAX_VALUES) if type(wanted) is int and wanted > 0 else MAX_VALUES
 
 
 def _referenced(call: Call, ref: Json) -> tuple[str, Any]:
@@ -116,15 +115,15 @@ def _referenced(call: Call, ref: Json) -> tuple[str, Any]:
 
 
 def _resource_at(call: Call, uri: str) -> Resource | ResourceTemplate | None:
-    """The template of this text, else the resource at this address, else a template that fits it."""
+    """The template of this text, else the resource with this URI, else a template that fits it."""
     templates = call.services.snapshot("resourceTemplates").items
-    for template in templates:
-        if template.template.text == uri:
-            return template  # type: ignore[no-any-return]
-    for resource in call.services.catalog.snapshot("resources").items:
-        if resource.uri == uri:
-            return resource  # type: ignore[no-any-return]
-    return next((template for template in templates if template.template.match(uri) is not None), None)
+    resources = call.services.catalog.snapshot("resources").items
+    candidates = chain(
+        (each for each in templates if each.template.text == uri),
+        (each for each in resources if each.uri == uri),
+        (each for each in templates if each.template.match(uri) is not None),
+    )
+    return next(candidates, None)
 
 
 def _require_known_argument(item: Any, argument: str) -> None:
@@ -138,11 +137,11 @@ def _require_known_argument(item: Any, argument: str) -> None:
         raise InvalidParams(f"'{item.name}' has no argument '{argument}'; it has {', '.join(known)}.")
 
 
-def _known_values(question: Question) -> list[str] | None:
+def _known_values(request: CompletionRequest) -> list[str] | None:
     """What the schema of the argument names; None if it names nothing."""
-    item = question.item
+    item = request.item
     schemas = item.schemas if isinstance(item, Prompt) else getattr(item, "arguments", {})
-    schema = schemas.get(question.argument)
+    schema = schemas.get(request.argument)
     if not isinstance(schema, dict):
         return None
     for source in (schema, schema.get("items")):
@@ -151,23 +150,10 @@ def _known_values(question: Question) -> list[str] | None:
             if isinstance(values, list):
                 # What cannot be given as an argument is not offered either.
                 fit = [each for each in values if isinstance(each, (str, bool, int, float))]
-                return list(dict.fromkeys(map(_as_text, fit)))
+                return list(dict.fromkeys(map(as_text, fit)))
     return None
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
-
-
-def _variations(question: Question) -> list[str]:
-    base = question.typed.strip() or question.name or "suggestion"
-    return [base, f"{base} snippet", f"{base} example"]
-
-
-def _fits(value: str, typed: str) -> bool:
-    return value.lower().startswith(typed.strip().lower())
-
-
-def _mark(question: Question) -> str:
+def _cursor_scope(name: str, argument: str) -> str:
     """A cursor goes on with the same argument; what is typed may have changed meanwhile."""
-    return jsontext.digest([question.name, question.argument])
+    return jsontext.digest([name, argument])

@@ -26,10 +26,10 @@ from mcpgreen.text.uris import is_within
 Json = dict[str, Any]
 Item = Prompt | Resource | ResourceTemplate
 
-MAX_QUESTION_BYTES = 65_536  # it has to fit into one variable
+MAX_REQUEST_BYTES = 65_536  # it has to fit into one variable
 
 
-class Question(NamedTuple):
+class CompletionRequest(NamedTuple):
     """What is to be completed: for whom, which argument, and how much of it is typed."""
 
     name: str
@@ -51,10 +51,10 @@ class Answer(NamedTuple):
     next_offset: int | None
 
 
-def page_of(values: list[str], question: Question) -> Answer:
+def page_of(values: list[str], request: CompletionRequest) -> Answer:
     """The part of all values that was asked for."""
-    end = question.offset + question.limit
-    return Answer(values[question.offset : end], len(values), end if end < len(values) else None)
+    end = request.offset + request.limit
+    return Answer(values[request.offset : end], len(values), end if end < len(values) else None)
 
 
 def script_for(call: Call, name: str, item: Item | None) -> CompletionScript | None:
@@ -78,22 +78,22 @@ def script_for(call: Call, name: str, item: Item | None) -> CompletionScript | N
     return None
 
 
-def ask(call: Call, question: Question) -> Answer:
-    """Run the script of the question. Raises Denied for one that others could have changed."""
-    assert question.script is not None
+def suggested(call: Call, request: CompletionRequest) -> Answer:
+    """What the script of the request says. Raises Denied for one that others could have changed."""
+    assert request.script is not None
     services = call.services
-    path, own_secs = question.script
+    path, own_secs = request.script
     if not os.path.exists(path):
-        raise InternalError(f"Completion '{question.name}' could not be started: its script does not exist.")
+        raise InternalError(f"Completion '{request.name}' could not be started: its script does not exist.")
     secs = allowed_secs(call, own_secs or services.settings.resource_timeout_secs)
     command = [path] if os.access(path, os.X_OK) else ["bash", path]
-    script = Script(f"Completion '{question.name}'", path, command, services.project.ground(_home_of(call, path)))
+    script = Script(f"Completion '{request.name}'", path, command, services.project.ground(_home_of(call, path)))
     with ScriptFiles(call) as files:
-        variables = {**_variables(call, question), "MCPBASH_STATE_DIR": files.directory.path}
+        variables = {**_variables(call, request), "MCPBASH_STATE_DIR": files.directory.path}
         env = services.provider_environment.for_run("", variables)
         run = ScriptRun(script, env, Deadline(secs), Limits.of(services.settings), call.serial, unheard)
         outcome = run_script(services.runner, run)
-    return _printed(b"".join(output_or_error(script.label, outcome, secs)), question)
+    return _printed(b"".join(output_or_error(script.label, outcome, secs)), request)
 
 
 def _place_of(call: Call, item: Item | None) -> str | None:
@@ -112,26 +112,26 @@ def _home_of(call: Call, path: str) -> str:
     return next((each for each in (project.prompts_dir, project.resources_dir) if is_within(path, each)), project.root)
 
 
-def _variables(call: Call, question: Question) -> dict[str, str]:
+def _variables(call: Call, request: CompletionRequest) -> dict[str, str]:
     asked = encoded(
         {
-            "query": question.typed,
-            "prefix": question.typed,
-            "argument": {"name": question.argument, "value": question.typed},
-            "context": question.context,
-            "ref": question.ref,
+            "query": request.typed,
+            "prefix": request.typed,
+            "argument": {"name": request.argument, "value": request.typed},
+            "context": request.context,
+            "ref": request.ref,
         },
         "context",
     )
-    if len(asked) > MAX_QUESTION_BYTES:
-        raise InvalidParams(f"The question is too long: it has more than {MAX_QUESTION_BYTES} bytes.")
+    if len(asked) > MAX_REQUEST_BYTES:
+        raise InvalidParams(f"The question is too long: it has more than {MAX_REQUEST_BYTES} bytes.")
     return {
-        "MCP_COMPLETION_NAME": question.name,
+        "MCP_COMPLETION_NAME": request.name,
         "MCP_COMPLETION_ARGS_JSON": asked.decode("ascii"),
         "MCP_COMPLETION_ARGS_HASH": jsontext.digest_of_chunks([asked]),
-        "MCP_COMPLETION_LIMIT": str(question.limit),
-        "MCP_COMPLETION_OFFSET": str(question.offset),
-        **_about_the_item(question.item),
+        "MCP_COMPLETION_LIMIT": str(request.limit),
+        "MCP_COMPLETION_OFFSET": str(request.offset),
+        **_about_the_item(request.item),
         **tracing.variables(call.params.get("_meta") or {}),
     }
 
@@ -151,7 +151,7 @@ def _about_the_item(item: Item | None) -> dict[str, str]:
     return {**about, "MCP_RESOURCE_URI": uri, "MCP_RESOURCE_PROVIDER": item.provider}
 
 
-def _printed(output: bytes, question: Question) -> Answer:
+def _printed(output: bytes, request: CompletionRequest) -> Answer:
     """What a script suggests: an array of strings, or `{suggestions, hasMore, next, total}`."""
     text = output.decode("utf-8", "replace").strip()
     try:
@@ -161,16 +161,11 @@ def _printed(output: bytes, question: Question) -> Answer:
     suggestions = value.get("suggestions", value.get("values", [])) if isinstance(value, dict) else value
     if not isinstance(suggestions, list) or not all(isinstance(each, str) for each in suggestions):
         raise InternalError("Completion provider emitted invalid JSON: an array of strings is wanted")
-    if isinstance(value, dict):
-        return _printed_page(suggestions, value, question)
-    if len(suggestions) > question.limit:
-        return page_of(suggestions, question)  # more than it was asked for: it prints everything each time
-    return Answer(suggestions, question.offset + len(suggestions), None)
-
-
-def _printed_page(suggestions: list[str], details: Json, question: Question) -> Answer:
-    values = suggestions[: question.limit]
-    end = question.offset + len(values)
+    if isinstance(value, list) and len(suggestions) > request.limit:
+        return page_of(suggestions, request)  # more than it was asked for: it prints everything each time
+    details = value if isinstance(value, dict) else {}
+    values = suggestions[: request.limit]
+    end = request.offset + len(values)
     following, counted = details.get("next"), details.get("total")
     says_more = details.get("hasMore") or details.get("nextCursor") or details.get("cursor") or type(following) is int
     has_more = bool(says_more) or len(suggestions) > len(values)
@@ -178,4 +173,4 @@ def _printed_page(suggestions: list[str], details: Json, question: Question) -> 
     if not has_more:
         return Answer(values, total, None)
     # A page that does not lie behind this one would send the client round in circles.
-    return Answer(values, total, following if type(following) is int and following > question.offset else end)
+    return Answer(values, total, following if type(following) is int and following > request.offset else end)

@@ -6,11 +6,14 @@ evaluated. A placeholder that no argument answers stays in the text.
 
 from __future__ import annotations
 
-import functools
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from mcpgreen.errors import OutputTooLarge
+
+# Any name may be an argument's. Up to the next brace, so that each character is looked at once.
+PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
 
 
 class Filling:
@@ -24,9 +27,7 @@ class Filling:
 
     def fill(self, template: str) -> str:
         """Raises OutputTooLarge."""
-        if "{" not in template:
-            return template
-        return str(_pattern().sub(self._value_for, template))
+        return PLACEHOLDER.sub(self._value_for, template)
 
     def fill_all(self, value: Any) -> Any:
         """The same in every text of a JSON value; names of members are left alone."""
@@ -38,22 +39,10 @@ class Filling:
             return {key: self.fill_all(each) for key, each in value.items()}
         return value
 
-    def _value_for(self, match: Any) -> str:
-        value = str(self._values.get(_name_in(match), match.group(0)))
+    def _value_for(self, match: re.Match[str]) -> str:
+        in_braces, after_dollar = match.groups("")
+        value = self._values.get(in_braces.strip() or after_dollar, match[0])
         self._used_chars += len(value)
         if self._used_chars > self._limit_chars:
             raise OutputTooLarge(f"With these arguments the prompt is longer than {self._limit_chars} characters")
         return value
-
-
-def _name_in(match: Any) -> str:
-    in_braces, after_dollar = match.groups("")
-    return str(in_braces.strip() or after_dollar)
-
-
-@functools.cache
-def _pattern() -> Any:
-    import re
-
-    # Any name may be an argument's. Up to the next brace, so that each character is looked at once.
-    return re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")

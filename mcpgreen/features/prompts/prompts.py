@@ -12,10 +12,10 @@ from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
+from mcpgreen.features.prompts import input
 from mcpgreen.features.prompts.placeholders import Filling
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, encoded, output_or_error, run_for
+from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for, take_answers
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
-from mcpgreen.protocol import shapes
 from mcpgreen.protocol.content import ROLES, problem_of_block
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.scripts import results
@@ -49,15 +49,16 @@ def get_prompt(call: Call) -> Json:
     prompt: Prompt = call.target
     arguments = _arguments(call, prompt)
     values = _values(prompt, arguments)
+    # Arguments make a prompt no longer than a program could.
+    filling = Filling(values, limit_chars=call.services.settings.max_tool_output_size)
     if prompt.is_program:
         given = {name: value for name, value in values.items() if value or name in arguments}
         result = _from_program(call, prompt, given)
     elif prompt.messages is not None:
-        filling = _filling(call, values)
         filled = [{**each, "content": filling.fill_all(each["content"])} for each in prompt.messages]
         result = {"messages": [_message(call, prompt, each) for each in filled]}
     else:
-        result = {"messages": [_text_message(prompt.role, _filling(call, values).fill(_template(call, prompt)))]}
+        result = {"messages": [_text_message(prompt.role, filling.fill(_template(call, prompt)))]}
     description = prompt.definition.get("description")
     return result if description is None else {"description": description, **result}
 
@@ -72,22 +73,14 @@ def _is_large(prompt: Prompt, arguments: Any) -> bool:
         return False  # whoever reads it says why
 
 
-def fit_result(call: Call, result: Json) -> Json:
-    return shapes.fit_prompt_result(result, call.view.revision)
-
-
 def _arguments(call: Call, prompt: Prompt) -> Json:
-    """What the client gave, and what it answered to the prompt's own questions."""
+    """What the client gave, and what it answered to the prompt's own input requests."""
     arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments must be an object.")
-    if prompt.input_requests:
-        from mcpgreen.features.prompts import input
-
-        return {**input.answers_to(call, prompt, arguments), **arguments}
-    return arguments
+    return {**input.answers_to(call, prompt, arguments), **arguments}
 
 
 def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
@@ -97,34 +90,20 @@ def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
         raise InvalidParams(f"Prompt '{prompt.name}' needs the argument {', '.join(missing)}.")
     values = {each["name"]: _default(prompt, each["name"]) for each in prompt.definition.get("arguments", ())}
     for name, value in arguments.items():
-        if isinstance(value, str):
-            values[name] = value
-        elif isinstance(value, (bool, int, float)):
-            values[name] = _number_in_json(prompt, name, value)
-        else:
+        if not isinstance(value, (str, bool, int, float)):
             raise InvalidParams(f"Argument '{name}' of prompt '{prompt.name}' must be a string.")
+        try:
+            values[name] = as_text(value)
+        except ValueError:
+            raise InvalidParams(f"Argument '{name}' of prompt '{prompt.name}' is a number out of range.") from None
     return values
-
-
-def _filling(call: Call, values: dict[str, str]) -> Filling:
-    """Arguments make a prompt no longer than a program could."""
-    return Filling(values, limit_chars=call.services.settings.max_tool_output_size)
-
-
-def _number_in_json(prompt: Prompt, name: str, value: float) -> str:
-    try:
-        return jsontext.dumps(value).decode("ascii")
-    except ValueError:
-        raise InvalidParams(f"Argument '{name}' of prompt '{prompt.name}' is a number out of range.") from None
 
 
 def _default(prompt: Prompt, name: str) -> str:
     """What stands for an optional argument that was left out: what its schema says, or nothing."""
     schema = prompt.schemas.get(name)
     value = schema.get("default") if isinstance(schema, dict) else None
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
+    return "" if value is None else as_text(value)
 
 
 def _template(call: Call, prompt: Prompt) -> str:
@@ -174,10 +153,10 @@ def _message(call: Call, prompt: Prompt, message: Any) -> Json:
 
 
 def _block(call: Call, prompt: Prompt, content: Json) -> Json:
-    """With the data of a file that the author only named, or the content of a resource that has only an address."""
+    """With the data of a file that the author only named, or the content of a resource that has only a URI."""
     if content["type"] in ("image", "audio") and "data" not in content and isinstance(content.get("path"), str):
         return _shown_file(call, prompt, content)
-    if content["type"] == "resource" and resources.is_only_an_address(content):
+    if content["type"] == "resource" and resources.is_only_a_uri(content):
         _require_sound(prompt, {**content, "resource": {**content["resource"], "text": ""}})
         return {**content, "resource": {**_read(call, prompt, content["resource"]["uri"]), **content["resource"]}}
     _require_sound(prompt, content)
@@ -195,12 +174,11 @@ def _shown_file(call: Call, prompt: Prompt, content: Json) -> Json:
 
 def _read(call: Call, prompt: Prompt, uri: str) -> Json:
     try:
-        (contents,) = resources.read_uri(call, uri)["contents"]
+        contents: Json = resources.contents_of(call, resources.find(call, uri))["contents"][0]
     except RpcError as error:
         reason = f"{uri}: {error.message}"
         raise InternalError(f"Prompt '{prompt.name}' embeds a resource that cannot be read: {reason}") from error
-    read: Json = contents
-    return read
+    return contents
 
 
 def _require_sound(prompt: Prompt, block: Json) -> None:
@@ -232,46 +210,31 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         if error_report.strip():
             raise results.chosen_error(error_report)
         text = b"".join(output_or_error(script.label, outcome, secs)).decode("utf-8", "replace")
-        if '"input_required"' not in text or not _has_asked(call, prompt, text):
-            return _from_output(call, prompt, text)
+        printed = _printed_json(text)
+        if not isinstance(printed, dict) or printed.get("resultType") != "input_required":
+            return _from_output(call, prompt, text, printed)
+        asked, state = printed.get("inputRequests"), printed.get("requestState")
+        with input.explained(prompt):
+            take_answers(call, script.label, asked, state, failure=InternalError)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
-def _has_asked(call: Call, prompt: Prompt, text: str) -> bool:
-    """Whether the program printed questions instead of a prompt. If so, they are asked, and it is to be run again."""
+def _printed_json(text: str) -> Json | list[Any] | None:
+    """The object or array that the program printed; anything else is text."""
     try:
-        value = jsontext.loads(text)
-    except ValueError:
-        return False
-    if not isinstance(value, dict) or value.get("resultType") != "input_required":
-        return False
-    from mcpgreen.features.prompts import input
-
-    input.take_answers(call, prompt, value.get("inputRequests"), value.get("requestState"))
-    return True
-
-
-def _from_output(call: Call, prompt: Prompt, text: str) -> Json:
-    printed = _printed_result(text)
-    if printed is None:
-        return {"messages": [_text_message(prompt.role, text.rstrip("\r\n"))]}
-    return {**printed, "messages": [_message(call, prompt, each) for each in printed["messages"]]}
-
-
-def _printed_result(text: str) -> Json | None:
-    """Description and messages, if the program printed such: `{"messages": [...]}`, or the bare array."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        value = jsontext.loads(text)
+        return jsontext.loads(text) if text.lstrip()[:1] in ("{", "[") else None
     except ValueError:
         return None
-    if isinstance(value, list):
+
+
+def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:
+    """What the program says: description and messages (`{"messages": [...]}`, or the bare array), else a text."""
+    if isinstance(printed, list):
         # Other arrays are text: only messages have content or a role.
-        is_talk = value and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in value)
-        return {"messages": value} if is_talk else None
-    if not isinstance(value.get("messages"), list):
-        return None
-    description = value.get("description")
-    about = {"description": description} if isinstance(description, str) else {}
-    return {**about, "messages": value["messages"]}
+        is_talk = printed and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in printed)
+        printed = {"messages": printed} if is_talk else None
+    if printed is None or not isinstance(printed.get("messages"), list):
+        return {"messages": [_text_message(prompt.role, text.rstrip("\r\n"))]}
+    result = {"messages": [_message(call, prompt, each) for each in printed["messages"]]}
+    description = printed.get("description")
+    return {"description": description, **result} if isinstance(description, str) else result

@@ -34,7 +34,7 @@ State = str | int  # what a look saw: the digest of the content, or the code of 
 UNKNOWN: State = ""  # whatever is seen next differs from it
 
 
-class Reading:
+class SharedRead:
     """One read, its outcome, and the stamp of the file before it: what is written meanwhile has another."""
 
     def __init__(self, stamp: Stamp, *, took_secs: float = 0.0) -> None:
@@ -47,7 +47,7 @@ class Reading:
         self.is_over = Event()
 
 
-class Readings:
+class SharedReads:
     """The reads of one server."""
 
     def __init__(self, providers: Callable[[], Providers]) -> None:
@@ -55,42 +55,42 @@ class Readings:
         self._slots = Queue(READS_AT_A_TIME)
         self.turn = OneAtATime()  # of whoever looks here, in the server
         # As long as a watch remembers them.
-        self._latest: WeakValueDictionary[Any, Reading] = WeakValueDictionary()
-        self._of_scripts: WeakValueDictionary[Any, Reading] = WeakValueDictionary()
+        self._latest: WeakValueDictionary[Any, SharedRead] = WeakValueDictionary()
+        self._of_scripts: WeakValueDictionary[Any, SharedRead] = WeakValueDictionary()
 
-    def read(self, request: Request, path: str | None, *, since: float, may_wait: bool) -> Reading:
+    def read(self, request: Request, path: str | None, *, since: float, may_wait: bool) -> SharedRead:
         """A read that began then or later: somebody else's, if there is one, else an own. What takes no process is
         read in turns with others, if the caller may wait for that."""
         key = (*request[:2], tuple(sorted(request.variables.items())), request.path, tuple(request.allowed))
         while True:
-            reading = self._latest.get(key)
-            if reading is not None and reading.began_at >= since:
-                reading.is_over.wait()  # a provider has its own time limit
-                if reading.state != UNKNOWN:
-                    return reading
-            if reading is self._latest.get(key):
-                took_secs = 0.0 if reading is None else reading.took_secs
-                self._latest[key] = reading = Reading(stamp_of(path), took_secs=took_secs)
+            shared = self._latest.get(key)
+            if shared is not None and shared.began_at >= since:
+                shared.is_over.wait()  # a provider has its own time limit
+                if shared.state != UNKNOWN:
+                    return shared
+            if shared is self._latest.get(key):
+                took_secs = 0.0 if shared is None else shared.took_secs
+                self._latest[key] = shared = SharedRead(stamp_of(path), took_secs=took_secs)
                 is_script = self._providers().runs_script(request.provider)
                 if is_script:
-                    self._of_scripts[key] = reading
-                self._fill(reading, request, is_script=is_script, may_wait=may_wait)
-                return reading
+                    self._of_scripts[key] = shared
+                self._fill(shared, request, is_script=is_script, may_wait=may_wait)
+                return shared
 
-    def _fill(self, reading: Reading, request: Request, *, is_script: bool, may_wait: bool) -> None:
+    def _fill(self, shared: SharedRead, request: Request, *, is_script: bool, may_wait: bool) -> None:
         try:
             with self._slots if is_script else self.turn if may_wait else nullcontext():
                 began_at = time.monotonic()
                 try:
-                    reading.state = self._digest(request, may_wait=may_wait)
+                    shared.state = self._digest(request, may_wait=may_wait)
                 finally:
                     if is_script:
-                        reading.took_secs = time.monotonic() - began_at
-                        reading.rested_at = time.monotonic() + self._rest_after(reading)
+                        shared.took_secs = time.monotonic() - began_at
+                        shared.rested_at = time.monotonic() + self._rest_after(shared)
         except Exception as error:  # whatever it is, it is the outcome for all who share this read
-            reading.error, reading.state = error, failed(error)
+            shared.error, shared.state = error, failed(error)
         finally:
-            reading.is_over.set()
+            shared.is_over.set()
 
     def _digest(self, request: Request, *, may_wait: bool) -> str:
         content = self._providers().read(request)
@@ -105,12 +105,12 @@ class Readings:
             yield chunk
             self.turn.pause()
 
-    def _rest_after(self, reading: Reading) -> float:
+    def _rest_after(self, shared: SharedRead) -> float:
         """For how many seconds there is to be no other look at what a script was run for. The same for all who share
         it, and a little different for each resource: what began at the same time must not stay together."""
         others = list(self._of_scripts.values())
-        secs = rest_secs(reading.took_secs, count=len(others), all_secs=sum(each.took_secs for each in others))
-        return secs * (1 + reading.began_at * 1000 % 1)
+        secs = rest_secs(shared.took_secs, count=len(others), all_secs=sum(each.took_secs for each in others))
+        return secs * (1 + shared.began_at * 1000 % 1)
 
 
 def rest_secs(took_secs: float, *, count: int, all_secs: float) -> float:

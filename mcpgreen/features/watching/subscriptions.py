@@ -36,7 +36,7 @@ Json = dict[str, Any]
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 FIRST_LOOK_SECS = 2.0  # how long an acknowledgement waits at most
-MAX_ADDRESSES = 10_000  # of one listen, unless more may be watched
+MAX_URIS = 10_000  # of one listen, unless more may be watched
 MAX_ID_CHARS = 1024
 FEW = 50  # watches, which can be ended at once
 
@@ -86,16 +86,6 @@ class Subscription(NamedTuple):
     watch: Watch
 
 
-class Wishes:
-    """What the client of one session wants to hear of."""
-
-    __slots__ = ("by_id", "by_uri")
-
-    def __init__(self) -> None:
-        self.by_uri: dict[str, Subscription] = {}
-        self.by_id: dict[str, Subscription] = {}
-
-
 class Subscriptions:
     """All who want to hear of changes on one server."""
 
@@ -104,20 +94,21 @@ class Subscriptions:
         self._limit = limit
         self._max_listens = max_listens
         self._listens: dict[Request, Listen] = {}
-        self._sessions: dict[Session, Wishes] = {}
+        # Each subscription twice, by its URI and by its id, which is no URI.
+        self._sessions: dict[Session, dict[str, Subscription]] = {}
         self._watched = 0  # how many resources, for all together
 
     def has_subscribed(self, session: Session) -> bool:
         """Whether its client waits for news of a resource."""
-        return session in self._sessions and bool(self._sessions[session].by_uri)
+        return bool(self._sessions.get(session))
 
     def add_session(self, session: Session) -> None:
-        self._sessions[session] = Wishes()
+        self._sessions[session] = {}
 
     def remove_session(self, session: Session) -> None:
-        wishes = self._sessions.pop(session)
-        self._watched -= len(wishes.by_uri)
-        self._end_each([subscription.watch for subscription in wishes.by_uri.values()])
+        watches = [subscription.watch for subscription in set(self._sessions.pop(session).values())]
+        self._watched -= len(watches)
+        self._end_each(watches)
 
     def open(self, call: Call) -> None:
         """Keep a listen, and acknowledge it as soon as may be. Never waits. Raises InvalidParams for a filter that
@@ -126,8 +117,8 @@ class Subscriptions:
             raise InvalidParams(f"The id of a listen, which is repeated often, may have {MAX_ID_CHARS} characters.")
         if len(self._listens) >= self._max_listens:
             raise InvalidParams(f"There are {self._max_listens} listens already; cancel some.")
-        max_addresses = max(MAX_ADDRESSES, self._limit)
-        honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_addresses=max_addresses)
+        max_uris = max(MAX_URIS, self._limit)
+        honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
         # It may be open for days, and a client may send much that nobody needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
         call.stream.listens[call.id] = call
@@ -143,43 +134,48 @@ class Subscriptions:
         self._stop(listen)
         call.cancel()
 
-    def subscribe(self, call: Call, uri: str) -> str:
-        """Watch for a handshake client. The id of the subscription; the same one for the same resource."""
+    def subscribe(self, call: Call) -> Json:
+        """`resources/subscribe`. The same resource has the same id. The result may hold nothing but `_meta`."""
         assert call.session is not None  # only there is this method
-        wishes = self._sessions[call.session]
-        if uri in wishes.by_uri:
-            return wishes.by_uri[uri].id
+        wishes, uri = self._sessions[call.session], call.target.request.uri
+        if uri not in wishes:
+            self._watch_for(call, call.session, wishes, uri)
+        return {"_meta": {"subscriptionId": wishes[uri].id}}
+
+    def _watch_for(self, call: Call, session: Session, wishes: dict[str, Subscription], uri: str) -> None:
         self._require_room()
-        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_session, call.session, uri))
+        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_session, session, uri))
         try:
             watch.look()
             if call.is_cancelled:
                 raise InternalError("This request has been cancelled.")
-            if uri not in wishes.by_uri:
+            if uri not in wishes:
                 self._require_room()  # others may have come while we looked
         except BaseException:
             self._watcher().end(watch)
             raise
-        if uri in wishes.by_uri:
+        if uri in wishes:
             self._watcher().end(watch)  # another request for the same was quicker
         else:
             subscription = Subscription(f"sub-{os.urandom(16).hex()}", uri, watch)
-            wishes.by_uri[uri] = wishes.by_id[subscription.id] = subscription
+            wishes[uri] = wishes[subscription.id] = subscription
             self._watched += 1
             watch.start()
-        return wishes.by_uri[uri].id
 
-    def unsubscribe(self, session: Session, *, uri: Any, subscription_id: Any) -> None:
-        """By either. That there is no such subscription is no error."""
-        wishes = self._sessions[session]
-        named = [
-            wishes.by_uri.get(uri) if isinstance(uri, str) else None,
-            wishes.by_id.get(subscription_id) if isinstance(subscription_id, str) else None,
-        ]
-        for subscription in dict.fromkeys(each for each in named if each is not None):
-            del wishes.by_uri[subscription.uri], wishes.by_id[subscription.id]
-            self._watched -= 1
-            self._watcher().end(subscription.watch)
+    def unsubscribe(self, call: Call) -> Json:
+        """`resources/unsubscribe`, by URI or by the id that subscribing gave. That there is no such subscription is no
+        error."""
+        named = [each for each in map(call.params.get, ("uri", "subscriptionId")) if isinstance(each, str)]
+        if not named:
+            raise InvalidParams("resources/unsubscribe needs uri or subscriptionId (a string).")
+        assert call.session is not None
+        wishes = self._sessions[call.session]
+        for key in named:
+            if subscription := wishes.get(key):
+                del wishes[subscription.uri], wishes[subscription.id]
+                self._watched -= 1
+                self._watcher().end(subscription.watch)
+        return {}
 
     def end_all(self, stream: Stream) -> None:
         """The orderly end from our side: each listen of this stream gets its result. In turns: there may be many."""
@@ -256,21 +252,6 @@ class Subscriptions:
             raise InvalidParams(f"There are {self._limit} subscriptions already; unsubscribe from some.")
 
 
-def subscribe(call: Call) -> Json:
-    """`resources/subscribe`. The result may hold nothing but `_meta`."""
-    return {"_meta": {"subscriptionId": call.services.subscriptions.subscribe(call, call.target.request.uri)}}
-
-
-def unsubscribe(call: Call) -> Json:
-    """`resources/unsubscribe`, by address or by the id that subscribing gave."""
-    uri, subscription_id = call.params.get("uri"), call.params.get("subscriptionId")
-    if not isinstance(uri, str) and not isinstance(subscription_id, str):
-        raise InvalidParams("resources/unsubscribe needs uri or subscriptionId (a string).")
-    assert call.session is not None
-    call.services.subscriptions.unsubscribe(call.session, uri=uri, subscription_id=subscription_id)
-    return {}
-
-
 def _request_for(call: Call, uri: str, known: ReadRequest | None) -> ReadRequest:
     """How it is read now: as it was known, or found anew; in any case within the limits of this moment."""
     from mcpgreen.features import resources
@@ -286,16 +267,16 @@ def _tell_session(session: Session, uri: str) -> None:
     session.sink.notify(messages.notification("notifications/resources/updated", {"uri": uri}))
 
 
-def _honoured(wanted: Any, offered: frozenset[str], *, max_addresses: int) -> tuple[Json, Iterable[str]]:
-    """The part of the filter that we can serve, and the addresses in it, each once, which have yet to be looked at."""
+def _honoured(wanted: Any, offered: frozenset[str], *, max_uris: int) -> tuple[Json, Iterable[str]]:
+    """The part of the filter that we can serve, and the URIs in it, each once, which have yet to be looked at."""
     if type(wanted) is not dict:
         raise InvalidParams("subscriptions/listen needs notifications (an object).")
     for name in FILTER_OF.values():
         if name in wanted and type(wanted[name]) is not bool:
             raise InvalidParams(f"notifications.{name} must be a boolean.")
     uris = wanted.get("resourceSubscriptions", [])
-    if type(uris) is list and len(uris) > max_addresses:
-        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_addresses} addresses.")
+    if type(uris) is list and len(uris) > max_uris:
+        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_uris} addresses.")
     if type(uris) is not list or not all(type(uri) is str for uri in uris):
         raise InvalidParams("notifications.resourceSubscriptions must be an array of strings.")
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}

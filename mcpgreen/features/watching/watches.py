@@ -25,8 +25,8 @@ from mcpgreen.features.watching.shared_reads import (
     GONE,
     UNKNOWN,
     UNSETTLED,
-    Reading,
-    Readings,
+    SharedRead,
+    SharedReads,
     State,
     exact_stamp_of,
     failed,
@@ -64,7 +64,7 @@ class Watch:
         self._was_seen = Event()
         self._tells_first_look = False
         self.path: str | None = None
-        self.reading = Reading(GONE)  # the last one: kept, because others share it as long as somebody does
+        self.last_read = SharedRead(GONE)  # kept, because others share it as long as somebody does
 
     @property
     def is_failing(self) -> bool:
@@ -73,9 +73,9 @@ class Watch:
     def look(self) -> None:
         """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
         self._read(self._find(None), since=time.monotonic(), may_wait=False)
-        if self.reading.error is not None:
-            raise self.reading.error
-        self._state = self.reading.state
+        if self.last_read.error is not None:
+            raise self.last_read.error
+        self._state = self.last_read.state
 
     def start(self) -> None:
         """Watch from now on. Without a `look` before, a first one is begun."""
@@ -118,10 +118,10 @@ class Watch:
     def _seen(self, *, since: float | None = None) -> State:
         """What a read that began then or later saw; without a moment, in a first look."""
         try:
-            with self._watcher.readings.turn:
+            with self._watcher.shared_reads.turn:
                 request = self._find(self._known)
             self._read(request, since=since, may_wait=True)
-            state = self.reading.state
+            state = self.last_read.state
         except Exception as error:  # a watch goes on, whatever happens to one look
             state = failed(error)
         self._failures_in_a_row = self._failures_in_a_row + 1 if isinstance(state, int) else 0
@@ -132,20 +132,20 @@ class Watch:
     def _read(self, request: Request, *, since: float | None, may_wait: bool) -> None:
         if self._is_over:
             raise gevent.GreenletExit
-        path = self._watcher.local_path(request)
+        path = self._watcher.providers().local_path(request)
         if since is None:
             # Of what is no file, that which somebody saw at the last beat of the clock will do.
             since = time.monotonic() if path is not None else last_beat(self._watcher.poll_secs)
         if path != self.path:
             self._watcher.move(self, path)
-        # The address of a file says all: to find it again would mean to look at all that is listed, because it changed.
+        # The URI of a file says all: to find it again would mean to look at all that is listed, because it changed.
         self._known = request if path is not None and scheme_of(request.uri) == "file" else None
         self._is_remote = request.provider in NETWORK_PROVIDERS
-        self.reading = self._watcher.readings.read(request, path, since=since, may_wait=may_wait)
+        self.last_read = self._watcher.shared_reads.read(request, path, since=since, may_wait=may_wait)
 
     def _wait_for_reason(self) -> float:
         """Until there is news, or it is time to look. Gives the moment before which a read does not count."""
-        secs, rested_at = self._interval_secs(), self.reading.rested_at
+        secs, rested_at = self._interval_secs(), self.last_read.rested_at
         if secs is None:
             self._news.wait()
         elif not self._news.wait(last_beat(secs, max(rested_at, time.monotonic())) + secs - time.monotonic()):
@@ -179,8 +179,8 @@ class Watcher:
 
     def __init__(self, providers: Callable[[], Providers], settings: Settings, disk: DiskWatcher) -> None:
         self.poll_secs: float = settings.resources_poll_interval_secs
-        self._providers = providers
-        self.readings = Readings(providers)
+        self.providers = providers
+        self.shared_reads = SharedReads(providers)
         self._watches: set[Watch] = set()
         self._files: dict[str, dict[str, set[Watch]]] = {}  # by directory and path
         self._events = disk.interest(self._on_change)
@@ -202,9 +202,6 @@ class Watcher:
             watch.forget_place()
             if watch.is_failing:
                 watch.notice()
-
-    def local_path(self, request: Request) -> str | None:
-        return self._providers().local_path(request)
 
     def move(self, watch: Watch, path: str | None) -> None:
         """A watch has another file than before, or none."""
@@ -235,7 +232,7 @@ class Watcher:
                 for path, watches in files.items():
                     stamp = stamp_of(path)
                     for watch in watches:
-                        if stamp == UNSETTLED or stamp != watch.reading.stamp:
+                        if stamp == UNSETTLED or stamp != watch.last_read.stamp:
                             watch.notice()
             self._events.want(self._files)  # directories that were removed may have come back
 
