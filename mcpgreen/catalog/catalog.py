@@ -216,7 +216,9 @@ class Catalog:
         else:
             tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
             registered = registration.hash if registration is not None else None
-            tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
+            tree = tree._replace(
+                fingerprint=(registered, tree.fingerprint, source.more_fingerprint(self.project, pace))
+            )
             if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
                 return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
             items = source.read(self.project, tree, registration)

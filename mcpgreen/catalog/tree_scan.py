@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Loss
@@ -48,15 +48,22 @@ class Tree(NamedTuple):
     links_out: list[Link]
     pace: Pace = UNPACED  # for those who read what the walk saw
 
-    def below(self, base: str) -> Iterator[Directory]:
-        """The part of the walk that lies in this directory, itself included."""
-        inside = base.rstrip(os.sep) + os.sep
-        return (directory for directory in self.directories if (directory.path + os.sep).startswith(inside))
+    def below(self, base: str) -> Tree:
+        """Only the directories of the walk that lie in this one, itself included."""
+        return self._replace(directories=[each for each in self.directories if is_below(each.path + os.sep, base)])
 
 
-def survey(project: Project, bases: Sequence[str], *, only_below: str | None = None, pace: Pace = UNPACED) -> Tree:
-    """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first."""
-    walk = _Walk(project, pace)
+def survey(
+    project: Project,
+    bases: Sequence[str],
+    *,
+    only_below: str | None = None,
+    pace: Pace = UNPACED,
+    without: Sequence[str] = (),
+) -> Tree:
+    """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first, apart
+    from what is called as one of `without`."""
+    walk = _Walk(project, pace, without)
     for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
         walk.through(base, home=bases[0] if only_below is not None else base)
     return walk.tree()
@@ -76,11 +83,12 @@ def is_below(path: str, directory: str) -> bool:
 
 
 class _Walk:
-    def __init__(self, project: Project, pace: Pace) -> None:
+    def __init__(self, project: Project, pace: Pace, without: Sequence[str]) -> None:
         self._project = project
         self._pace = pace
+        self._without = without
         self._directories: list[Directory] = []
-        self._marks: list[Any] = []
+        self._fingerprint: list[Any] = []
         self._warnings: list[str] = []
         self._links_out: list[Link] = []
         self._newest_ns = 0
@@ -105,7 +113,7 @@ class _Walk:
                 continue
             with entries:
                 for entry in self._pace.over(entries):
-                    if entry.name[0] == "." or not self._is_utterable(entry.path):
+                    if entry.name[0] == "." or entry.name in self._without or not self._is_utterable(entry.path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, depth + 1))
@@ -114,15 +122,10 @@ class _Walk:
                     if status is not None:
                         files[entry.name] = status
                         self._newest_ns = max(self._newest_ns, status.st_ctime_ns)
-                        self._marks += (
-                            entry.name,
-                            status.st_mtime_ns,
-                            status.st_ctime_ns,
-                            status.st_size,
-                            status.st_mode,
-                        )
+                        self._fingerprint += (entry.name, status.st_mtime_ns, status.st_ctime_ns)
+                        self._fingerprint += (status.st_size, status.st_mode)
             self._directories.append(Directory(path, files))
-            self._marks.append(path)
+            self._fingerprint.append(path)
 
     def _leave_out(self, start: str) -> None:
         """Once: what is too deep or too many is not worth looking at, and each directory has to be watched."""
@@ -133,7 +136,8 @@ class _Walk:
 
     def tree(self) -> Tree:
         is_settled = self._newest_ns < self._started_ns - SETTLING_NS
-        return Tree(self._directories, tuple(self._marks), is_settled, self._warnings, self._links_out, self._pace)
+        fingerprint = tuple(self._fingerprint)
+        return Tree(self._directories, fingerprint, is_settled, self._warnings, self._links_out, self._pace)
 
     def _is_utterable(self, path: str) -> bool:
         """Registry, environment and log are lines of UTF-8; a name that breaks them cannot be served."""

@@ -56,7 +56,7 @@ class Checks:
 
     def findings(self, registration: Registration | None, *, is_served: bool) -> Iterator[Finding]:
         """What of the project is well, and what is not; the former only if it `is_served` at all."""
-        self._are_tools_registered = registration is not None and registration.of("tools") is not None
+        self._are_tools_registered = registration is not None and registration.items["tools"] is not None
         for name, source in SOURCES.items():
             try:
                 surveyed = survey(self._project, source.directories(self._project))

@@ -1,4 +1,4 @@
-"""Faults in the catalog: descriptions, items, registration, snapshots, pages."""
+"""Faults in the catalog: descriptions, items, registration, snapshots, MCP Apps."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ FAULTS = [
     fault(
         "resources-distinct-by-name",
         "mcpgreen/catalog/resources.py",
-        "first = kept.setdefault(item.uri, item)",
-        "first = kept.setdefault(item.name, item)",
+        'lambda item: item.uri, _relative_path, "has the uri"',
+        'lambda item: item.name, _relative_path, "has the uri"',
         "tests/catalog/test_resources.py",
     ),
     fault(
@@ -163,8 +163,8 @@ FAULTS = [
     fault(
         "page-listed-twice",
         "mcpgreen/catalog/item_kinds.py",
-        "others = [page for page in listed if page.uri not in taken]",
-        "others = [page for page in listed if page not in taken]",
+        "others = [app for app in listed if app.uri not in taken]",
+        "others = [app for app in listed if app not in taken]",
         "tests/catalog/test_registered.py",
     ),
     fault(
@@ -212,7 +212,7 @@ FAULTS = [
     fault(
         "page-replaced-by-a-link",
         "mcpgreen/catalog/apps/resources.py",
-        '            raise ProjectError(page.uri, f"{name} is a symbolic link, or lies behind one")\n',
+        '            raise ProjectError(app.uri, f"{name} is a symbolic link, or lies behind one")\n',
         "            path = os.path.realpath(path)\n",
         "tests/catalog/test_ui_pages.py",
     ),

@@ -1,7 +1,7 @@
-"""Ready-made pages: from a template's name and its configuration to one HTML document.
+"""Ready-made MCP Apps: from a template's name and its configuration to one HTML document.
 
 The documents lie in `templates/ui`, together with the style and the script that they share; here these are put into one
-self-contained text. Nothing in it is fetched from elsewhere, so a page works under the strictest policy of a host.
+self-contained text. Nothing in it is fetched from elsewhere, so an app works under the strictest policy of a host.
 
 Rule: what an author or a tool says never becomes markup. The title is escaped, the configuration is JSON in which no
 character can end its element, and the scripts of the templates only make text nodes of data.
@@ -26,6 +26,7 @@ from mcpgreen.catalog.descriptions.metadata import (
     is_object,
     is_string,
     shown,
+    violations,
 )
 from mcpgreen.errors import ProjectError
 from mcpgreen.text import jsontext
@@ -100,11 +101,16 @@ def problems(template: str, config: dict[str, Any]) -> list[str]:
     return list(_problems(template, config))
 
 
-def render(template: str, config: dict[str, Any], *, title: str) -> str:
-    """The page as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
+def require_usable(source: str, template: str, config: dict[str, Any]) -> None:
+    """Raises ProjectError with all problems at once."""
     found = problems(template, config)
     if found:
-        raise ProjectError(f"template {template}", "; ".join(found))
+        raise ProjectError(source, "; ".join(found))
+
+
+def render(template: str, config: dict[str, Any], *, title: str) -> str:
+    """The app as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
+    require_usable(f"template {template}", template, config)
     # JSON can hold half a surrogate pair, a document cannot.
     shown_title = html.escape((config.get("title") or title).encode("utf-8", "replace").decode("utf-8"))
     own_style, main, own_script = _parts_of(template)
@@ -171,10 +177,8 @@ def _wrong_options(place: str, options: Any) -> Iterator[str]:
 
 
 def _wrong_members(rules: dict[str, Rule], given: dict[str, Any], prefix: str) -> Iterator[str]:
-    for key, rule in rules.items():
-        value = given.get(key)
-        if value is not None and not rule.accepts(value):
-            yield f"{prefix}{key} must be {rule.wanted}, found {shown(value)}"
+    said = {key: given[key] for key in rules if given.get(key) is not None}
+    return (f"{prefix}{key} {problem}" for key, problem in violations(rules, said))
 
 
 def _embeddable(config: dict[str, Any]) -> str:
@@ -186,7 +190,7 @@ def _embeddable(config: dict[str, Any]) -> str:
 
 @functools.cache
 def _parts_of(template: str) -> tuple[str, str, str]:
-    """What a template adds to the page that all share: its style, its content, its script."""
+    """What a template adds to the document that all share: its style, its content, its script."""
     found = _PARTS.fullmatch(_text_of(f"{template}.html"))
     assert found is not None, "a template has a style, a main and a script"
     return found.group(1), found.group(2), found.group(3)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mcpgreen.errors import ProjectError
@@ -100,6 +100,14 @@ AN_OBJECT_OR_BOOLEAN = Rule(lambda value: is_object(value) or is_boolean(value),
 A_BOOLEAN = Rule(is_boolean, "true or false")
 A_DURATION = Rule(lambda value: is_number(value) and 0 < value <= MAX_SECS, "a positive number")
 
+COMMON_RULES = {
+    "title": A_STRING,
+    "description": A_STRING,
+    "inputSchema": AN_OBJECT,
+    "annotations": AN_OBJECT,
+    "_meta": AN_OBJECT,
+}
+
 ANNOTATION_RULES = {
     "title": A_STRING,
     "readOnlyHint": A_BOOLEAN,
@@ -121,9 +129,8 @@ def stem_of(file_name: str) -> str:
 
 def meta_file_for(file_name: str, names: Container[str]) -> str | None:
     """Which of the `names` beside the script describes it."""
-    owners = (file_name, stem_of(file_name))
     for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):
-        for owner in owners:
+        for owner in (file_name, stem_of(file_name)):
             for suffix in suffixes:
                 if owner + suffix in names:
                     return owner + suffix
@@ -142,8 +149,8 @@ def lonely_descriptions(names: Iterable[str]) -> list[str]:
 
 
 def described_stem(file_name: str) -> str:
-    """The name of what a description describes."""
-    return next((file_name[: -len(suffix)] for suffix in META_SUFFIXES if file_name.endswith(suffix)), file_name)
+    """The name of what a description describes; of another file its stem."""
+    return file_name.rpartition(".meta.")[0] if is_description(file_name) else stem_of(file_name)
 
 
 def is_beside_the_point(file_name: str, names: Iterable[str]) -> bool:
@@ -217,18 +224,28 @@ def item_sources(names: Iterable[str]) -> list[str]:
     return data + lonely_descriptions(known)
 
 
-def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule], prefix: str = "") -> dict[str, Any]:
     """The fields that say something. Raises ProjectError for one of the wrong type."""
     given = {key: value for key, value in fields.items() if value is not None}
-    for key, value in given.items():
-        rule = rules.get(key)
-        if rule is not None and not rule.accepts(value):
-            raise ProjectError(path, f"{key} must be {rule.wanted}, found {shown(value)}")
+    for key, problem in violations(rules, given):
+        raise ProjectError(path, f"{prefix}{key} {problem}")
     return given
 
 
-def decorate(definition: dict[str, Any], fields: dict[str, Any], origin: Origin) -> None:
-    """Add what every kind may have: annotations, icons, _meta."""
+def violations(rules: Mapping[str, Rule], given: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The members that break their rule, and how, as the end of a sentence."""
+    for key, value in given.items():
+        rule = rules.get(key)
+        if rule is not None and not rule.accepts(value):
+            yield key, f"must be {rule.wanted}, found {shown(value)}"
+
+
+def definition_of(
+    origin: Origin, named: dict[str, Any], fields: dict[str, Any], *, plain: Iterable[str], known: Collection[str]
+) -> dict[str, Any]:
+    """What every kind may have: the `plain` fields as they are, annotations, icons, _meta."""
+    definition = {**named, **{key: fields[key] for key in ("title", "description", *plain) if key in fields}}
+    origin.complaints.extend(likely_typos(fields, known, ""))
     if "annotations" in fields:
         definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
     if "icons" in fields:
@@ -241,6 +258,7 @@ def decorate(definition: dict[str, Any], fields: dict[str, Any], origin: Origin)
             definition["icons"] = usable
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
+    return definition
 
 
 def default_name(file_name: str) -> str:
@@ -261,13 +279,9 @@ def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> li
 
 def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
     complaints.extend(likely_typos(given, ANNOTATION_RULES, "annotations."))
-    sound = dict(given)
-    for key, value in given.items():
-        rule = ANNOTATION_RULES.get(key)
-        if rule is not None and not rule.accepts(value):
-            del sound[key]
-            complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {shown(value)}")
-    return sound
+    wrong = dict(violations(ANNOTATION_RULES, given))
+    complaints.extend(f"annotations.{key} is left out: it {problem}" for key, problem in wrong.items())
+    return {key: value for key, value in given.items() if key not in wrong}
 
 
 def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:

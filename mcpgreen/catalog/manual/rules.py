@@ -54,9 +54,6 @@ class Registration(NamedTuple):
     hash: str
     warnings: tuple[str, ...] = ()
 
-    def of(self, kind: str) -> list[Json] | None:
-        return self.items[kind]
-
 
 def register_json_path(project: Project) -> str:
     return os.path.join(project.server_dir, REGISTER_JSON)
