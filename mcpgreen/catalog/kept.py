@@ -75,7 +75,7 @@ def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
 
 
 def _origin(project: Project, fields: Json, complaints: list[str]) -> Origin:
-    if not metadata.is_string(fields.get("path")):
+    if not isinstance(fields.get("path"), str):
         raise ProjectError("", "path must be a text")
     return Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
 

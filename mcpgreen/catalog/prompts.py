@@ -46,7 +46,7 @@ class Prompt(NamedTuple):
 FIELD_RULES = {
     **metadata.COMMON_RULES,
     # It is part of the environment of scripts, where a NUL or a lone surrogate cannot be.
-    "name": Rule(lambda value: metadata.is_string(value) and value.isprintable(), "one line of printable text"),
+    "name": Rule(lambda value: isinstance(value, str) and value.isprintable(), "one line of printable text"),
     "role": A_STRING,
     "arguments": Rule(lambda value: isinstance(value, (dict, list)), "an array of arguments or a schema"),
     "messages": Rule(lambda value: isinstance(value, list) and bool(value), "an array of messages"),
@@ -167,7 +167,7 @@ def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]
 def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     properties = schema.get("properties", {})
     required = schema.get("required", [])
-    are_names = isinstance(required, list) and all(map(metadata.is_string, required))
+    are_names = isinstance(required, list) and all(isinstance(name, str) for name in required)
     if not isinstance(properties, dict) or not are_names:
         raise ProjectError(source, "arguments must have properties (an object) and required (an array of names)")
     arguments = []

@@ -8,7 +8,6 @@ Rule: one bad description costs one item and a warning, never the list. Equal na
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -62,7 +61,7 @@ FIELD_RULES = {
     "mimeType": A_STRING,
     "size": Rule(metadata.is_natural, "a number of bytes"),
     "provider": Rule(
-        lambda value: metadata.is_string(value) and value.replace("-", "").replace("_", "").isalnum(),
+        lambda value: isinstance(value, str) and value.replace("-", "").replace("_", "").isalnum(),
         "a name of letters, digits, _ and -",
     ),
     "arguments": AN_OBJECT,
@@ -123,16 +122,8 @@ def describe_resource(
     fault = problem_with(uri) if uri else "it is missing"
     if fault:
         raise ProjectError(origin.path, f"uri: {fault}")
-    definition = _definition(origin, fields, {"name": fields.get("name") or default_name, "uri": uri})
-    provider = fields.get("provider") or provider_of(uri)
-    return Resource(
-        name=definition["name"],
-        uri=uri,
-        provider=provider,
-        mime_type=fields.get("mimeType"),
-        definition=definition,
-        registry_entry=_registry_entry(definition, provider, fields),
-    )
+    named = {"name": fields.get("name") or default_name, "uri": uri}
+    return Resource(uri=uri, **_described(origin, fields, named, provider_of(uri), plain=("mimeType", "size")))
 
 
 def describe_template(origin: Origin, fields: dict[str, Any], *, default_name: str = "") -> ResourceTemplate:
@@ -145,20 +136,11 @@ def describe_template(origin: Origin, fields: dict[str, Any], *, default_name: s
     except ValueError as error:
         raise ProjectError(origin.path, f"uriTemplate: {error}") from error
     named = {"name": fields.get("name") or default_name, "uriTemplate": template.text}
-    definition = _definition(origin, fields, named)
-    provider = fields.get("provider") or provider_of(template.text)
+    described = _described(origin, fields, named, provider_of(template.text), plain=("mimeType",))
     schema = fields.get("inputSchema") or fields.get("arguments") or {}
     properties = schema.get("properties", schema)
-    return ResourceTemplate(
-        name=definition["name"],
-        template=template,
-        provider=provider,
-        mime_type=fields.get("mimeType"),
-        definition=definition,
-        registry_entry=_registry_entry(definition, provider, fields),
-        arguments=properties if isinstance(properties, dict) else {},
-        path=origin.path,
-    )
+    arguments = properties if isinstance(properties, dict) else {}
+    return ResourceTemplate(template=template, arguments=arguments, path=origin.path, **described)
 
 
 def resource_of_app(project: Project, app: App) -> Resource:
@@ -199,12 +181,9 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Re
 
 
 def _mime_type(path: str) -> str:
-    name = os.path.basename(path)
-    by_name = media.type_by_name(name)
-    if by_name is not None:
-        return by_name
     try:
-        return media.mime_type(name, metadata.read_start(path, media.HEAD_BYTES), None)
+        # Only a name that says nothing is worth opening the file.
+        return media.type_by_name(path) or media.mime_type("", metadata.read_start(path, media.HEAD_BYTES), None)
     except OSError:
         return media.BINARY
 
@@ -214,13 +193,18 @@ def _placed(item: Any, path: str | None, relative_path: str) -> Any:
     return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
 
 
-def _definition(origin: Origin, fields: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    plain = ("mimeType", "size") if "uri" in named else ("mimeType",)
-    return metadata.definition_of(origin, named, fields, plain=plain, known=KNOWN_FIELDS)
-
-
-def _registry_entry(definition: dict[str, Any], provider: str, fields: dict[str, Any]) -> dict[str, Any]:
-    kept = {
-        key: value for key, value in fields.items() if key not in KNOWN_FIELDS or key in ("arguments", "inputSchema")
+def _described(
+    origin: Origin, fields: dict[str, Any], named: dict[str, Any], provider: str, *, plain: tuple[str, ...]
+) -> dict[str, Any]:
+    """What resources and templates have in common. The description may name another provider."""
+    definition = metadata.definition_of(origin, named, fields, plain=plain, known=KNOWN_FIELDS)
+    listed = KNOWN_FIELDS - {"arguments", "inputSchema"}
+    others = {key: value for key, value in fields.items() if key not in listed}
+    provider = fields.get("provider") or provider
+    return {
+        "name": definition["name"],
+        "provider": provider,
+        "mime_type": fields.get("mimeType"),
+        "definition": definition,
+        "registry_entry": {"description": "", **definition, "provider": provider, **others},
     }
-    return {"description": "", **definition, "provider": provider, **kept}

@@ -97,7 +97,9 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
 
     found = list(read_files(project, tree, _scripts_in, read, what="the tool", warnings=warnings))
     for directory in tree.directories:
-        warnings.extend(_lonely_descriptions(project, directory))
+        lonely = (name for name in metadata.lonely_descriptions(directory.files) if name != UI_DESCRIPTION)
+        place = project.shown(directory.path)
+        warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
     warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
@@ -180,7 +182,9 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private:
     definition = metadata.definition_of(origin, named, fields, plain=(), known=KNOWN_FIELDS)
     definition["inputSchema"] = _input_schema(path, fields)
     if "outputSchema" in fields:
-        definition["outputSchema"] = _as_object(fields["outputSchema"])
+        # A boolean schema as the object that says the same: on the wire a schema is an object.
+        schema = fields["outputSchema"]
+        definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     for key in ("inputSchema", "outputSchema"):
         fault = lint.fault_of(definition.get(key))
         if fault:
@@ -188,13 +192,6 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private:
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
     return Description(definition, unlisted, origin.complaints, **known)
-
-
-def _as_object(schema: Any) -> Any:
-    """A boolean schema as the object that says the same: on the wire a schema is an object."""
-    if metadata.is_boolean(schema):
-        return {} if schema else {"not": {}}
-    return schema
 
 
 def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -212,12 +209,6 @@ def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
     if "type" in given and properties is given.get("properties"):
         return given
     return {**given, "type": "object", "properties": properties}
-
-
-def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str]:
-    for name in metadata.lonely_descriptions(directory.files):
-        if name != UI_DESCRIPTION:
-            yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
 
 
 def _open_files(project: Project, path: str, status: os.stat_result) -> Iterator[str]:

@@ -16,27 +16,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.descriptions.metadata import (
-    A_BOOLEAN,
-    A_STRING,
-    AN_OBJECT,
-    AN_OBJECT_OR_BOOLEAN,
-    Rule,
-    is_object,
-    is_string,
-)
+from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
 from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.project.project import Project
-from mcpgreen.text.uris import SAFE_BYTES
 
 DESCRIPTION = "ui.meta.json"
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
-SLASH = ord("/")
 MIME_TYPE = "text/html;profile=mcp-app"
 VISIBILITY = ["model", "app"]
 FLAT_KEY = "ui/resourceUri"  # where early clients looked; its successor is resourceUri in ui
@@ -45,19 +35,18 @@ CSP_FIELDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomai
 PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
 # Hosts put a domain into a header of their own: what could end one directive and begin another is no domain.
 _DOMAIN = re.compile(r"[^\s;,'\"]+")
-_ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 FIELD_RULES = {
     "title": A_STRING,
     "description": A_STRING,
-    "entrypoint": Rule(lambda value: is_string(value) and bool(value), "the name of an HTML file"),
+    "entrypoint": Rule(lambda value: isinstance(value, str) and bool(value), "the name of an HTML file"),
     "template": A_STRING,
     "config": AN_OBJECT,
     "meta": AN_OBJECT,
 }
 META_RULES = {"csp": AN_OBJECT, "permissions": AN_OBJECT, "prefersBorder": A_BOOLEAN, "sandboxDomain": A_STRING}
 DOMAINS = Rule(
-    lambda value: isinstance(value, list) and all(is_string(each) and _DOMAIN.fullmatch(each) for each in value),
+    lambda value: isinstance(value, list) and all(isinstance(each, str) and _DOMAIN.fullmatch(each) for each in value),
     "an array of origins such as https://example.com",
 )
 
@@ -106,7 +95,9 @@ def app_for(uri: str, apps: Iterable[App]) -> App | None:
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
         raise InvalidParams("A page has a URI of the form ui://<server>/<name>.")
-    name = _decoded(segments[-1])
+    from urllib.parse import unquote
+
+    name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
         raise InvalidParams("A page is named by a URI of the form ui://<server>/<name>, without a path.")
     return next((app for app in apps if app.name == name), None)
@@ -136,7 +127,7 @@ def app_beside(script: str, apps: Iterable[App]) -> App | None:
 def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]:
     """The `_meta` of a tool that has an app: what the author wrote, and what he left open."""
     meta = dict(tool_meta or {})
-    ui = dict(meta["ui"]) if is_object(meta.get("ui")) else {}
+    ui = dict(meta["ui"]) if isinstance(meta.get("ui"), dict) else {}
     flat_uri = meta.pop(FLAT_KEY, None)
     ui["resourceUri"] = ui.get("resourceUri") or flat_uri or app_uri
     ui["visibility"] = ui.get("visibility") or list(VISIBILITY)
@@ -203,11 +194,12 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
         from mcpgreen.catalog.apps import templates
 
         templates.require_usable(source, template, config)
-    uri = f"{SCHEME}{_encoded(server_name)}/{_encoded(name)}"
-    definition: dict[str, Any] = {"name": name, "uri": uri}
-    definition.update((key, fields[key]) for key in ("title", "description") if fields.get(key))
-    definition["mimeType"] = MIME_TYPE
-    definition["_meta"] = {"ui": ui}
+    from urllib.parse import quote
+
+    server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
+    uri = f"{SCHEME}{server}/{path}"
+    said = {key: fields[key] for key in ("title", "description") if fields.get(key)}
+    definition = {"name": name, "uri": uri, **said, "mimeType": MIME_TYPE, "_meta": {"ui": ui}}
     return App(name, uri, directory, entry, template, config, definition)
 
 
@@ -220,7 +212,7 @@ def _ui_meta(source: str, given: dict[str, Any], complaints: list[str]) -> dict[
     permission_rules = dict.fromkeys(PERMISSIONS, AN_OBJECT_OR_BOOLEAN)
     permissions = metadata.checked(source, permissions, permission_rules, "meta.permissions.")
     # An object asks for the permission, and so does true; hosts know objects only.
-    wanted = {key: value if is_object(value) else {} for key, value in permissions.items() if value is not False}
+    wanted = {key: value if isinstance(value, dict) else {} for key, value in permissions.items() if value is not False}
     ui = {"csp": csp, "permissions": wanted, "prefersBorder": given.get("prefersBorder", True)}
     return {**ui, "domain": given["sandboxDomain"]} if given.get("sandboxDomain") else ui
 
@@ -267,13 +259,3 @@ def _content_of(app: App, path: str, limit_bytes: int) -> bytes:
     except UnicodeDecodeError:
         raise ProjectError(app.uri, f"{name} is not UTF-8") from None
     return content
-
-
-def _encoded(text: str) -> str:
-    raw = text.encode("utf-8", "replace")
-    return "".join(chr(byte) if byte in SAFE_BYTES and byte != SLASH else f"%{byte:02X}" for byte in raw)
-
-
-def _decoded(text: str) -> str:
-    raw = _ENCODED.sub(lambda match: bytes([int(match.group(1), 16)]), text.encode("utf-8", "replace"))
-    return raw.decode("utf-8", "replace")

@@ -17,17 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpgreen import PACKAGE_DIR
-from mcpgreen.catalog.descriptions.metadata import (
-    A_BOOLEAN,
-    A_STRING,
-    AN_OBJECT,
-    Rule,
-    is_number,
-    is_object,
-    is_string,
-    shown,
-    violations,
-)
+from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_number, shown, violations
 from mcpgreen.errors import ProjectError
 from mcpgreen.text import jsontext
 
@@ -38,7 +28,7 @@ _PARTS = re.compile(r"<style>\n(.*)</style>\n\n(<main.*</main>\n)\n<script>\n(.*
 # Inside JSON these stand in strings only, where an escape says the same and no HTML parser sees an end tag or comment.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
-A_NAME = Rule(lambda value: is_string(value) and bool(value), "a string that is not empty")
+A_NAME = Rule(lambda value: isinstance(value, str) and bool(value), "a string that is not empty")
 AN_ARRAY = Rule(lambda value: isinstance(value, list), "an array")
 A_SCALAR = Rule(lambda value: isinstance(value, (str, int, float)), "a string, a number or a boolean")
 
@@ -149,9 +139,9 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
     seen: set[str] = set()
     for index, member in enumerate(members):
         here = f"{place}[{index}]"
-        if template == "kanban" and is_string(member) and member:
+        if template == "kanban" and isinstance(member, str) and member:
             member = {"id": member}  # a column may be given by its name alone
-        if not is_object(member):
+        if not isinstance(member, dict):
             yield f"{here} must be an object, found {shown(member)}"
             continue
         if member.get(identity) is None:
@@ -160,9 +150,9 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
         if member.get("type") == "select":
             yield from _wrong_options(here, member.get("options"))
         name = member.get(identity)
-        if is_string(name) and name in seen:
+        if isinstance(name, str) and name in seen:
             yield f"{here}.{identity} stands there twice: {shown(name)}"
-        elif is_string(name):
+        elif isinstance(name, str):
             seen.add(name)
 
 
@@ -171,7 +161,7 @@ def _wrong_options(place: str, options: Any) -> Iterator[str]:
         yield f"{place}.options is missing: a select needs an array of them"
         return
     for index, option in enumerate(options):
-        value = option.get("value") if is_object(option) else option
+        value = option.get("value") if isinstance(option, dict) else option
         if not A_SCALAR.accepts(value):
             yield f"{place}.options[{index}] must be {A_SCALAR.wanted}, or an object with value and label"
 

@@ -46,18 +46,6 @@ _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _INSTANT = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})", re.ASCII)
 
 
-def is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def is_boolean(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -68,7 +56,7 @@ def is_natural(value: Any) -> bool:
 
 def is_instant(value: Any) -> bool:
     """A time of RFC 3339, on a day that exists."""
-    found = _INSTANT.fullmatch(value) if is_string(value) else None
+    found = _INSTANT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return False
     from datetime import date
@@ -93,11 +81,11 @@ class Rule(NamedTuple):
     wanted: str
 
 
-A_NAME = Rule(lambda value: is_string(value) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
-A_STRING = Rule(is_string, "a string")
-AN_OBJECT = Rule(is_object, "an object")
-AN_OBJECT_OR_BOOLEAN = Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean")
-A_BOOLEAN = Rule(is_boolean, "true or false")
+A_NAME = Rule(lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
+A_STRING = Rule(lambda value: isinstance(value, str), "a string")
+AN_OBJECT = Rule(lambda value: isinstance(value, dict), "an object")
+AN_OBJECT_OR_BOOLEAN = Rule(lambda value: isinstance(value, (dict, bool)), "an object or a boolean")
+A_BOOLEAN = Rule(lambda value: isinstance(value, bool), "true or false")
 A_DURATION = Rule(lambda value: is_number(value) and 0 < value <= MAX_SECS, "a positive number")
 
 COMMON_RULES = {
@@ -294,7 +282,7 @@ def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
             jsontext.dumps(value)
     except ValueError as error:
         raise ProjectError(path, f"not valid JSON: {error}") from error
-    return _object(path, value)
+    return require_object(path, value)
 
 
 def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
@@ -304,10 +292,10 @@ def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
         value = yaml_text.value_of(raw)
     except ValueError as error:
         raise ProjectError(path, f"not valid YAML: {error}") from error
-    return _object(path, value)
+    return require_object(path, value)
 
 
-def _object(path: str, value: Any) -> dict[str, Any]:
+def require_object(path: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ProjectError(path, f"must be an object, found {shown(value)}")
     return value
