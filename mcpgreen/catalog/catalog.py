@@ -115,7 +115,7 @@ class Catalog:
             return _make_do(shelf)
         began_at = self._clock()
         shelf.looks += 1
-        number, marks = shelf.looks, shelf.marks
+        number, times_stale = shelf.looks, shelf.times_stale
         try:
             registration = self.registrar.current() if self.registrar is not None else None
             pace = Pace(turn)  # only now: a server runs the hook elsewhere, so its time says nothing of the next look
@@ -135,7 +135,7 @@ class Catalog:
         shelf.began_at = began_at
         # A look that finds nothing new is quick; the next one may not be.
         shelf.busy_secs = pace.busy_secs if look.warnings is not None else max(shelf.busy_secs, pace.busy_secs)
-        shelf.is_stale = shelf.marks != marks  # what has happened since the look began is not in it
+        shelf.is_stale = shelf.times_stale != times_stale  # what has happened since the look began is not in it
         if self.on_look is not None:
             self.on_look()
         self._tell(shelf, look)
@@ -162,7 +162,7 @@ class Catalog:
         """Something happened on disk: look again before the next answer, whatever the time."""
         for shelf in self._shelves.values():
             shelf.is_stale = True
-            shelf.marks += 1
+            shelf.times_stale += 1
 
     def trust_until_stale(self, is_trusted: bool) -> None:
         """Whether a file watcher reports changes, so that the time to live need not be observed."""
@@ -232,7 +232,9 @@ class Catalog:
             earlier = shelf.snapshots.get(kind)
             snapshot = look.snapshots[kind] = snapshot_of(kind, found.items, earlier, pace, is_found=is_found)
             if snapshot is not earlier and kept is None:
-                look.texts[kind] = self._file_text(snapshot, pace)
+                look.texts[kind] = file_text(snapshot, pace)
+                if sum(map(len, look.texts[kind])) > self.max_bytes:
+                    raise OutputTooLarge(f"Unable to list {kind}: the registry is larger than {self.max_bytes} bytes")
         return look
 
     def _kept(self, source: Source, pace: Pace) -> dict[str, Discovery] | None:
@@ -251,12 +253,6 @@ class Catalog:
 
     def _path_of(self, kind: str) -> str:
         return os.path.join(self.project.registry_dir, FILE_OF.get(kind, kind) + ".json")
-
-    def _file_text(self, snapshot: Snapshot, pace: Pace) -> list[bytes]:
-        text = file_text(snapshot, pace)
-        if sum(map(len, text)) > self.max_bytes:
-            raise OutputTooLarge(f"Unable to list {snapshot.kind}: the registry is larger than {self.max_bytes} bytes")
-        return text
 
     def _keep(self, shelf: Shelf, look: Look) -> None:
         shelf.snapshots = look.snapshots
@@ -302,7 +298,11 @@ class Catalog:
             os.makedirs(self.project.registry_dir, mode=0o700, exist_ok=True)
             replace_file(path, text or file_text(snapshot, pace), pace)
         except OSError as error:
-            shelf.is_file_due = self._is_disk_full(error)  # it is tried again with each look then
+            storage, directory = self._storage, self.project.registry_dir
+            is_full = (
+                storage is not None and storage.failed(error, directory=directory, what="the registry") is not None
+            )
+            shelf.is_file_due = is_full  # it is tried again with each look then
             if not shelf.is_file_due and not shelf.is_unwritable:
                 journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
             shelf.is_unwritable = True
@@ -310,11 +310,6 @@ class Catalog:
             shelf.is_unwritable = shelf.is_file_due = False
             if self._storage is not None:
                 self._storage.succeeded(self.project.registry_dir)
-
-    def _is_disk_full(self, error: OSError) -> bool:
-        if self._storage is None:
-            return False
-        return self._storage.failed(error, directory=self.project.registry_dir, what="the registry") is not None
 
     def _tell(self, shelf: Shelf, look: Look) -> None:
         """Report what has not been reported yet; what was mended and breaks again is news."""

@@ -16,12 +16,12 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
+from mcpgreen.catalog.manual.rules import content_of
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
 
@@ -44,17 +44,12 @@ def kept_items(project: Project, kind: str, path: str, *, max_bytes: int, pace: 
 def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
     try:
         problem = project.ground(project.registry_dir).problem_with(path, may_be_link=False)
-        if problem:
-            raise ProjectError(path, f"it is not trusted: {problem}")
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(max_bytes + 1)
-        if len(raw) > max_bytes:
-            raise ProjectError(path, f"it is larger than {max_bytes} bytes")
-        content = jsontext.parsed(raw.decode("utf-8"))
     except FileNotFoundError:
         raise ProjectError(path, "it does not exist") from None
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+    if problem:
+        raise ProjectError(path, f"it is not trusted: {problem}")
+    try:
+        content = jsontext.parsed(content_of(path, max_bytes).decode("utf-8"))
     except ValueError as error:
         raise ProjectError(path, f"it is not valid JSON: {error}") from error
     entries = content.get("items") if isinstance(content, dict) else None
