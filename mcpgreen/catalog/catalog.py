@@ -50,9 +50,9 @@ class Catalog:
         *,
         ttl_secs: float,
         max_bytes: int,
-        on_change: Callable[[str, int], None] | None = None,
-        on_warning: Callable[[str], None] | None = None,
-        on_hint: Callable[[str], None] | None = None,
+        on_change: Callable[[str, int], object] = lambda source, total: None,
+        on_warning: Callable[[str], object] = lambda warning: None,
+        on_hint: Callable[[str], object] = lambda hint: None,
         clock: Callable[[], float] = time.monotonic,
         only_below: str | None = None,
         storage: Storage | None = None,
@@ -66,7 +66,7 @@ class Catalog:
         self.on_change = on_change
         self.on_warning = on_warning
         self.on_hint = on_hint
-        self.on_look: Callable[[], None] | None = None  # hears of each look, before anybody is answered by it
+        self.on_look: Callable[[], object] = lambda: None  # hears of each look, before anybody is answered by it
         self.only_below = only_below
         self.registrar = registrar
         self.is_static = is_static
@@ -136,10 +136,9 @@ class Catalog:
         # A look that finds nothing new is quick; the next one may not be.
         shelf.busy_secs = pace.busy_secs if look.warnings is not None else max(shelf.busy_secs, pace.busy_secs)
         shelf.is_stale = shelf.times_stale != times_stale  # what has happened since the look began is not in it
-        if self.on_look is not None:
-            self.on_look()
+        self.on_look()
         self._tell(shelf, look)
-        if is_changed and self.on_change is not None:
+        if is_changed:
             self.on_change(source, sum(snapshot.total for snapshot in look.snapshots.values()))
         # Last, as it may take turns, and whoever looks may be stopped meanwhile.
         for snapshot in look.snapshots.values():
@@ -212,7 +211,7 @@ class Catalog:
         is_found = registration is None or all(registration.items.get(kind) is None for kind in source.kinds)
         kept = self._kept(source, pace) if self.is_static and is_found and not force else None
         if kept is not None:
-            tree, items = Tree([], (), True, [], [], pace), kept
+            tree, items = Tree([], (), True, [], {}, pace), kept
         else:
             tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
             registered = registration.hash if registration is not None else None
@@ -226,9 +225,8 @@ class Catalog:
         look = Look(tree, {}, warnings, {}, {})
         for kind, found in items.items():
             look.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
-            if self.on_hint is not None:
-                for hint in found.hints:
-                    self.on_hint(hint)
+            for hint in found.hints:
+                self.on_hint(hint)
             earlier = shelf.snapshots.get(kind)
             snapshot = look.snapshots[kind] = snapshot_of(kind, found.items, earlier, pace, is_found=is_found)
             if snapshot is not earlier and kept is None:
@@ -324,8 +322,7 @@ class Catalog:
         shelf.crowded = set(crowded)
         for warning in news:
             journal.warning("%s", warning)
-            if self.on_warning is not None:
-                self.on_warning(warning)
+            self.on_warning(warning)
 
 
 def _nearest(place: str) -> str:

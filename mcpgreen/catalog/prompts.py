@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
+from mcpgreen.catalog.items import Discovery, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
@@ -59,10 +59,7 @@ ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, 
 
 def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt that the walk through prompts/ saw, sorted by name."""
-    warnings = [
-        *tree.warnings,
-        *(Loss(f"{project.shown(link.path)}: skipped, it links to a file outside prompts/") for link in tree.links_out),
-    ]
+    warnings = tree.warnings_with_links(project, "prompts")
 
     def read(directory: Directory, file_name: str) -> Prompt:
         prompt, complaints = _prompt_of(project, directory, file_name)

@@ -74,8 +74,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
 
     `instead` are the resources that are offered in place of those: then it is only about the templates.
     """
-    links = (project.shown(link.path) for link in tree.links_out)
-    warnings = [*tree.warnings, *(Loss(f"{link}: skipped, it links to a file outside resources/") for link in links)]
+    warnings = tree.warnings_with_links(project, "resources")
 
     def read(directory: Directory, file_name: str) -> Resource | ResourceTemplate | None:
         item, complaints = _item_of(project, directory, file_name)

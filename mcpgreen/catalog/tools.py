@@ -136,7 +136,7 @@ def _tool_of(
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
-    head = b"" if is_executable and meta_file else _head_of(path)
+    head = b"" if is_executable and meta_file else metadata.head_of(path)
     command = command_of(path, head, is_executable=is_executable)
     if command is None:
         if meta_file:
@@ -166,7 +166,7 @@ def _described_tool(project: Project, path: str, command: list[str], description
 def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.stat_result) -> tuple[Tool, list[str]]:
     """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    command = command_of(path, b"" if is_executable else _head_of(path), is_executable=is_executable)
+    command = command_of(path, b"" if is_executable else metadata.head_of(path), is_executable=is_executable)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
     description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
@@ -226,13 +226,6 @@ def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
 
 
 def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
-    for path, mode in tree.links_out:
+    for path, mode in tree.links_out.items():
         if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *metadata.META_SUFFIXES)):
             yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")
-
-
-def _head_of(path: str) -> bytes:
-    try:
-        return metadata.read_start(path, metadata.HEAD_BYTES)
-    except (PermissionError, FileNotFoundError):
-        return b""  # a program may be executable and not readable

@@ -19,6 +19,7 @@ from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
+from mcpgreen.text.uris import is_within
 
 # Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
 MAX_DEPTH = 32
@@ -31,13 +32,6 @@ class Directory(NamedTuple):
     files: dict[str, os.stat_result]
 
 
-class Link(NamedTuple):
-    """A symbolic link to a file that lies elsewhere. It is not served; whether that is worth a word depends."""
-
-    path: str
-    mode: int
-
-
 class Tree(NamedTuple):
     """What a walk saw. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
 
@@ -45,12 +39,17 @@ class Tree(NamedTuple):
     fingerprint: tuple[Any, ...]
     is_settled: bool
     warnings: list[str]
-    links_out: list[Link]
+    links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
     pace: Pace = UNPACED  # for those who read what the walk saw
+
+    def warnings_with_links(self, project: Project, home: str) -> list[str]:
+        """What was odd about the walk, and each link that leads out of `home`, as people call it."""
+        skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
+        return [*self.warnings, *map(Loss, skipped)]
 
     def below(self, base: str) -> Tree:
         """Only the directories of the walk that lie in this one, itself included."""
-        return self._replace(directories=[each for each in self.directories if is_below(each.path + os.sep, base)])
+        return self._replace(directories=[each for each in self.directories if is_within(each.path, base)])
 
 
 def survey(
@@ -73,13 +72,9 @@ def subdirectory(project: Project, base: str, path: str) -> str:
     """A directory below `base`, given absolute, relative to it or relative to the project. Raises ProjectError."""
     for start in (base, project.root):
         place = os.path.realpath(os.path.join(start, path))
-        if os.path.isdir(place) and is_below(place + os.sep, base):
+        if os.path.isdir(place) and is_within(place, base):
             return place
     raise ProjectError(path, f"not a directory below {project.shown(base)}/")
-
-
-def is_below(path: str, directory: str) -> bool:
-    return path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 class _Walk:
@@ -90,7 +85,7 @@ class _Walk:
         self._directories: list[Directory] = []
         self._fingerprint: list[Any] = []
         self._warnings: list[str] = []
-        self._links_out: list[Link] = []
+        self._links_out: dict[str, int] = {}
         self._newest_ns = 0
         self._started_ns = time.time_ns()
 
@@ -144,15 +139,12 @@ class _Walk:
         if path.isprintable():
             return True
         name = os.path.basename(path)
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
-            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name is not UTF-8"))
-            return False
-        if "\n" in name or "\r" in name:
-            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name contains a line break"))
-            return False
-        return True
+        is_utf8 = name.encode("utf-8", "replace").decode("utf-8") == name
+        if is_utf8 and "\n" not in name and "\r" not in name:
+            return True
+        problem = "contains a line break" if is_utf8 else "is not UTF-8"
+        self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
+        return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
         try:
@@ -174,7 +166,7 @@ class _Walk:
             return None
         if not stat.S_ISREG(status.st_mode):
             return None
-        if is_below(os.path.realpath(entry.path), home):
+        if is_within(os.path.realpath(entry.path), home):
             return status
-        self._links_out.append(Link(entry.path, status.st_mode))
+        self._links_out[entry.path] = status.st_mode
         return None

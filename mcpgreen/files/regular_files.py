@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 
+# Non-blocking, because a FIFO would wait for its writer; a terminal must not become ours.
 CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 

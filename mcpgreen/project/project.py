@@ -49,7 +49,7 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("_named", "_private", "complaints", "root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("_named", "complaints", "root", *DEFAULT_DIRECTORIES)
 
     complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
     _named: dict[str, str]  # by real path: how directories are called, behind links
@@ -67,7 +67,6 @@ class Project:
         self.complaints = []
         self.root = os.path.realpath(root)
         self._named = {}
-        self._private: Private | None = None
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
             place = os.path.realpath(named)
@@ -88,11 +87,9 @@ class Project:
     @property
     def private(self) -> Private:
         """What of it is never served."""
-        if self._private is None:
-            from mcpgreen.files.confined import Private
+        from mcpgreen.files.confined import Private
 
-            self._private = Private(self.root, self.server_dir)
-        return self._private
+        return Private(self.root, self.server_dir)
 
     def ground(self, directory: str) -> Ground:
         """One of the directories, as the place of things that are executed."""
@@ -108,13 +105,13 @@ class Project:
 
     def server_name(self) -> str:
         """How the server calls itself, also in the URIs of its apps."""
-        name = _object_in(self.server_file("server.meta.json")).get("name")
+        name = object_in(self.server_file("server.meta.json")).get("name")
         return name if isinstance(name, str) and name else self._default_name()
 
     def server_info(self) -> dict[str, Any]:
         """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
         path = self.server_file("server.meta.json")
-        fields = _object_in(path)
+        fields = object_in(path)
         given: dict[str, Any] = {}
         for key in TEXT_FIELDS:
             value = fields.get(key)
@@ -202,7 +199,7 @@ class Project:
         version = "".join((_text_in(os.path.join(self.root, "VERSION")) or "").split())
         if version:
             return version
-        packaged = _object_in(os.path.join(self.root, "package.json")).get("version")
+        packaged = object_in(os.path.join(self.root, "package.json")).get("version")
         return packaged if isinstance(packaged, str) and packaged else "0.0.0"
 
 
@@ -297,7 +294,8 @@ def _text_in(path: str) -> str | None:
     return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _object_in(path: str) -> dict[str, Any]:
+def object_in(path: str) -> dict[str, Any]:
+    """What a JSON file says; nothing, and a word about it, if it cannot be used."""
     text = _text_in(path)
     try:
         value = jsontext.loads(text) if text is not None else {}

@@ -13,14 +13,13 @@ import os
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.kernel_files import is_kernel_path
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.project.project import object_in
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import file_uri
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 
 class Root:
@@ -88,15 +87,9 @@ def _strict(path: str, project_root: str) -> Root:
 
 
 def _from_file(file: str, project_root: str) -> Iterator[Root]:
-    try:
-        with open(file, "rb", opener=without_waiting) as stream:
-            content = jsontext.loads(stream.read())
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return
-    except (OSError, ValueError) as error:
-        journal.warning("%s is not usable: %s", file, error)
-        return
-    entries: Any = content.get("roots") if isinstance(content, dict) else None
+    entries = object_in(file).get("roots")
     if not isinstance(entries, list):
         journal.warning('%s is ignored: it must look like {"roots": [{"path": "./data", "name": "Data"}]}', file)
         return

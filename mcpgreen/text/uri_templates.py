@@ -189,11 +189,14 @@ class Expression:
         missing = set(self.names)
         ends = subject.ends_of(self.allowed)
         while missing:
-            name = next((name for name in missing if self._is_named_here(subject.uri, start, name)), None)
-            if name is None:
+            after = start
+            while subject.uri[after : after + 1] in NAME:
+                after += 1
+            name = subject.uri[start:after]
+            if name not in missing:
                 return
             missing.remove(name)
-            start += len(name)
+            start = after
             if subject.uri.startswith("=", start):
                 start += 1
                 end = ends[start]
@@ -205,10 +208,6 @@ class Expression:
             if not subject.uri.startswith(self.separator, end):
                 return
             start = end + 1
-
-    @staticmethod
-    def _is_named_here(uri: str, start: int, name: str) -> bool:
-        return uri.startswith(name, start) and uri[start + len(name) : start + len(name) + 1] not in NAME
 
 
 def _parts(text: str) -> Iterator[Literal | Expression]:

@@ -391,7 +391,7 @@ def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: De
         ({"path": "../server.d/register.json"}, "path ../server.d/register.json leads out of tools/"),
         ({"path": "out.sh"}, "path out.sh leads out of tools/"),
         ({"path": "/etc/hostname"}, "path /etc/hostname leads out of tools/"),
-        ({"path": "."}, "path . leads out of tools/"),
+        ({"path": "."}, "path . is no file"),
         ({"path": "data"}, "tools/data is neither executable nor a script (chmod +x)"),
         ({"path": "good/good.sh", "inputSchema": []}, "inputSchema must be an object, found an array"),
     ],

@@ -65,7 +65,7 @@ FAULTS = [
     fault(
         "links-out-of-tools",
         "mcpgreen/catalog/tree_scan.py",
-        "if is_below(os.path.realpath(entry.path), home):",
+        "if is_within(os.path.realpath(entry.path), home):",
         "if home:",
         "tests/catalog/test_tools.py",
     ),
@@ -198,8 +198,8 @@ FAULTS = [
     fault(
         "registered-path-through-a-link",
         "mcpgreen/catalog/manual/items.py",
-        "if not is_below(path, below) or not is_below(os.path.realpath(path), below):",
-        "if not is_below(path, below):",
+        "if not is_within(path, below) or not is_within(os.path.realpath(path), below):",
+        "if not is_within(path, below):",
         "tests/catalog/test_registered.py",
     ),
     fault(

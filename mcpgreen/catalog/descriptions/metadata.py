@@ -141,15 +141,6 @@ def described_stem(file_name: str) -> str:
     return file_name.rpartition(".meta.")[0] if is_description(file_name) else stem_of(file_name)
 
 
-def is_beside_the_point(file_name: str, names: Iterable[str]) -> bool:
-    """Whether a file only accompanies another one: a README beside something described, or its completion script."""
-    if file_name.endswith(COMPLETION_SUFFIXES):
-        return True
-    return stem_of(file_name).lower() == "readme" and any(
-        is_description(name) and described_stem(name) not in (file_name, stem_of(file_name)) for name in names
-    )
-
-
 def read_meta_file(path: str) -> dict[str, Any]:
     try:
         raw = read_start(path, MAX_META_BYTES + 1)
@@ -163,10 +154,14 @@ def read_meta_file(path: str) -> dict[str, Any]:
 
 def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | None:
     """The annotation in a file of which nothing has been read yet; None if there is none."""
+    return read_inline(path, head_of(path), is_prose=is_prose)
+
+
+def head_of(path: str) -> bytes:
     try:
-        return read_inline(path, read_start(path, HEAD_BYTES), is_prose=is_prose)
+        return read_start(path, HEAD_BYTES)
     except (PermissionError, FileNotFoundError):
-        return None
+        return b""  # a program may be executable and not readable
 
 
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
@@ -206,10 +201,13 @@ def read_start(path: str, size: int) -> bytes:
 
 
 def item_sources(names: Iterable[str]) -> list[str]:
-    """The files of a directory that stand for an item each: data, and descriptions without data."""
+    """The files of a directory that stand for an item each: data, and descriptions without data. A completion script
+    only accompanies another file, and so does a README beside something described."""
     known = list(names)
-    data = [name for name in known if not is_description(name) and not is_beside_the_point(name, known)]
-    return data + lonely_descriptions(known)
+    described = {described_stem(name) for name in known if is_description(name)}
+    data = [name for name in known if not name.endswith(ACCOMPANYING)]
+    readmes = {name for name in data if stem_of(name).lower() == "readme" and described - {name, stem_of(name)}}
+    return [name for name in data if name not in readmes] + lonely_descriptions(known)
 
 
 def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule], prefix: str = "") -> dict[str, Any]:
@@ -289,10 +287,9 @@ def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
     from mcpgreen.catalog.descriptions import yaml_text
 
     try:
-        value = yaml_text.value_of(raw)
+        return require_object(path, yaml_text.value_of(raw))
     except ValueError as error:
         raise ProjectError(path, f"not valid YAML: {error}") from error
-    return require_object(path, value)
 
 
 def require_object(path: str, value: Any) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.tools import Tool, tool_at
-from mcpgreen.catalog.tree_scan import is_below
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
+from mcpgreen.text.uris import is_within
 
 Json = dict[str, Any]
 
@@ -113,7 +113,7 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
     if not isinstance(given, str) or not given or not given.isprintable():
         raise ProjectError(place, f"path must be a text that names a file below {place}/")
     path = os.path.normpath(os.path.join(below, given))
-    if not is_below(path, below) or not is_below(os.path.realpath(path), below):
+    if not is_within(path, below) or not is_within(os.path.realpath(path), below):
         raise ProjectError(place, f"path {given} leads out of {place}/")
     try:
         status = os.stat(path)
