@@ -88,6 +88,10 @@ def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str
     role = _legal_role(fields.get("role"), complaints)
     if "messages" in fields:
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
+    input_requests = fields.get("inputRequests") or {}
+    fault = requests.fault_of(input_requests) if input_requests else None
+    if fault:
+        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     if schemas:
         others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}
@@ -97,7 +101,7 @@ def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str
         required=required,
         schemas=schemas,
         messages=fields.get("messages"),
-        input_requests=_checked_requests(source, fields.get("inputRequests")),
+        input_requests=input_requests,
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),
         registry_entry={"description": "", **others, **definition, "role": role},
@@ -176,15 +180,6 @@ def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict
                 argument[key] = about[key]
         arguments.append({**argument, "required": name in required})
     return arguments, dict(properties)
-
-
-def _checked_requests(source: str, asked: dict[str, Any] | None) -> dict[str, Any]:
-    if not asked:
-        return {}
-    fault = requests.fault_of(asked)
-    if fault:
-        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
-    return asked
 
 
 def _checked_message(source: str, message: Any, complaints: list[str]) -> dict[str, Any]:

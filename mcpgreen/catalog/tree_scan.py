@@ -147,26 +147,21 @@ class _Walk:
         return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
-        try:
-            if entry.is_symlink():
-                return self._linked_status(entry, home)
-            # Opening a FIFO or a device while scanning would stop the server.
-            return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
-        except (FileNotFoundError, PermissionError):
-            return None  # removed since the directory was listed, or none of our business
-
-    def _linked_status(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
-        """A link may name another file of the same home. Elsewhere the owner of the project does not decide."""
+        """Of a regular file, else None: opening a FIFO or a device while scanning would stop the server. A link may
+        name another file of the same home; elsewhere the owner of the project does not decide."""
+        is_link = entry.is_symlink()
         try:
             status = entry.stat()
-        except OSError:
-            return None  # a link to nothing, or to itself
-        if stat.S_ISDIR(status.st_mode):
+        except OSError as error:
+            # Removed since the directory was listed, or none of our business; or a link to nothing, or to itself.
+            if is_link or isinstance(error, (FileNotFoundError, PermissionError)):
+                return None
+            raise
+        if is_link and stat.S_ISDIR(status.st_mode):
             self._warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
-            return None
         if not stat.S_ISREG(status.st_mode):
             return None
-        if is_within(os.path.realpath(entry.path), home):
+        if not is_link or is_within(os.path.realpath(entry.path), home):
             return status
         self._links_out[entry.path] = status.st_mode
         return None

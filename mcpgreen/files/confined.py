@@ -74,10 +74,9 @@ class OpenFile:
     """A regular file, open for reading. Leaving `with` closes it."""
 
     def __init__(self, fd: int, size: int, path: str) -> None:
-        self.fd = fd
+        self._file = open(fd, "rb", buffering=0)  # noqa: SIM115 - closed by who leaves
         self.size = size
         self.path = path
-        self.is_closed = False
 
     def __enter__(self) -> OpenFile:
         return self
@@ -86,9 +85,7 @@ class OpenFile:
         self.close()
 
     def close(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
-            os.close(self.fd)
+        self._file.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
         """The content, from the beginning each time. Raises TooLarge: at once if the file is too large, later if it
@@ -100,9 +97,9 @@ class OpenFile:
     def _read(self, limit_bytes: int) -> Iterator[bytes]:
         rest_bytes = limit_bytes
         try:
-            os.lseek(self.fd, 0, os.SEEK_SET)
+            self._file.seek(0)
             # One byte more than allowed is asked for, so that a file without a size (/proc) has its limit too.
-            while chunk := os.read(self.fd, min(CHUNK_BYTES, rest_bytes + 1)):
+            while chunk := self._file.read(min(CHUNK_BYTES, rest_bytes + 1)):
                 rest_bytes -= len(chunk)
                 if rest_bytes < 0:
                     raise TooLarge(limit_bytes)

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-HEAD_BYTES = 1024  # what `mime_type` and `is_text` want to see of the beginning
+HEAD_BYTES = 1024  # what `mime_type` wants to see of the beginning
 CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 TEXT = "text/plain"
 BINARY = "application/octet-stream"
@@ -56,24 +56,16 @@ BY_CONTENT = (
 
 def mime_type(name: str, head: bytes, declared: str | None) -> str:
     """The declared type, else the type by the extension of the name, else by how the content begins."""
-    return declared or type_by_name(name) or _type_by_content(head) or (TEXT if is_text(head) else BINARY)
+    known = declared or type_by_name(name) or _type_by_content(head)
+    return known or (TEXT if is_utf8_text((head,), is_whole=False) else BINARY)
 
 
 def type_by_name(name: str) -> str | None:
     return BY_EXTENSION.get(os.path.splitext(name)[1].lower())
 
 
-def is_text(head: bytes) -> bool:
-    """Whether the beginning of a content could be text. It may be cut inside a character."""
-    return _is_text((head,), is_whole=False)
-
-
-def is_utf8_text(chunks: Iterable[bytes]) -> bool:
-    """Whether a whole content is text, one chunk in memory at a time."""
-    return _is_text(chunks, is_whole=True)
-
-
-def _is_text(chunks: Iterable[bytes], *, is_whole: bool) -> bool:
+def is_utf8_text(chunks: Iterable[bytes], *, is_whole: bool = True) -> bool:
+    """Whether a content is text, one chunk in memory at a time. Only a whole one may not end inside a character."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     total_bytes = control_bytes = 0
     try:
@@ -90,5 +82,5 @@ def _is_text(chunks: Iterable[bytes], *, is_whole: bool) -> bool:
 
 
 def _type_by_content(head: bytes) -> str | None:
-    found = (mime for mime, marks, later in BY_CONTENT if head.startswith(marks) and head[8:].startswith(later))
+    found = (mime for mime, starts, later in BY_CONTENT if head.startswith(starts) and head[8:].startswith(later))
     return next(found, None)

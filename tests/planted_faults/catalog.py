@@ -65,7 +65,7 @@ FAULTS = [
     fault(
         "links-out-of-tools",
         "mcpgreen/catalog/tree_scan.py",
-        "if is_within(os.path.realpath(entry.path), home):",
+        "if not is_link or is_within(os.path.realpath(entry.path), home):",
         "if home:",
         "tests/catalog/test_tools.py",
     ),

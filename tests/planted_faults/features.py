@@ -143,7 +143,7 @@ FAULTS = [
         "everything-is-text",
         "mcpgreen/features/resources.py",
         "if media.is_utf8_text(in_turns(content.chunks())):",
-        "if media.is_text(head):",
+        "if media.is_utf8_text((head,), is_whole=False):",
         "tests/features/test_resources.py::test_all_other_content_is_a_blob_whatever_its_name_says",
     ),
     fault(

@@ -86,7 +86,8 @@ def fingerprint(project: Project, pace: Pace = UNPACED) -> tuple[Any, ...]:
     """Changes whenever a file of an app does. Stats only; reads nothing."""
     directories = [directory for _, directory in _candidates(project, [])]
     # What a build leaves behind is not served, and there may be a lot of it.
-    return survey(project, directories, pace=pace, without=("node_modules",)).fingerprint
+    tree = survey(project, directories, pace=pace, without=("node_modules",))
+    return (*tree.fingerprint, *tree.links_out)
 
 
 def app_for(uri: str, apps: Iterable[App]) -> App | None:
@@ -180,8 +181,8 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
         return None
     fields: dict[str, Any] = {}
     if has_description:
-        _require_plain_file(directory, DESCRIPTION, source)
-        fields = metadata.checked(source, metadata.read_meta_file(source), FIELD_RULES)
+        fields = metadata.read_meta_file(_plain_file(source, DESCRIPTION, source))
+        fields = metadata.checked(source, fields, FIELD_RULES)
     complaints: list[str] = []
     ui = _ui_meta(source, fields.get("meta", {}), complaints)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in complaints)
@@ -206,22 +207,23 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
 def _ui_meta(source: str, given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
     """`_meta.ui` of the app: what was given, or the defaults, in the shape that hosts read."""
     given = metadata.checked(source, given, META_RULES, "meta.")
-    csp = _known(given.get("csp", {}), CSP_FIELDS, "meta.csp.", complaints)
-    csp = metadata.checked(source, csp, dict.fromkeys(CSP_FIELDS, DOMAINS), "meta.csp.")
-    permissions = _known(given.get("permissions", {}), PERMISSIONS, "meta.permissions.", complaints)
-    permission_rules = dict.fromkeys(PERMISSIONS, AN_OBJECT_OR_BOOLEAN)
-    permissions = metadata.checked(source, permissions, permission_rules, "meta.permissions.")
+    csp = _members(source, given, "csp", CSP_FIELDS, DOMAINS, complaints)
+    permissions = _members(source, given, "permissions", PERMISSIONS, AN_OBJECT_OR_BOOLEAN, complaints)
     # An object asks for the permission, and so does true; hosts know objects only.
     wanted = {key: value if isinstance(value, dict) else {} for key, value in permissions.items() if value is not False}
     ui = {"csp": csp, "permissions": wanted, "prefersBorder": given.get("prefersBorder", True)}
     return {**ui, "domain": given["sandboxDomain"]} if given.get("sandboxDomain") else ui
 
 
-def _known(given: dict[str, Any], known: Sequence[str], prefix: str, complaints: list[str]) -> dict[str, Any]:
-    for key in given:
-        if key not in known:
-            complaints.append(f"{prefix}{key} is unknown and left out; known are {', '.join(known)}")
-    return {key: given[key] for key in known if key in given}
+def _members(
+    source: str, meta: dict[str, Any], key: str, known: Sequence[str], rule: Rule, complaints: list[str]
+) -> dict[str, Any]:
+    """The known members of one of the objects in `meta`, by one rule."""
+    given, prefix = meta.get(key, {}), f"meta.{key}."
+    unknown = (member for member in given if member not in known)
+    complaints.extend(f"{prefix}{member} is unknown and left out; known are {', '.join(known)}" for member in unknown)
+    members = {member: given[member] for member in known if member in given}
+    return metadata.checked(source, members, dict.fromkeys(known, rule), prefix)
 
 
 def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
@@ -231,18 +233,16 @@ def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
     if entrypoint.startswith(".") or "/." in entrypoint:
         raise ProjectError(source, "entrypoint must not be hidden: what begins with a dot is never served")
     path = os.path.normpath(os.path.join(directory, entrypoint))
-    if not os.path.lexists(path):
-        return None
-    _require_plain_file(directory, entrypoint, source)
-    return path
+    return _plain_file(path, entrypoint, source) if os.path.lexists(path) else None
 
 
-def _require_plain_file(directory: str, name: str, source: str) -> None:
-    path = os.path.normpath(os.path.join(directory, name))
+def _plain_file(path: str, name: str, source: str) -> str:
+    """The path. Raises ProjectError for what is no file, or is one somewhere else."""
     if os.path.realpath(path) != path:
         raise ProjectError(source, f"{name} is a symbolic link, or lies behind one; put the file itself there")
     if not os.path.isfile(path):
         raise ProjectError(source, f"{name} is not a file")
+    return path
 
 
 def _content_of(app: App, path: str, limit_bytes: int) -> bytes:
