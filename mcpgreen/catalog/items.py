@@ -43,31 +43,34 @@ def read_files(
     project: Project,
     tree: Tree,
     names_in: Callable[[Iterable[str]], Iterable[str]],
-    read: Callable[[Directory, str], Found | None],
+    read: Callable[[Project, Directory, str], tuple[Found | None, Iterable[str]]],
     *,
     what: str,
     warnings: list[str],
 ) -> Iterator[Found]:
-    """The items of those files of each directory that stand for one. A bad file costs one item and a warning."""
+    """The items of those files of each directory that stand for one; `read` also gives complaints about the file. A bad
+    file costs one item and a warning."""
     for directory in tree.directories:
         for file_name in tree.pace.over(names_in(directory.files)):
             try:
-                found = read(directory, file_name)
+                found, complaints = read(project, directory, file_name)
             except ProjectError as error:
                 warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; {what} is left out"))
                 continue
+            warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
             if found is not None:
                 yield found
 
 
 def distinct(
-    found: Iterable[Found], key: Callable[[Found], str], place: Callable[[Found], str], claim: str
+    found: Iterable[Found], key: str, claim: str, place: Callable[[Any], str] = lambda item: str(item.relative_path)
 ) -> tuple[list[Found], list[str]]:
     """The first of each key, by which clients tell items apart, and a warning for each of the others."""
     kept: dict[str, Found] = {}
     losses: list[str] = []
     for item in found:
-        first = kept.setdefault(key(item), item)
+        identity = getattr(item, key)
+        first = kept.setdefault(identity, item)
         if first is not item:
-            losses.append(Loss(f"{place(item)}: skipped, {place(first)} already {claim} {key(item)}"))
+            losses.append(Loss(f"{place(item)}: skipped, {place(first)} already {claim} {identity}"))
     return list(kept.values()), losses

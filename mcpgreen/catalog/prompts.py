@@ -60,17 +60,9 @@ ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, 
 def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt that the walk through prompts/ saw, sorted by name."""
     warnings = tree.warnings_with_links(project, "prompts")
-
-    def read(directory: Directory, file_name: str) -> Prompt:
-        prompt, complaints = _prompt_of(project, directory, file_name)
-        warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
-        return prompt
-
-    found = list(read_files(project, tree, _sources_in, read, what="the prompt", warnings=warnings))
+    found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings))
     found.sort(key=lambda prompt: (prompt.name, prompt.relative_path))
-    kept, losses = distinct(
-        found, lambda prompt: prompt.name, lambda prompt: prompt.relative_path, "provides the prompt"
-    )
+    kept, losses = distinct(found, "name", "provides the prompt")
     return Discovery(kept, [*warnings, *losses])
 
 

@@ -53,6 +53,8 @@ class ResourceTemplate(NamedTuple):
     relative_path: str = ""
 
 
+AnyResource = Resource | ResourceTemplate
+
 FIELD_RULES = {
     **metadata.COMMON_RULES,
     "name": A_STRING,
@@ -76,20 +78,16 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     """
     warnings = tree.warnings_with_links(project, "resources")
 
-    def read(directory: Directory, file_name: str) -> Resource | ResourceTemplate | None:
+    def read(project: Project, directory: Directory, file_name: str) -> tuple[AnyResource | None, list[str]]:
         item, complaints = _item_of(project, directory, file_name)
-        if instead is not None and isinstance(item, Resource):
-            return None
-        warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
-        return item
+        is_replaced = instead is not None and isinstance(item, Resource)
+        return (None, []) if is_replaced else (item, complaints)
 
     below = tree.below(project.resources_dir)
-    items: Iterator[Resource | ResourceTemplate]
+    items: Iterator[AnyResource]
     items = read_files(project, below, metadata.item_sources, read, what="it", warnings=warnings)
     found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))
-    kept, doubles = distinct(
-        (item for item in found if isinstance(item, Resource)), lambda item: item.uri, _relative_path, "has the uri"
-    )
+    kept, doubles = distinct((item for item in found if isinstance(item, Resource)), "uri", "has the uri")
     if instead is not None:
         kept = list(instead.items)
     taken = {item.name for item in kept}
@@ -100,7 +98,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
         if item.name in taken
     ]
     free = (item for item in templates if item.name not in taken)
-    kept_templates, more_doubles = distinct(free, lambda item: item.name, _relative_path, "provides the template")
+    kept_templates, more_doubles = distinct(free, "name", "provides the template")
     warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in (*doubles, *more_doubles)]
     warnings += instead.warnings if instead is not None else ()
     return {"resources": Discovery(kept, warnings), "resourceTemplates": Discovery(kept_templates, [])}
@@ -150,11 +148,7 @@ def resource_of_app(project: Project, app: App) -> Resource:
     return Resource(app.name, app.uri, "ui", mime_type, app.definition, entry, relative_path=place)
 
 
-def _relative_path(item: Resource | ResourceTemplate) -> str:
-    return item.relative_path
-
-
-def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[Resource | ResourceTemplate, list[str]]:
+def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[AnyResource, list[str]]:
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.resources_dir.rstrip("/") + "/")
     is_lonely = metadata.is_description(file_name)

@@ -26,8 +26,6 @@ from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of
 
-UI_DESCRIPTION = "ui.meta.json"  # describes the MCP App that belongs to a tool, not a script
-
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
 
@@ -92,19 +90,19 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     warnings = [*tree.warnings, *_useless_links(project, tree)]
     hints: list[str] = []
 
-    def read(directory: Directory, file_name: str) -> Tool | None:
-        return _tool_of(project, directory, file_name, warnings, hints)
+    def read(project: Project, directory: Directory, file_name: str) -> tuple[Tool | None, tuple[str, ...]]:
+        return _tool_of(project, directory, file_name, warnings, hints), ()
 
     found = list(read_files(project, tree, _scripts_in, read, what="the tool", warnings=warnings))
     for directory in tree.directories:
-        lonely = (name for name in metadata.lonely_descriptions(directory.files) if name != UI_DESCRIPTION)
+        lonely = (name for name in metadata.lonely_descriptions(directory.files) if name != metadata.UI_DESCRIPTION)
         place = project.shown(directory.path)
         warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
     warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
         found = _with_apps(project, found)
-    kept, losses = distinct(found, lambda tool: tool.name, lambda tool: project.shown(tool.path), "provides the tool")
+    kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
 
 

@@ -93,8 +93,8 @@ FAULTS = [
     fault(
         "resources-distinct-by-name",
         "mcpgreen/catalog/resources.py",
-        'lambda item: item.uri, _relative_path, "has the uri"',
-        'lambda item: item.name, _relative_path, "has the uri"',
+        '"uri", "has the uri")',
+        '"name", "has the uri")',
         "tests/catalog/test_resources.py",
     ),
     fault(

@@ -24,7 +24,6 @@ from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.project.project import Project
 
-DESCRIPTION = "ui.meta.json"
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
 MIME_TYPE = "text/html;profile=mcp-app"
@@ -175,13 +174,13 @@ def _is_directory(project: Project, path: str, warnings: list[str]) -> bool:
 
 
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:
-    source = os.path.join(directory, DESCRIPTION)
+    source = os.path.join(directory, metadata.UI_DESCRIPTION)
     has_description = os.path.lexists(source)
     if not has_description and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
         return None
     fields: dict[str, Any] = {}
     if has_description:
-        fields = metadata.read_meta_file(_plain_file(source, DESCRIPTION, source))
+        fields = metadata.read_meta_file(_plain_file(source, metadata.UI_DESCRIPTION, source))
         fields = metadata.checked(source, fields, FIELD_RULES)
     complaints: list[str] = []
     ui = _ui_meta(source, fields.get("meta", {}), complaints)

@@ -84,18 +84,11 @@ MEMBER_RULES: dict[tuple[str, str], dict[str, Rule]] = {
 TEMPLATES = tuple(CONFIG_RULES)
 
 
-def problems(template: str, config: dict[str, Any]) -> list[str]:
-    """What keeps this configuration from being rendered, one sentence each; empty if nothing does."""
-    if template not in CONFIG_RULES:
-        return [f"template must be one of {', '.join(TEMPLATES)}, found {shown(template)}"]
-    return list(_problems(template, config))
-
-
 def require_usable(source: str, template: str, config: dict[str, Any]) -> None:
     """Raises ProjectError with all problems at once."""
-    found = problems(template, config)
+    found = "; ".join(problems(template, config))
     if found:
-        raise ProjectError(source, "; ".join(found))
+        raise ProjectError(source, found)
 
 
 def render(template: str, config: dict[str, Any], *, title: str) -> str:
@@ -117,7 +110,11 @@ def render(template: str, config: dict[str, Any], *, title: str) -> str:
     return _PLACE.sub(lambda place: parts[place.group(1)], _text_of("page.html"))
 
 
-def _problems(template: str, config: dict[str, Any]) -> Iterator[str]:
+def problems(template: str, config: dict[str, Any]) -> Iterator[str]:
+    """What keeps this configuration from being rendered, one sentence each."""
+    if template not in CONFIG_RULES:
+        yield f"template must be one of {', '.join(TEMPLATES)}, found {shown(template)}"
+        return
     for key in REQUIRED.get(template, ()):
         if config.get(key) is None:
             yield f"config.{key} is missing"

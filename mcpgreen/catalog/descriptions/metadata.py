@@ -22,6 +22,7 @@ from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
 
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
+UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
 ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
@@ -98,10 +99,7 @@ COMMON_RULES = {
 
 ANNOTATION_RULES = {
     "title": A_STRING,
-    "readOnlyHint": A_BOOLEAN,
-    "destructiveHint": A_BOOLEAN,
-    "idempotentHint": A_BOOLEAN,
-    "openWorldHint": A_BOOLEAN,
+    **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), A_BOOLEAN),
     "audience": Rule(
         lambda value: isinstance(value, list) and all(role in ("user", "assistant") for role in value),
         "an array of user and assistant",
