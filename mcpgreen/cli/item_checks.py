@@ -22,8 +22,7 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.project.project import Project
-from mcpgreen.project.resource_directories import resource_directories
-from mcpgreen.project.roots import configured_roots
+from mcpgreen.project.roots import configured_roots, resource_directories
 from mcpgreen.protocol.schemas.lint import patterns_in
 from mcpgreen.protocol.schemas.slow_patterns import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure

@@ -29,7 +29,7 @@ FAULTS = [
     ),
     fault(
         "kernel-as-a-directory-of-resources",
-        "mcpgreen/project/resource_directories.py",
+        "mcpgreen/project/roots.py",
         "return is_kernel_path(path) and not is_within(path, project.root)",
         "return is_kernel_path(path) and is_within(path, project.root)",
         "tests/features/test_client_roots.py::test_nor_as_a_directory_of_resources",

@@ -71,8 +71,7 @@ def read_register_json(project: Project, settings: Settings) -> Registration | N
     for key in content:
         if key not in KINDS:
             raise ProjectError(path, f"unknown key {shown(key)}; known are version, {', '.join(KINDS)} and _meta")
-    items = {kind: _checked_items(path, kind, content.get(kind)) for kind in KINDS}
-    _require_completions(project, path, items["completions"] or [])
+    items = {kind: _checked_items(project, path, kind, content.get(kind)) for kind in KINDS}
     return Registration(project.shown(path), items, jsontext.digest(items))
 
 
@@ -129,29 +128,26 @@ def _sendable(raw: bytes | str) -> Any:
     return value
 
 
-def _checked_items(path: str, kind: str, items: Any) -> list[Json] | None:
+def _checked_items(project: Project, path: str, kind: str, items: Any) -> list[Json] | None:
     if items is None:
         return None
     if not isinstance(items, list):
         raise ProjectError(path, f"{kind} must be an array, found {shown(items)}")
+    names: set[str] = set()
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise ProjectError(path, f"{kind}[{index}] must be an object, found {shown(item)}")
         name = item.get("name")
         if not isinstance(name, str) or not name:
             raise ProjectError(path, f"{kind}[{index}].name must be a text, found {shown(name)}")
+        if kind == "completions":
+            if name in names:
+                raise ProjectError(path, f"{kind}[{index}]: the name {shown(name)} is already taken")
+            names.add(name)
+            problem = _problem_with_completion(project, item)
+            if problem:
+                raise ProjectError(path, f"{kind}[{index}].{problem}")
     return items
-
-
-def _require_completions(project: Project, path: str, items: list[Json]) -> None:
-    names: set[str] = set()
-    for index, item in enumerate(items):
-        if item["name"] in names:
-            raise ProjectError(path, f"completions[{index}]: the name {shown(item['name'])} is already taken")
-        names.add(item["name"])
-        problem = _problem_with_completion(project, item)
-        if problem:
-            raise ProjectError(path, f"completions[{index}].{problem}")
 
 
 def _problem_with_completion(project: Project, item: Json) -> str | None:
