@@ -83,10 +83,9 @@ class Registrar:
         """Whether `register.sh` decides and has not been run as it is now."""
         if not self._does_hook_decide():
             return False
-        if self._hook is None:
-            return True
-        is_other = self._hook.fingerprint != _fingerprint_of(self._project, self._hook_path)
-        return is_other and not self._settings.static_registry
+        if self._hook is None or self._settings.static_registry:
+            return self._hook is None
+        return self._hook.fingerprint != _fingerprint_of(self._project, self._hook_path)
 
     def is_hook_old(self) -> bool:
         """Whether it was run so long ago that it may have something else to say."""
