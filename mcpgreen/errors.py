@@ -54,7 +54,7 @@ class InvalidParams(RpcError, code=-32602, summary="Invalid params"):
 
 
 class ResourceNotFound(RpcError, code=-32002, stateless_code=-32602, summary="Resource not found"):
-    """No resource has this address."""
+    """No resource has this URI."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(data={"uri": uri})
@@ -141,7 +141,7 @@ class InputNeeded(McpgreenError):
 
 
 class ScriptAsks(McpgreenError):
-    """A script printed questions instead of a result, and a state of its own to be run again with."""
+    """A script printed `inputRequests` instead of a result, and a state of its own to be run again with."""
 
     def __init__(self, questions: Any, state: Any) -> None:
         super().__init__("the script asks")

@@ -50,9 +50,9 @@ class Catalog:
         *,
         ttl_secs: float,
         max_bytes: int,
-        on_change: Callable[[str, int], None] | None = None,
-        on_warning: Callable[[str], None] | None = None,
-        on_hint: Callable[[str], None] | None = None,
+        on_change: Callable[[str, int], object] = lambda source, total: None,
+        on_warning: Callable[[str], object] = lambda warning: None,
+        on_hint: Callable[[str], object] = lambda hint: None,
         clock: Callable[[], float] = time.monotonic,
         only_below: str | None = None,
         storage: Storage | None = None,
@@ -66,7 +66,7 @@ class Catalog:
         self.on_change = on_change
         self.on_warning = on_warning
         self.on_hint = on_hint
-        self.on_look: Callable[[], None] | None = None  # hears of each look, before anybody is answered by it
+        self.on_look: Callable[[], object] = lambda: None  # hears of each look, before anybody is answered by it
         self.only_below = only_below
         self.registrar = registrar
         self.is_static = is_static
@@ -115,7 +115,7 @@ class Catalog:
             return _make_do(shelf)
         began_at = self._clock()
         shelf.looks += 1
-        number, marks = shelf.looks, shelf.marks
+        number, times_stale = shelf.looks, shelf.times_stale
         try:
             registration = self.registrar.current() if self.registrar is not None else None
             pace = Pace(turn)  # only now: a server runs the hook elsewhere, so its time says nothing of the next look
@@ -135,11 +135,10 @@ class Catalog:
         shelf.began_at = began_at
         # A look that finds nothing new is quick; the next one may not be.
         shelf.busy_secs = pace.busy_secs if look.warnings is not None else max(shelf.busy_secs, pace.busy_secs)
-        shelf.is_stale = shelf.marks != marks  # what has happened since the look began is not in it
-        if self.on_look is not None:
-            self.on_look()
+        shelf.is_stale = shelf.times_stale != times_stale  # what has happened since the look began is not in it
+        self.on_look()
         self._tell(shelf, look)
-        if is_changed and self.on_change is not None:
+        if is_changed:
             self.on_change(source, sum(snapshot.total for snapshot in look.snapshots.values()))
         # Last, as it may take turns, and whoever looks may be stopped meanwhile.
         for snapshot in look.snapshots.values():
@@ -162,7 +161,7 @@ class Catalog:
         """Something happened on disk: look again before the next answer, whatever the time."""
         for shelf in self._shelves.values():
             shelf.is_stale = True
-            shelf.marks += 1
+            shelf.times_stale += 1
 
     def trust_until_stale(self, is_trusted: bool) -> None:
         """Whether a file watcher reports changes, so that the time to live need not be observed."""
@@ -212,11 +211,13 @@ class Catalog:
         is_found = registration is None or all(registration.items.get(kind) is None for kind in source.kinds)
         kept = self._kept(source, pace) if self.is_static and is_found and not force else None
         if kept is not None:
-            tree, items = Tree([], (), True, [], [], pace), kept
+            tree, items = Tree([], (), True, [], {}, pace), kept
         else:
             tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
             registered = registration.hash if registration is not None else None
-            tree = tree._replace(fingerprint=(registered, tree.fingerprint, source.more_marks(self.project)))
+            tree = tree._replace(
+                fingerprint=(registered, tree.fingerprint, source.more_fingerprint(self.project, pace))
+            )
             if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
                 return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
             items = source.read(self.project, tree, registration)
@@ -224,13 +225,14 @@ class Catalog:
         look = Look(tree, {}, warnings, {}, {})
         for kind, found in items.items():
             look.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
-            if self.on_hint is not None:
-                for hint in found.hints:
-                    self.on_hint(hint)
+            for hint in found.hints:
+                self.on_hint(hint)
             earlier = shelf.snapshots.get(kind)
             snapshot = look.snapshots[kind] = snapshot_of(kind, found.items, earlier, pace, is_found=is_found)
             if snapshot is not earlier and kept is None:
-                look.texts[kind] = self._file_text(snapshot, pace)
+                look.texts[kind] = file_text(snapshot, pace)
+                if sum(map(len, look.texts[kind])) > self.max_bytes:
+                    raise OutputTooLarge(f"Unable to list {kind}: the registry is larger than {self.max_bytes} bytes")
         return look
 
     def _kept(self, source: Source, pace: Pace) -> dict[str, Discovery] | None:
@@ -249,12 +251,6 @@ class Catalog:
 
     def _path_of(self, kind: str) -> str:
         return os.path.join(self.project.registry_dir, FILE_OF.get(kind, kind) + ".json")
-
-    def _file_text(self, snapshot: Snapshot, pace: Pace) -> list[bytes]:
-        text = file_text(snapshot, pace)
-        if sum(map(len, text)) > self.max_bytes:
-            raise OutputTooLarge(f"Unable to list {snapshot.kind}: the registry is larger than {self.max_bytes} bytes")
-        return text
 
     def _keep(self, shelf: Shelf, look: Look) -> None:
         shelf.snapshots = look.snapshots
@@ -300,7 +296,11 @@ class Catalog:
             os.makedirs(self.project.registry_dir, mode=0o700, exist_ok=True)
             replace_file(path, text or file_text(snapshot, pace), pace)
         except OSError as error:
-            shelf.is_file_due = self._is_disk_full(error)  # it is tried again with each look then
+            storage, directory = self._storage, self.project.registry_dir
+            is_full = (
+                storage is not None and storage.failed(error, directory=directory, what="the registry") is not None
+            )
+            shelf.is_file_due = is_full  # it is tried again with each look then
             if not shelf.is_file_due and not shelf.is_unwritable:
                 journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
             shelf.is_unwritable = True
@@ -308,11 +308,6 @@ class Catalog:
             shelf.is_unwritable = shelf.is_file_due = False
             if self._storage is not None:
                 self._storage.succeeded(self.project.registry_dir)
-
-    def _is_disk_full(self, error: OSError) -> bool:
-        if self._storage is None:
-            return False
-        return self._storage.failed(error, directory=self.project.registry_dir, what="the registry") is not None
 
     def _tell(self, shelf: Shelf, look: Look) -> None:
         """Report what has not been reported yet; what was mended and breaks again is news."""
@@ -327,8 +322,7 @@ class Catalog:
         shelf.crowded = set(crowded)
         for warning in news:
             journal.warning("%s", warning)
-            if self.on_warning is not None:
-                self.on_warning(warning)
+            self.on_warning(warning)
 
 
 def _nearest(place: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.tree_scan import Tree
 from mcpgreen.project.project import Project
 
@@ -21,50 +22,43 @@ class Source(NamedTuple):
     directories: Callable[[Project], list[str]]
     read: Callable[[Project, Tree, Registration | None], dict[str, Discovery]]
     kinds: tuple[str, ...]
-    more_marks: Callable[[Project], tuple[Any, ...]] = lambda project: ()
+    more_fingerprint: Callable[[Project, Pace], tuple[Any, ...]] = lambda project, pace: ()
+
+
+def _registered(project: Project, registration: Registration | None, kind: str) -> Discovery | None:
+    """None for a kind that is found by looking at the disk."""
+    if registration is None:
+        return None
+    from mcpgreen.catalog.manual.items import registered_items
+
+    return registered_items(project, registration, kind)
 
 
 def _read_tools(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    if registration is None:
-        return {"tools": _found_tools(project, tree)}
-    items = registration.of("tools")
-    if items is None:
-        found = _found_tools(project, tree)
-    else:
-        from mcpgreen.catalog.manual.items import registered_tools
-
-        found = registered_tools(project, registration, items)
-    # What is wrong with the registration itself is told here, once for all kinds.
-    return {"tools": found._replace(warnings=[*registration.warnings, *found.warnings])}
-
-
-def _found_tools(project: Project, tree: Tree) -> Discovery:
     from mcpgreen.catalog.tools import discover_tools
 
-    return discover_tools(project, tree)
+    found = _registered(project, registration, "tools") or discover_tools(project, tree)
+    # What is wrong with the registration itself is told here, once for all kinds.
+    warnings = registration.warnings if registration is not None else ()
+    return {"tools": found._replace(warnings=[*warnings, *found.warnings])}
 
 
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    items = registration.of("prompts") if registration is not None else None
-    if registration is None or items is None:
-        from mcpgreen.catalog.prompts import discover_prompts
+    from mcpgreen.catalog.prompts import discover_prompts
 
-        return {"prompts": discover_prompts(project, tree)}
-    from mcpgreen.catalog.manual.items import registered_prompts
-
-    return {"prompts": registered_prompts(project, registration, items)}
+    return {"prompts": _registered(project, registration, "prompts") or discover_prompts(project, tree)}
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.apps.resources import discover_pages
-    from mcpgreen.catalog.resources import discover_resources, resource_of_page
+    from mcpgreen.catalog.apps.resources import discover_apps
+    from mcpgreen.catalog.resources import resource_of_app
 
-    found = discover_resources(project, tree) if registration is None else _with_registered(project, tree, registration)
-    pages, warnings = discover_pages(project, project.server_name())
-    listed = [resource_of_page(project, page) for page in pages]
+    found = _resources_and_templates(project, tree, registration)
+    apps, warnings = discover_apps(project, project.server_name())
+    listed = [resource_of_app(project, app) for app in apps]
     resources = found["resources"]
     taken = {item.uri for item in resources.items}
-    others = [page for page in listed if page.uri not in taken]
+    others = [app for app in listed if app.uri not in taken]
     return {
         **found,
         "resources": Discovery([*resources.items, *others], [*resources.warnings, *warnings]),
@@ -72,21 +66,18 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     }
 
 
-def _with_registered(project: Project, tree: Tree, registration: Registration) -> dict[str, Discovery]:
-    from mcpgreen.catalog.manual.items import registered_resources, registered_templates
+def _resources_and_templates(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
+    """Registered templates join those on disk, unless an empty list is registered: then there are none."""
     from mcpgreen.catalog.resources import discover_resources
 
-    resources, templates = registration.of("resources"), registration.of("resourceTemplates")
-    instead = registered_resources(project, registration, resources) if resources is not None else None
-    if instead is not None and templates == []:
-        return {"resources": instead, "resourceTemplates": Discovery([], [])}
-    found = discover_resources(project, tree, instead=instead)
-    if templates == []:
-        found["resourceTemplates"] = Discovery([], [])
-    elif templates is not None:
-        by_hand = registered_templates(project, registration, templates)
-        found["resourceTemplates"] = _merged(found["resourceTemplates"], by_hand, registration.source)
-    return found
+    instead = _registered(project, registration, "resources")
+    templates = _registered(project, registration, "resourceTemplates")
+    if registration is None or templates is None:
+        return discover_resources(project, tree, instead=instead)
+    if registration.items["resourceTemplates"]:
+        found = discover_resources(project, tree, instead=instead)
+        return {**found, "resourceTemplates": _merged(found["resourceTemplates"], templates, registration.source)}
+    return {"resources": instead or discover_resources(project, tree)["resources"], "resourceTemplates": templates}
 
 
 def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
@@ -102,10 +93,10 @@ def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
     return Discovery(items, [*found.warnings, *by_hand.warnings], [*found.hints, *hints])
 
 
-def _marks_of_pages(project: Project) -> tuple[Any, ...]:
+def _fingerprint_of_apps(project: Project, pace: Pace) -> tuple[Any, ...]:
     from mcpgreen.catalog.apps.resources import fingerprint
 
-    return fingerprint(project)
+    return fingerprint(project, pace)
 
 
 # By the name under which clients hear of changes. What is read together changes together.
@@ -115,7 +106,7 @@ SOURCES = {
         lambda project: [project.resources_dir, project.ui_dir],
         _read_resources,
         ("resources", "resourceTemplates", "ui"),
-        _marks_of_pages,
+        _fingerprint_of_apps,
     ),
     "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
 }

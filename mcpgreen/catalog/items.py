@@ -1,9 +1,17 @@
-"""What all kinds of items have in common, and what reading a kind yields."""
+"""What all kinds of items have in common: what an item is, and how those of a kind are read and told apart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
+
+if TYPE_CHECKING:
+    from mcpgreen.catalog.tree_scan import Directory, Tree
+
+Found = TypeVar("Found")
 
 
 class Item(Protocol):
@@ -29,3 +37,40 @@ class Discovery(NamedTuple):
     items: Sequence[Any]
     warnings: list[str]
     hints: list[str] = []  # of what may be meant as it is: for who asks why something is missing
+
+
+def read_files(
+    project: Project,
+    tree: Tree,
+    names_in: Callable[[Iterable[str]], Iterable[str]],
+    read: Callable[[Project, Directory, str], tuple[Found | None, Iterable[str]]],
+    *,
+    what: str,
+    warnings: list[str],
+) -> Iterator[Found]:
+    """The items of those files of each directory that stand for one; `read` also gives complaints about the file. A bad
+    file costs one item and a warning."""
+    for directory in tree.directories:
+        for file_name in tree.pace.over(names_in(directory.files)):
+            try:
+                found, complaints = read(project, directory, file_name)
+            except ProjectError as error:
+                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; {what} is left out"))
+                continue
+            warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
+            if found is not None:
+                yield found
+
+
+def distinct(
+    found: Iterable[Found], key: str, claim: str, place: Callable[[Any], str] = lambda item: str(item.relative_path)
+) -> tuple[list[Found], list[str]]:
+    """The first of each key, by which clients tell items apart, and a warning for each of the others."""
+    kept: dict[str, Found] = {}
+    losses: list[str] = []
+    for item in found:
+        identity = getattr(item, key)
+        first = kept.setdefault(identity, item)
+        if first is not item:
+            losses.append(Loss(f"{place(item)}: skipped, {place(first)} already {claim} {identity}"))
+    return list(kept.values()), losses

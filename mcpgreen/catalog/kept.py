@@ -10,19 +10,18 @@ missing, or has another format, is not used at all: whoever asks has to look for
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
-from mcpgreen.catalog import prompts, resources
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.items import each, file_of
+from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
+from mcpgreen.catalog.manual.rules import content_of
 from mcpgreen.catalog.pace import Pace
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
-from mcpgreen.catalog.tools import tool_at
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
 
@@ -31,31 +30,26 @@ Json = dict[str, Any]
 
 def kept_items(project: Project, kind: str, path: str, *, max_bytes: int, pace: Pace) -> Discovery:
     """The items of this kind that the file lists. Raises ProjectError if it cannot be used."""
-    read, what, key = READERS[kind]
+    reader = READERS[kind]
 
-    def item(entry: Json, complaints: list[str]) -> Any:
+    def read(project: Project, entry: Json, complaints: list[str]) -> Any:
         # Entries always have a description, definitions only if somebody wrote one.
         fields = {name: value for name, value in entry.items() if name != "description" or value}
-        return read(project, fields, complaints)._replace(registry_entry=entry)
+        return reader.read(project, fields, complaints)._replace(registry_entry=entry)
 
     entries = _entries(project, path, max_bytes)
-    return each(project.shown(path), what, entries, item, distinct=key, pace=pace)
+    return read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
 
 
 def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
     try:
         problem = project.ground(project.registry_dir).problem_with(path, may_be_link=False)
-        if problem:
-            raise ProjectError(path, f"it is not trusted: {problem}")
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(max_bytes + 1)
-        if len(raw) > max_bytes:
-            raise ProjectError(path, f"it is larger than {max_bytes} bytes")
-        content = jsontext.parsed(raw.decode("utf-8"))
     except FileNotFoundError:
         raise ProjectError(path, "it does not exist") from None
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+    if problem:
+        raise ProjectError(path, f"it is not trusted: {problem}")
+    try:
+        content = jsontext.parsed(content_of(path, max_bytes).decode("utf-8"))
     except ValueError as error:
         raise ProjectError(path, f"it is not valid JSON: {error}") from error
     entries = content.get("items") if isinstance(content, dict) else None
@@ -66,50 +60,36 @@ def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
     return entries
 
 
-def _tool(project: Project, fields: Json, complaints: list[str]) -> Any:
-    path, status = file_of(project, fields, below=project.tools_dir)
-    tool, problems = tool_at(project, path, fields, status=status)
-    complaints.extend(problems)
-    return tool
-
-
-def _prompt(project: Project, fields: Json, complaints: list[str]) -> Any:
-    path, status = file_of(project, fields, below=project.prompts_dir)
-    prompt = prompts.describe_prompt(Origin(path, project.private, complaints), fields)
+def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
+    prompt = read_prompt(project, fields, complaints)
     # Of the arguments the entry has what is listed, and the schemas apart from that.
     schemas = (fields.get("inputSchema") or {}).get("properties")
     if isinstance(schemas, dict):
         prompt = prompt._replace(schemas=schemas)
-    prompt = prompt._replace(relative_path=fields["path"])
-    if metadata.is_description(path):
-        return prompt
-    return prompts.with_file(prompt, path, fields["path"], is_program=prompts.is_program(path, status))
+    return prompt._replace(path=None) if metadata.is_description(prompt.relative_path) else prompt
 
 
-def _source_of(project: Project, fields: Json) -> str:
-    if not metadata.is_string(fields.get("path")):
+def _origin(project: Project, fields: Json, complaints: list[str]) -> Origin:
+    if not isinstance(fields.get("path"), str):
         raise ProjectError("", "path must be a text")
-    return os.path.join(project.resources_dir, fields["path"])
+    return Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
 
 
-def _resource(project: Project, fields: Json, complaints: list[str]) -> Any:
-    source = _source_of(project, fields)
-    resource = resources.describe_resource(Origin(source, project.private, complaints), fields)
-    has_file = resource.provider != "ui" and not metadata.is_description(source)
-    return resource._replace(path=source if has_file else None, relative_path=fields["path"])
+def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
+    origin = _origin(project, fields, complaints)
+    resource = describe_resource(origin, fields)
+    has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
+    return resource._replace(path=origin.path if has_file else None, relative_path=fields["path"])
 
 
-def _template(project: Project, fields: Json, complaints: list[str]) -> Any:
-    source = _source_of(project, fields)
-    template = resources.describe_template(Origin(source, project.private, complaints), fields)
-    return template._replace(relative_path=fields["path"])
+def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
+    return describe_template(_origin(project, fields, complaints), fields)._replace(relative_path=fields["path"])
 
 
-# How an item is read, what people call it, and by what clients tell items apart.
-READERS: dict[str, tuple[Callable[[Project, Json, list[str]], Any], str, str]] = {
-    "tools": (_tool, "tool", "name"),
-    "prompts": (_prompt, "prompt", "name"),
-    "resources": (_resource, "resource", "uri"),
-    "resourceTemplates": (_template, "resource template", "name"),
-    "ui": (_resource, "page", "uri"),
+READERS = {
+    "tools": Reader(read_tool, "tool"),
+    "prompts": Reader(_prompt, "prompt"),
+    "resources": Reader(_resource, "resource", distinct="uri"),
+    "resourceTemplates": Reader(_template, "resource template"),
+    "ui": Reader(_resource, "page", distinct="uri"),
 }

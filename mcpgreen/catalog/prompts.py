@@ -9,11 +9,12 @@ Rule: one bad description costs one prompt and a warning, never the list.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.items import Discovery, Loss
+from mcpgreen.catalog.items import Discovery, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
@@ -29,32 +30,28 @@ class Prompt(NamedTuple):
     """One prompt. `path` is its template or program; `messages` are the author's own, else the file is the only one."""
 
     name: str
-    path: str | None
-    relative_path: str
-    is_program: bool
     role: str
     required: tuple[str, ...]
     schemas: dict[str, Any]  # of the arguments that have one, for completion
     messages: list[dict[str, Any]] | None
-    input_requests: dict[str, Any]  # questions whose answers become arguments
+    input_requests: dict[str, Any]  # elicitations and the like, whose results become arguments
     definition: dict[str, Any]
     timeout_secs: float | None
     registry_entry: dict[str, Any]
+    path: str | None = None
+    relative_path: str = ""
+    is_program: bool = False
 
 
 FIELD_RULES = {
+    **metadata.COMMON_RULES,
     # It is part of the environment of scripts, where a NUL or a lone surrogate cannot be.
-    "name": Rule(lambda value: metadata.is_string(value) and value.isprintable(), "one line of printable text"),
-    "title": A_STRING,
-    "description": A_STRING,
+    "name": Rule(lambda value: isinstance(value, str) and value.isprintable(), "one line of printable text"),
     "role": A_STRING,
     "arguments": Rule(lambda value: isinstance(value, (dict, list)), "an array of arguments or a schema"),
-    "inputSchema": AN_OBJECT,
     "messages": Rule(lambda value: isinstance(value, list) and bool(value), "an array of messages"),
     "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
-    "annotations": AN_OBJECT,
-    "_meta": AN_OBJECT,
 }
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path", "metadata"}
 ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, "required": metadata.A_BOOLEAN}
@@ -62,66 +59,41 @@ ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, 
 
 def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt that the walk through prompts/ saw, sorted by name."""
-    warnings = [
-        *tree.warnings,
-        *(Loss(f"{project.shown(link.path)}: skipped, it links to a file outside prompts/") for link in tree.links_out),
-    ]
-    found: list[Prompt] = []
-    for directory in tree.directories:
-        for file_name in tree.pace.over(_sources_in(directory)):
-            try:
-                prompt, complaints = _prompt_of(project, directory, file_name)
-            except ProjectError as error:
-                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the prompt is left out"))
-                continue
-            found.append(prompt)
-            warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
-    return Discovery(distinct_prompts(found, warnings), warnings)
-
-
-def distinct_prompts(found: list[Prompt], warnings: list[str]) -> list[Prompt]:
-    """The first of each name: clients get a prompt by it."""
-    kept: dict[str, Prompt] = {}
-    for prompt in sorted(found, key=lambda prompt: (prompt.name, prompt.relative_path)):
-        first = kept.setdefault(prompt.name, prompt)
-        if first is not prompt:
-            first_path = first.relative_path
-            warnings.append(
-                Loss(f"{prompt.relative_path}: skipped, {first_path} already provides the prompt {prompt.name}")
-            )
-    return list(kept.values())
+    warnings = tree.warnings_with_links(project, "prompts")
+    found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings))
+    found.sort(key=lambda prompt: (prompt.name, prompt.relative_path))
+    kept, losses = distinct(found, "name", "provides the prompt")
+    return Discovery(kept, [*warnings, *losses])
 
 
 def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str = "") -> Prompt:
     """What the `fields` of a description say. Raises ProjectError for what cannot be served."""
     source, complaints = origin.path, origin.complaints
     fields = metadata.checked(source, fields, FIELD_RULES)
-    definition: dict[str, Any] = {"name": fields.get("name") or default_name}
-    for key in ("title", "description"):
-        if key in fields:
-            definition[key] = fields[key]
+    named = {"name": fields.get("name") or default_name}
+    without_annotations = {key: value for key, value in fields.items() if key != "annotations"}
+    definition = metadata.definition_of(origin, named, without_annotations, plain=(), known=KNOWN_FIELDS)
     arguments, schemas = _arguments(source, fields)
     required = tuple(argument["name"] for argument in arguments if argument.get("required"))
     if arguments:
         definition["arguments"] = arguments
-    metadata.decorate(definition, {key: fields[key] for key in ("icons", "_meta") if key in fields}, origin)
-    complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     role = _legal_role(fields.get("role"), complaints)
     if "messages" in fields:
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
+    input_requests = fields.get("inputRequests") or {}
+    fault = requests.fault_of(input_requests) if input_requests else None
+    if fault:
+        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     if schemas:
         others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}
     return Prompt(
         name=definition["name"],
-        path=None,
-        relative_path="",
-        is_program=False,
         role=role,
         required=required,
         schemas=schemas,
         messages=fields.get("messages"),
-        input_requests=_checked_questions(source, fields.get("inputRequests")),
+        input_requests=input_requests,
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),
         registry_entry={"description": "", **others, **definition, "role": role},
@@ -143,37 +115,26 @@ def is_program(path: str, status: os.stat_result) -> bool:
         return True  # executable and not readable: it can only be run
 
 
-def _sources_in(directory: Directory) -> list[str]:
+def _sources_in(names: Iterable[str]) -> list[str]:
     """The files of a directory that stand for a prompt each: templates, programs, and descriptions without either."""
-    names = (name for name in directory.files if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES))
-    return metadata.item_sources(names)
+    return metadata.item_sources(name for name in names if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES))
 
 
 def _prompt_of(project: Project, directory: Directory, file_name: str) -> tuple[Prompt, list[str]]:
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
-    if metadata.is_description(file_name):
-        return _lonely_prompt(project, path, relative_path)
-    runs = is_program(path, directory.files[file_name])
-    meta_file = metadata.meta_file_for(file_name, directory.files)
-    source = f"{directory.path}/{meta_file}" if meta_file else path
+    is_lonely = metadata.is_description(file_name)
+    meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
+    origin = Origin(f"{directory.path}/{meta_file}" if meta_file else path, project.private, [])
+    runs = not is_lonely and is_program(path, directory.files[file_name])
     # A comment in a template is part of its text.
     inline = metadata.read_inline_of(path) if runs and not meta_file else None
-    fields = metadata.read_meta_file(source) if meta_file else inline or {}
-    origin = Origin(source, project.private, [])
-    prompt = describe_prompt(origin, fields, default_name=metadata.stem_of(file_name))
-    return with_file(prompt, path, relative_path, is_program=runs), origin.complaints
-
-
-def _lonely_prompt(project: Project, path: str, relative_path: str) -> tuple[Prompt, list[str]]:
-    """A description without a file, which has to bring its messages."""
-    default_name = metadata.described_stem(os.path.basename(path))
-    origin = Origin(path, project.private, [])
-    prompt = describe_prompt(origin, metadata.read_meta_file(path), default_name=default_name)
-    if prompt.messages is None:
+    fields = metadata.read_meta_file(origin.path) if meta_file else inline or {}
+    prompt = describe_prompt(origin, fields, default_name=metadata.described_stem(file_name))
+    if is_lonely and prompt.messages is None:
         raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
-    entry = {**prompt.registry_entry, "path": relative_path}
-    return prompt._replace(relative_path=relative_path, registry_entry=entry), origin.complaints
+    prompt = with_file(prompt, path, relative_path, is_program=runs)
+    return prompt._replace(path=None) if is_lonely else prompt, origin.complaints
 
 
 def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -199,7 +160,7 @@ def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]
 def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     properties = schema.get("properties", {})
     required = schema.get("required", [])
-    are_names = isinstance(required, list) and all(map(metadata.is_string, required))
+    are_names = isinstance(required, list) and all(isinstance(name, str) for name in required)
     if not isinstance(properties, dict) or not are_names:
         raise ProjectError(source, "arguments must have properties (an object) and required (an array of names)")
     arguments = []
@@ -211,15 +172,6 @@ def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict
                 argument[key] = about[key]
         arguments.append({**argument, "required": name in required})
     return arguments, dict(properties)
-
-
-def _checked_questions(source: str, asked: dict[str, Any] | None) -> dict[str, Any]:
-    if not asked:
-        return {}
-    fault = requests.fault_of(asked)
-    if fault:
-        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
-    return asked
 
 
 def _checked_message(source: str, message: Any, complaints: list[str]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Shelf:
         self.began_at = 0.0  # the last of them that counted
         self.busy_secs = 0.0  # how long it took
         self.is_stale = False
-        self.marks = 0  # how often it was said to be stale
+        self.times_stale = 0  # how often that was said
         self.is_watched = False
         self.failure: str | None = None
         self.refusal: str | None = None  # why the registration cannot be used

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.items import Discovery, Loss
+from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
@@ -26,32 +26,22 @@ from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of
 
-UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
-
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
 
 
-def _is_need(value: Any) -> bool:
-    return metadata.is_string(value) and value in NEEDS
-
-
 FIELD_RULES = {
+    **metadata.COMMON_RULES,
     "name": metadata.A_NAME,
-    "title": metadata.A_STRING,
-    "description": metadata.A_STRING,
-    "inputSchema": metadata.AN_OBJECT,
     "arguments": metadata.AN_OBJECT,
     "outputSchema": metadata.AN_OBJECT_OR_BOOLEAN,
-    "annotations": metadata.AN_OBJECT,
-    "_meta": metadata.AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
     "maxTimeoutSecs": metadata.A_DURATION,
     "timeoutHint": metadata.A_STRING,
     "progressExtendsTimeout": metadata.A_BOOLEAN,
     "maxConcurrent": metadata.Rule(lambda value: metadata.is_natural(value) and value > 0, "a positive integer"),
     "needs": metadata.Rule(
-        lambda value: isinstance(value, list) and all(map(_is_need, value)),
+        lambda value: isinstance(value, list) and all(need in tuple(NEEDS) for need in value),
         f"an array of {', '.join(NEEDS)}",
     ),
     "interaction": metadata.Rule(lambda value: value in INTERACTIONS, f"one of {', '.join(INTERACTIONS)}"),
@@ -99,36 +89,37 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     """Read every tool that the walk through tools/ saw, sorted by name and path."""
     warnings = [*tree.warnings, *_useless_links(project, tree)]
     hints: list[str] = []
-    found: list[Tool] = []
+
+    def read(project: Project, directory: Directory, file_name: str) -> tuple[Tool | None, tuple[str, ...]]:
+        return _tool_of(project, directory, file_name, warnings, hints), ()
+
+    found = list(read_files(project, tree, _scripts_in, read, what="the tool", warnings=warnings))
     for directory in tree.directories:
-        for file_name, status in tree.pace.over(directory.files.items()):
-            if file_name == "smoke.sh" or metadata.is_description(file_name):
-                continue
-            try:
-                tool = _tool_of(project, directory, file_name, status=status, warnings=warnings, hints=hints)
-            except ProjectError as error:
-                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the tool is left out"))
-                continue
-            if tool is not None:
-                found.append(tool)
-        warnings.extend(_lonely_descriptions(project, directory))
+        lonely = (name for name in metadata.lonely_descriptions(directory.files) if name != metadata.UI_DESCRIPTION)
+        place = project.shown(directory.path)
+        warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
     warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
-        found = _with_pages(project, found)
-    return Discovery(distinct_tools(project, found, warnings), warnings, hints)
+        found = _with_apps(project, found)
+    kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
+    return Discovery(kept, [*warnings, *losses], hints)
 
 
-def _with_pages(project: Project, tools: list[Tool]) -> list[Tool]:
-    """Tools that have a page beside them say so."""
-    from mcpgreen.catalog.apps.resources import discover_pages, page_beside, with_ui
+def _scripts_in(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name != "smoke.sh" and not metadata.is_description(name)]
 
-    pages, _ = discover_pages(project, project.server_name())
+
+def _with_apps(project: Project, tools: list[Tool]) -> list[Tool]:
+    """Tools that have an MCP App beside them say so."""
+    from mcpgreen.catalog.apps.resources import app_beside, discover_apps, with_ui
+
+    apps, _ = discover_apps(project, project.server_name())
     linked = []
     for tool in tools:
-        page = page_beside(tool.path, pages)
-        if page is not None:
-            meta = with_ui(tool.definition.get("_meta"), page_uri=page.uri)
+        app = app_beside(tool.path, apps)
+        if app is not None:
+            meta = with_ui(tool.definition.get("_meta"), app_uri=app.uri)
             entry = {**tool.registry_entry, "_meta": meta}
             description = tool.description._replace(definition={**tool.definition, "_meta": meta})
             tool = tool._replace(description=description, registry_entry=entry)
@@ -137,109 +128,68 @@ def _with_pages(project: Project, tools: list[Tool]) -> list[Tool]:
 
 
 def _tool_of(
-    project: Project,
-    directory: Directory,
-    file_name: str,
-    *,
-    status: os.stat_result,
-    warnings: list[str],
-    hints: list[str],
+    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
 ) -> Tool | None:
-    path = f"{directory.path}/{file_name}"
+    path, status = f"{directory.path}/{file_name}", directory.files[file_name]
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
-    head = b"" if is_executable and meta_file else _head_of(path)
+    head = b"" if is_executable and meta_file else metadata.head_of(path)
     command = command_of(path, head, is_executable=is_executable)
     if command is None:
         if meta_file:
             warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
         return None
-    if meta_file:
-        source = f"{directory.path}/{meta_file}"
-        fields: dict[str, Any] | None = metadata.read_meta_file(source)
-    else:
-        source = path
-        fields = metadata.read_inline(path, head)
+    source = f"{directory.path}/{meta_file}" if meta_file else path
+    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline(path, head)
     if fields is None and not is_executable:
         # A library that tools source, or a tool that was forgotten.
         hints.append(f"{project.shown(path)}: not a tool: not executable (chmod +x) and without a description")
         return None
     description = describe_tool(source, fields or {}, file_name=file_name, private=project.private)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
+    warnings.extend(_open_files(project, path, status))
     name = description.definition["name"]
     if name not in (metadata.stem_of(file_name), (fields or {}).get("name")):
         hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
-    return _described_tool(project, path, description, command=command, status=status, warnings=warnings)
+    return _described_tool(project, path, command, description)
 
 
-def _described_tool(
-    project: Project,
-    path: str,
-    description: Description,
-    *,
-    command: list[str],
-    status: os.stat_result,
-    warnings: list[str],
-) -> Tool:
-    if status.st_mode & WRITABLE_BY_OTHERS:
-        warnings.append(f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)")
+def _described_tool(project: Project, path: str, command: list[str], description: Description) -> Tool:
     name, relative_path = description.definition["name"], path[len(project.tools_dir.rstrip("/")) + 1 :]
-    return Tool(
-        name=name,
-        path=path,
-        relative_path=relative_path,
-        command=command,
-        description=description,
-        registry_entry={
-            "name": name,
-            "description": "",
-            "path": relative_path,
-            **description.definition,
-            **description.unlisted,
-        },
-    )
+    entry = {"name": name, "description": "", "path": relative_path, **description.definition, **description.unlisted}
+    return Tool(name, path, relative_path, command, description, entry)
 
 
 def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.stat_result) -> tuple[Tool, list[str]]:
     """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
-    warnings: list[str] = []
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    command = command_of(path, b"" if is_executable else _head_of(path), is_executable=is_executable)
+    command = command_of(path, b"" if is_executable else metadata.head_of(path), is_executable=is_executable)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
     description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
-    tool = _described_tool(project, path, description, command=command, status=status, warnings=warnings)
-    return tool, [*description.complaints, *warnings]
+    tool = _described_tool(project, path, command, description)
+    return tool, [*description.complaints, *_open_files(project, path, status)]
 
 
 def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private: Private) -> Description:
     """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served."""
     fields = metadata.checked(path, fields, FIELD_RULES)
-    complaints: list[str] = []
-    definition: dict[str, Any] = {"name": fields.get("name") or metadata.default_name(file_name)}
-    for key in ("title", "description"):
-        if key in fields:
-            definition[key] = fields[key]
+    origin = metadata.Origin(path, private, [])
+    named = {"name": fields.get("name") or metadata.default_name(file_name)}
+    definition = metadata.definition_of(origin, named, fields, plain=(), known=KNOWN_FIELDS)
     definition["inputSchema"] = _input_schema(path, fields)
     if "outputSchema" in fields:
-        definition["outputSchema"] = _as_object(fields["outputSchema"])
+        # A boolean schema as the object that says the same: on the wire a schema is an object.
+        schema = fields["outputSchema"]
+        definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     for key in ("inputSchema", "outputSchema"):
         fault = lint.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")
-    metadata.decorate(definition, fields, metadata.Origin(path, private, complaints))
-    complaints.extend(metadata.likely_typos(fields, KNOWN_FIELDS, ""))
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
-    return Description(definition, unlisted, complaints, **known)
-
-
-def _as_object(schema: Any) -> Any:
-    """A boolean schema as the object that says the same: on the wire a schema is an object."""
-    if metadata.is_boolean(schema):
-        return {} if schema else {"not": {}}
-    return schema
+    return Description(definition, unlisted, origin.complaints, **known)
 
 
 def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -259,10 +209,9 @@ def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {**given, "type": "object", "properties": properties}
 
 
-def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str]:
-    for name in metadata.lonely_descriptions(directory.files):
-        if name != UI_DESCRIPTION:
-            yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
+def _open_files(project: Project, path: str, status: os.stat_result) -> Iterator[str]:
+    if status.st_mode & WRITABLE_BY_OTHERS:
+        yield f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
 
 
 def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
@@ -275,24 +224,6 @@ def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
 
 
 def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
-    for path, mode in tree.links_out:
+    for path, mode in tree.links_out.items():
         if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *metadata.META_SUFFIXES)):
             yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")
-
-
-def _head_of(path: str) -> bytes:
-    try:
-        return metadata.read_start(path, metadata.HEAD_BYTES)
-    except (PermissionError, FileNotFoundError):
-        return b""  # a program may be executable and not readable
-
-
-def distinct_tools(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
-    """The first of each name; clients address a tool by its name alone."""
-    kept: dict[str, Tool] = {}
-    for tool in tools:
-        first = kept.setdefault(tool.name, tool)
-        if first is not tool:
-            shown, first_shown = project.shown(tool.path), project.shown(first.path)
-            warnings.append(Loss(f"{shown}: skipped, {first_shown} already provides the tool {tool.name}"))
-    return list(kept.values())

@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
+from mcpgreen.text.uris import is_within
 
 # Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
 MAX_DEPTH = 32
@@ -31,13 +32,6 @@ class Directory(NamedTuple):
     files: dict[str, os.stat_result]
 
 
-class Link(NamedTuple):
-    """A symbolic link to a file that lies elsewhere. It is not served; whether that is worth a word depends."""
-
-    path: str
-    mode: int
-
-
 class Tree(NamedTuple):
     """What a walk saw. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
 
@@ -45,18 +39,30 @@ class Tree(NamedTuple):
     fingerprint: tuple[Any, ...]
     is_settled: bool
     warnings: list[str]
-    links_out: list[Link]
+    links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
     pace: Pace = UNPACED  # for those who read what the walk saw
 
-    def below(self, base: str) -> Iterator[Directory]:
-        """The part of the walk that lies in this directory, itself included."""
-        inside = base.rstrip(os.sep) + os.sep
-        return (directory for directory in self.directories if (directory.path + os.sep).startswith(inside))
+    def warnings_with_links(self, project: Project, home: str) -> list[str]:
+        """What was odd about the walk, and each link that leads out of `home`, as people call it."""
+        skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
+        return [*self.warnings, *map(Loss, skipped)]
+
+    def below(self, base: str) -> Tree:
+        """Only the directories of the walk that lie in this one, itself included."""
+        return self._replace(directories=[each for each in self.directories if is_within(each.path, base)])
 
 
-def survey(project: Project, bases: Sequence[str], *, only_below: str | None = None, pace: Pace = UNPACED) -> Tree:
-    """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first."""
-    walk = _Walk(project, pace)
+def survey(
+    project: Project,
+    bases: Sequence[str],
+    *,
+    only_below: str | None = None,
+    pace: Pace = UNPACED,
+    without: Sequence[str] = (),
+) -> Tree:
+    """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first, apart
+    from what is called as one of `without`."""
+    walk = _Walk(project, pace, without)
     for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
         walk.through(base, home=bases[0] if only_below is not None else base)
     return walk.tree()
@@ -66,23 +72,20 @@ def subdirectory(project: Project, base: str, path: str) -> str:
     """A directory below `base`, given absolute, relative to it or relative to the project. Raises ProjectError."""
     for start in (base, project.root):
         place = os.path.realpath(os.path.join(start, path))
-        if os.path.isdir(place) and is_below(place + os.sep, base):
+        if os.path.isdir(place) and is_within(place, base):
             return place
     raise ProjectError(path, f"not a directory below {project.shown(base)}/")
 
 
-def is_below(path: str, directory: str) -> bool:
-    return path.startswith(directory.rstrip(os.sep) + os.sep)
-
-
 class _Walk:
-    def __init__(self, project: Project, pace: Pace) -> None:
+    def __init__(self, project: Project, pace: Pace, without: Sequence[str]) -> None:
         self._project = project
         self._pace = pace
+        self._without = without
         self._directories: list[Directory] = []
-        self._marks: list[Any] = []
+        self._fingerprint: list[Any] = []
         self._warnings: list[str] = []
-        self._links_out: list[Link] = []
+        self._links_out: dict[str, int] = {}
         self._newest_ns = 0
         self._started_ns = time.time_ns()
 
@@ -105,7 +108,7 @@ class _Walk:
                 continue
             with entries:
                 for entry in self._pace.over(entries):
-                    if entry.name[0] == "." or not self._is_utterable(entry.path):
+                    if entry.name[0] == "." or entry.name in self._without or not self._is_utterable(entry.path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, depth + 1))
@@ -114,15 +117,10 @@ class _Walk:
                     if status is not None:
                         files[entry.name] = status
                         self._newest_ns = max(self._newest_ns, status.st_ctime_ns)
-                        self._marks += (
-                            entry.name,
-                            status.st_mtime_ns,
-                            status.st_ctime_ns,
-                            status.st_size,
-                            status.st_mode,
-                        )
+                        self._fingerprint += (entry.name, status.st_mtime_ns, status.st_ctime_ns)
+                        self._fingerprint += (status.st_size, status.st_mode)
             self._directories.append(Directory(path, files))
-            self._marks.append(path)
+            self._fingerprint.append(path)
 
     def _leave_out(self, start: str) -> None:
         """Once: what is too deep or too many is not worth looking at, and each directory has to be watched."""
@@ -133,44 +131,37 @@ class _Walk:
 
     def tree(self) -> Tree:
         is_settled = self._newest_ns < self._started_ns - SETTLING_NS
-        return Tree(self._directories, tuple(self._marks), is_settled, self._warnings, self._links_out, self._pace)
+        fingerprint = tuple(self._fingerprint)
+        return Tree(self._directories, fingerprint, is_settled, self._warnings, self._links_out, self._pace)
 
     def _is_utterable(self, path: str) -> bool:
         """Registry, environment and log are lines of UTF-8; a name that breaks them cannot be served."""
         if path.isprintable():
             return True
         name = os.path.basename(path)
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
-            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name is not UTF-8"))
-            return False
-        if "\n" in name or "\r" in name:
-            self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name contains a line break"))
-            return False
-        return True
+        is_utf8 = name.encode("utf-8", "replace").decode("utf-8") == name
+        if is_utf8 and "\n" not in name and "\r" not in name:
+            return True
+        problem = "contains a line break" if is_utf8 else "is not UTF-8"
+        self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
+        return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
-        try:
-            if entry.is_symlink():
-                return self._linked_status(entry, home)
-            # Opening a FIFO or a device while scanning would stop the server.
-            return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
-        except (FileNotFoundError, PermissionError):
-            return None  # removed since the directory was listed, or none of our business
-
-    def _linked_status(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
-        """A link may name another file of the same home. Elsewhere the owner of the project does not decide."""
+        """Of a regular file, else None: opening a FIFO or a device while scanning would stop the server. A link may
+        name another file of the same home; elsewhere the owner of the project does not decide."""
+        is_link = entry.is_symlink()
         try:
             status = entry.stat()
-        except OSError:
-            return None  # a link to nothing, or to itself
-        if stat.S_ISDIR(status.st_mode):
+        except OSError as error:
+            # Removed since the directory was listed, or none of our business; or a link to nothing, or to itself.
+            if is_link or isinstance(error, (FileNotFoundError, PermissionError)):
+                return None
+            raise
+        if is_link and stat.S_ISDIR(status.st_mode):
             self._warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
-            return None
         if not stat.S_ISREG(status.st_mode):
             return None
-        if is_below(os.path.realpath(entry.path), home):
+        if not is_link or is_within(os.path.realpath(entry.path), home):
             return status
-        self._links_out.append(Link(entry.path, status.st_mode))
+        self._links_out[entry.path] = status.st_mode
         return None

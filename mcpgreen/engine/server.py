@@ -21,8 +21,7 @@ from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
 from mcpgreen.links.stream import Stream
 from mcpgreen.project.project import Project
-from mcpgreen.project.resource_directories import refused_directories
-from mcpgreen.project.roots import Roots, configured_roots
+from mcpgreen.project.roots import Roots, configured_roots, refused_directories
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.introduction import Identity
 from mcpgreen.running.disk_watcher import DiskWatcher

@@ -15,8 +15,7 @@ from mcpgreen.features.run import Places
 from mcpgreen.features.watching.subscriptions import Subscriptions
 from mcpgreen.links.waiting import WaitingCalls
 from mcpgreen.project.project import Project
-from mcpgreen.project.resource_directories import resource_directories
-from mcpgreen.project.roots import Roots
+from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.introduction import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher

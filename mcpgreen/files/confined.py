@@ -20,6 +20,7 @@ import stat
 
 from mcpgreen.errors import McpgreenError
 from mcpgreen.files.kernel_files import holds, lies_in_kernel
+from mcpgreen.files.regular_files import CAREFULLY
 from mcpgreen.text.uris import is_within
 
 TYPE_CHECKING = False
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65_536
 SIZES_IN_KERNEL = (0, 4096)  # what the kernel says of its files, whatever is in them
-# Non-blocking, because a FIFO would wait for its writer; a terminal must not become ours.
-FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 # To pass through a directory one need not be allowed to list it, where the system knows the difference.
 DIRECTORY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # These say something about us or the machine, not about the file.
@@ -75,10 +74,9 @@ class OpenFile:
     """A regular file, open for reading. Leaving `with` closes it."""
 
     def __init__(self, fd: int, size: int, path: str) -> None:
-        self.fd = fd
+        self._file = open(fd, "rb", buffering=0)  # noqa: SIM115 - closed by who leaves
         self.size = size
         self.path = path
-        self.is_closed = False
 
     def __enter__(self) -> OpenFile:
         return self
@@ -87,9 +85,7 @@ class OpenFile:
         self.close()
 
     def close(self) -> None:
-        if not self.is_closed:
-            self.is_closed = True
-            os.close(self.fd)
+        self._file.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
         """The content, from the beginning each time. Raises TooLarge: at once if the file is too large, later if it
@@ -101,9 +97,9 @@ class OpenFile:
     def _read(self, limit_bytes: int) -> Iterator[bytes]:
         rest_bytes = limit_bytes
         try:
-            os.lseek(self.fd, 0, os.SEEK_SET)
+            self._file.seek(0)
             # One byte more than allowed is asked for, so that a file without a size (/proc) has its limit too.
-            while chunk := os.read(self.fd, min(CHUNK_BYTES, rest_bytes + 1)):
+            while chunk := self._file.read(min(CHUNK_BYTES, rest_bytes + 1)):
                 rest_bytes -= len(chunk)
                 if rest_bytes < 0:
                     raise TooLarge(limit_bytes)
@@ -150,7 +146,7 @@ def _descriptor_below(start: str, path: str) -> int:
             directory_fd = below_fd
         # Looked at first, because opening alone can have effects: on a device, or on who waits to write to a FIFO.
         _require_regular(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
-        return os.open(name, FILE_FLAGS, dir_fd=directory_fd)
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | CAREFULLY, dir_fd=directory_fd)
     finally:
         os.close(directory_fd)
 

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 
+# Non-blocking, because a FIFO would wait for its writer; a terminal must not become ours.
 CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -23,8 +24,8 @@ def new_file(path: str | bytes, *, dir_fd: int | None = None) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | CAREFULLY, 0o600, dir_fd=dir_fd)
 
 
-def existing_file(name: bytes, *, dir_fd: int) -> int:
-    """A regular file of an open directory, open for reading. Raises OSError for what is none, also for a link."""
+def existing_file(name: str | bytes, *, dir_fd: int | None = None) -> int:
+    """A regular file, open for reading. Raises OSError for what is none, also for a link."""
     return regular(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | CAREFULLY, dir_fd=dir_fd), name)
 
 

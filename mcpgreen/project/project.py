@@ -42,13 +42,14 @@ DEFAULT_DIRECTORIES = {
 }
 
 MAX_TEXT_BYTES = 1 << 20  # of each file that says something about the server
+SETTING_PREFIXES = (OUR_PREFIX, ALIAS_PREFIX, "MCP_")
 TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 
 
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("_named", "_private", "complaints", "root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("_named", "complaints", "root", *DEFAULT_DIRECTORIES)
 
     complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
     _named: dict[str, str]  # by real path: how directories are called, behind links
@@ -66,7 +67,6 @@ class Project:
         self.complaints = []
         self.root = os.path.realpath(root)
         self._named = {}
-        self._private: Private | None = None
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
             place = os.path.realpath(named)
@@ -80,14 +80,16 @@ class Project:
         """The path as people and clients should see it: relative to the root where it lies below."""
         return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
 
+    def server_file(self, name: str) -> str:
+        """The path of a file of server.d/."""
+        return os.path.join(self.server_dir, name)
+
     @property
     def private(self) -> Private:
         """What of it is never served."""
-        if self._private is None:
-            from mcpgreen.files.confined import Private
+        from mcpgreen.files.confined import Private
 
-            self._private = Private(self.root, self.server_dir)
-        return self._private
+        return Private(self.root, self.server_dir)
 
     def ground(self, directory: str) -> Ground:
         """One of the directories, as the place of things that are executed."""
@@ -102,30 +104,46 @@ class Project:
             raise Untrusted(path, f"it is not trusted: {problem}")
 
     def server_name(self) -> str:
-        """How the server calls itself, also in the addresses of its pages."""
-        name = _object_in(os.path.join(self.server_dir, "server.meta.json")).get("name")
-        return name if isinstance(name, str) and name else os.path.basename(self.root) or "mcp-server"
+        """How the server calls itself, also in the URIs of its apps."""
+        name = object_in(self.server_file("server.meta.json")).get("name")
+        return name if isinstance(name, str) and name else self._default_name()
 
     def server_info(self) -> dict[str, Any]:
         """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
-        given = self._server_meta()
-        icons = given.pop("icons", None)
-        name = given.get("name") or os.path.basename(self.root) or "mcp-server"
-        defaults = {"name": name, "title": _title_of(name)}
-        if "version" not in given:
-            defaults["version"] = self._default_version()
-        info = {**defaults, **given}
-        usable = self._server_icons(icons) if icons is not None else []
-        return {**info, "icons": usable} if usable else info
+        path = self.server_file("server.meta.json")
+        fields = object_in(path)
+        given: dict[str, Any] = {}
+        for key in TEXT_FIELDS:
+            value = fields.get(key)
+            if isinstance(value, str) and value:
+                given[key] = value
+            elif value not in (None, ""):
+                journal.warning("%s: %s must be a string; it is ignored", path, key)
+        if fields.get("icons") is not None:
+            from mcpgreen.project.icons import wire_icons
+
+            # Beside the file that names them, as tools do it; or in the root, where bundles have their icon.
+            directories = (self.server_dir, self.root)
+            usable, complaints = wire_icons(fields["icons"], directories=directories, private=self.private)
+            for complaint in complaints:
+                journal.warning("%s: %s", path, complaint)
+            if usable:
+                given["icons"] = usable
+        name = given.get("name") or self._default_name()
+        version = given.get("version") or self._default_version()
+        return {"name": name, "title": _title_of(name), "version": version, **given}
 
     def default_info(self) -> dict[str, str]:
         """What `server_info` says where server.meta.json says nothing."""
-        name = os.path.basename(self.root) or "mcp-server"
+        name = self._default_name()
         return {"name": name, "title": _title_of(name), "version": self._default_version()}
+
+    def _default_name(self) -> str:
+        return os.path.basename(self.root) or "mcp-server"
 
     def instructions(self) -> str | None:
         """What server.instructions.md tells the model, without its trailing newlines."""
-        return (_text_in(os.path.join(self.server_dir, "server.instructions.md")) or "").rstrip("\r\n") or None
+        return (_text_in(self.server_file("server.instructions.md")) or "").rstrip("\r\n") or None
 
     def variables(self) -> dict[str, str]:
         """`KEY=value` lines of `server.d/env`. Data, not shell: nothing is expanded, quotes around a value are cut.
@@ -133,7 +151,7 @@ class Project:
         Raises Untrusted if others could have written it: variables decide what is run, and who may have it run. Without
         them the server would be another one, so it does not start."""
         variables: dict[str, str] = {}
-        path = os.path.join(self.server_dir, "env")
+        path = self.server_file("env")
         if not os.path.lexists(path):
             return variables
         self.require_trusted(path)
@@ -154,7 +172,7 @@ class Project:
 
     def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
         """What `server.d/env.sh` does to the environment. Nothing if it cannot be trusted or fails."""
-        path = os.path.join(self.server_dir, "env.sh")
+        path = self.server_file("env.sh")
         if not os.path.lexists(path):
             return None
         import sys
@@ -177,35 +195,11 @@ class Project:
             self.complaints.append((path, error.reason))
             return None
 
-    def _server_meta(self) -> dict[str, Any]:
-        path = os.path.join(self.server_dir, "server.meta.json")
-        fields = _object_in(path)
-        given = {}
-        for key in TEXT_FIELDS:
-            value = fields.get(key)
-            if isinstance(value, str):
-                if value:
-                    given[key] = value
-            elif value is not None:
-                journal.warning("%s: %s must be a string; it is ignored", path, key)
-        if fields.get("icons") is not None:
-            given["icons"] = fields["icons"]
-        return given
-
-    def _server_icons(self, icons: Any) -> list[dict[str, Any]]:
-        from mcpgreen.project.icons import wire_icons
-
-        # Beside the file that names them, as tools do it; or in the root, where bundles have their icon.
-        usable, complaints = wire_icons(icons, directories=(self.server_dir, self.root), private=self.private)
-        for complaint in complaints:
-            journal.warning("%s: %s", os.path.join(self.server_dir, "server.meta.json"), complaint)
-        return usable
-
     def _default_version(self) -> str:
         version = "".join((_text_in(os.path.join(self.root, "VERSION")) or "").split())
         if version:
             return version
-        packaged = _object_in(os.path.join(self.root, "package.json")).get("version")
+        packaged = object_in(os.path.join(self.root, "package.json")).get("version")
         return packaged if isinstance(packaged, str) and packaged else "0.0.0"
 
 
@@ -224,10 +218,9 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
         return Project(root, directories)
     place = os.path.realpath(cwd)
     while not os.path.isfile(os.path.join(place, MARKER)):
-        parent = os.path.dirname(place)
-        if parent == place:
+        if place == os.path.dirname(place):
             return None
-        place = parent
+        place = os.path.dirname(place)
     return Project(place, directories)
 
 
@@ -249,12 +242,9 @@ def open_project(
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s (%s is missing); using the bundled example", cwd, MARKER)
     own_variables = project.variables()
-    if settings.origin("log_level") == "default" and os.path.exists(os.path.join(project.server_dir, ".debug")):
+    if settings.origin("log_level") == "default" and os.path.exists(project.server_file(".debug")):
         own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
-    if (
-        os.path.lexists(os.path.join(project.server_dir, "env.sh"))
-        and not load(flags, environ, own_variables).core_dumps
-    ):
+    if os.path.lexists(project.server_file("env.sh")) and not load(flags, environ, own_variables).core_dumps:
         from mcpgreen.running.system import prctl
 
         prctl.shut_out_others()  # a hook may leave a process behind, as a script may
@@ -266,7 +256,7 @@ def open_project(
     if own_variables or decided:
         settings = load(flags, environ, own_variables)
         # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
-        kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in decided}
+        kept = {key: environ[key] for key in environ if key.startswith(SETTING_PREFIXES) or key not in decided}
         environ = {**own_variables, **kept}
     return project, settings, environ
 
@@ -277,10 +267,6 @@ def _current_directory() -> str:
     except OSError as error:
         reason = "the current directory does not exist or may not be entered; name a project with --project-root"
         raise ProjectError(os.curdir, reason) from error
-
-
-def _is_setting(name: str) -> bool:
-    return name.startswith((OUR_PREFIX, ALIAS_PREFIX, "MCP_"))
 
 
 def bundled_project_root() -> str:
@@ -308,16 +294,14 @@ def _text_in(path: str) -> str | None:
     return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _object_in(path: str) -> dict[str, Any]:
+def object_in(path: str) -> dict[str, Any]:
+    """What a JSON file says; nothing, and a word about it, if it cannot be used."""
     text = _text_in(path)
-    if text is None:
-        return {}
     try:
-        value = jsontext.loads(text)
+        value = jsontext.loads(text) if text is not None else {}
+        if isinstance(value, dict):
+            return value
+        journal.warning("%s: must be a JSON object", path)
     except ValueError as error:
         journal.warning("%s: not valid JSON: %s", path, error)
-        return {}
-    if not isinstance(value, dict):
-        journal.warning("%s: must be a JSON object", path)
-        return {}
-    return value
+    return {}

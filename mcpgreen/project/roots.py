@@ -1,4 +1,5 @@
-"""The directories that are in scope for tools, and those that the project and its operator name.
+"""The directories that are in scope for tools, those that the project and its operator name, and those that resources
+may come from besides.
 
 `Roots` is a value: what a client names later (`features.roots`) makes another one. Everything that depends on roots is
 computed here, once, and not for each call.
@@ -13,14 +14,15 @@ import os
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.kernel_files import is_kernel_path
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.project.project import Project, object_in
 from mcpgreen.text import jsontext
-from mcpgreen.text.uris import file_uri
+from mcpgreen.text.uris import file_uri, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
+
+    from mcpgreen.settings.settings import Settings
 
 
 class Root:
@@ -88,15 +90,9 @@ def _strict(path: str, project_root: str) -> Root:
 
 
 def _from_file(file: str, project_root: str) -> Iterator[Root]:
-    try:
-        with open(file, "rb", opener=without_waiting) as stream:
-            content = jsontext.loads(stream.read())
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return
-    except (OSError, ValueError) as error:
-        journal.warning("%s is not usable: %s", file, error)
-        return
-    entries: Any = content.get("roots") if isinstance(content, dict) else None
+    entries = object_in(file).get("roots")
     if not isinstance(entries, list):
         journal.warning('%s is ignored: it must look like {"roots": [{"path": "./data", "name": "Data"}]}', file)
         return
@@ -115,3 +111,23 @@ def _from_file(file: str, project_root: str) -> Iterator[Root]:
 
 def _resolved(path: str, project_root: str) -> str:
     return real_path(os.path.join(project_root, os.path.expanduser(path)))
+
+
+def resource_directories(project: Project, settings: Settings) -> list[str]:
+    """Below which files may be read as resources, whatever the roots: resources/, and what the operator names."""
+    named = _named_for_resources(project, settings)
+    return [project.resources_dir, *(path for path in named if not _is_refused(path, project))]
+
+
+def refused_directories(project: Project, settings: Settings) -> list[str]:
+    """Those that the operator names for resources in vain."""
+    return [path for path in _named_for_resources(project, settings) if _is_refused(path, project)]
+
+
+def _named_for_resources(project: Project, settings: Settings) -> list[str]:
+    named = [path for path in settings.resources_roots.split(":") if path]
+    return [os.path.realpath(os.path.join(project.root, os.path.expanduser(path))) for path in named]
+
+
+def _is_refused(path: str, project: Project) -> bool:
+    return is_kernel_path(path) and not is_within(path, project.root)

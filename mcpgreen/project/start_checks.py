@@ -1,4 +1,4 @@
-"""What the operator has to have right before a server starts: a reason not to start is told before the greeting.
+"""What the operator has to have right before a server starts: a reason not to start is told before initialize.
 
 What it takes to look is imported only if there is something to look at.
 """

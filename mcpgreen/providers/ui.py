@@ -1,10 +1,10 @@
-"""`ui:` URIs: the apps of the project."""
+"""`ui:` URIs: the MCP Apps of the project."""
 
 from __future__ import annotations
 
 from typing import BinaryIO
 
-from mcpgreen.catalog.apps.resources import discover_pages, page_for, page_html
+from mcpgreen.catalog.apps.resources import app_for, app_html, discover_apps
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project, open_project
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
@@ -20,12 +20,12 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
 
 
 def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
-    apps, _ = discover_pages(project, project.server_name())
+    apps, _ = discover_apps(project, project.server_name())
     try:
-        app = page_for(uri, apps)
+        app = app_for(uri, apps)
         if app is None:
             raise ProviderFailure(NOT_FOUND, "There is no such page.")
-        return page_html(app, limit_bytes=limit_bytes)
+        return app_html(app, limit_bytes=limit_bytes)
     except InvalidParams as error:
         raise ProviderFailure(REFUSED, error.message) from error
     except OutputTooLarge as error:

@@ -186,8 +186,7 @@ def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     state = _sha256()()
     for chunk in chunks:
         state.update(chunk)
-    digest_hex: str = state.hexdigest()
-    return digest_hex
+    return str(state.hexdigest())
 
 
 def _canonical(value: Any) -> bytes:

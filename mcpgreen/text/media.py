@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-HEAD_BYTES = 1024  # what `mime_type` and `is_text` want to see of the beginning
+HEAD_BYTES = 1024  # what `mime_type` wants to see of the beginning
 CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 TEXT = "text/plain"
 BINARY = "application/octet-stream"
@@ -58,7 +58,8 @@ BY_CONTENT = (
 
 def mime_type(name: str, head: bytes, declared: str | None) -> str:
     """The declared type, else the type by the extension of the name, else by how the content begins."""
-    return declared or type_by_name(name) or _type_by_content(head) or (TEXT if is_text(head) else BINARY)
+    known = declared or type_by_name(name) or _type_by_content(head)
+    return known or (TEXT if is_text(head) else BINARY)
 
 
 def type_by_name(name: str) -> str | None:
@@ -104,5 +105,5 @@ class TextDecoder:
 
 
 def _type_by_content(head: bytes) -> str | None:
-    found = (mime for mime, marks, later in BY_CONTENT if head.startswith(marks) and head[8:].startswith(later))
+    found = (mime for mime, starts, later in BY_CONTENT if head.startswith(starts) and head[8:].startswith(later))
     return next(found, None)

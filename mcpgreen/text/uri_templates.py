@@ -7,7 +7,7 @@ may be absent. An expression without a prefix, `{x}` or `{+x}`, needs at least o
 empty value from an absent one.
 
 Rule: the URI comes from outside, so the time must not explode with its length. There is no backtracking: from the end
-of the template to its beginning, each part marks in one pass from where the rest can still match; then one pass
+of the template to its beginning, each part finds in one pass from where the rest can still match; then one pass
 forward takes the values.
 """
 
@@ -189,11 +189,14 @@ class Expression:
         missing = set(self.names)
         ends = subject.ends_of(self.allowed)
         while missing:
-            name = next((name for name in missing if self._is_named_here(subject.uri, start, name)), None)
-            if name is None:
+            after = start
+            while subject.uri[after : after + 1] in NAME:
+                after += 1
+            name = subject.uri[start:after]
+            if name not in missing:
                 return
             missing.remove(name)
-            start += len(name)
+            start = after
             if subject.uri.startswith("=", start):
                 start += 1
                 end = ends[start]
@@ -205,10 +208,6 @@ class Expression:
             if not subject.uri.startswith(self.separator, end):
                 return
             start = end + 1
-
-    @staticmethod
-    def _is_named_here(uri: str, start: int, name: str) -> bool:
-        return uri.startswith(name, start) and uri[start + len(name) : start + len(name) + 1] not in NAME
 
 
 def _parts(text: str) -> Iterator[Literal | Expression]:
@@ -240,13 +239,9 @@ def _expression(inside: str) -> Expression:
     for name in names:
         if "*" in name or ":" in name:
             raise ValueError(f"{{{inside}}} has a modifier of level 4 (* or :length), which is not supported")
-        if not _is_name(name):
+        are_escapes_whole = all(len(each) >= 2 and HEX_DIGITS.issuperset(each[:2]) for each in name.split("%")[1:])
+        if not (all(name.split(".")) and NAME.issuperset(name) and are_escapes_whole):
             raise ValueError(f"{{{inside}}} must hold names of letters, digits and _, separated by commas")
     if len(set(names)) < len(names):
         raise ValueError(f"{{{inside}}} names a variable twice")
     return Expression(operator, names)
-
-
-def _is_name(name: str) -> bool:
-    are_escapes_whole = all(len(each) >= 2 and HEX_DIGITS.issuperset(each[:2]) for each in name.split("%")[1:])
-    return all(name.split(".")) and NAME.issuperset(name) and are_escapes_whole

@@ -51,7 +51,9 @@ def problem_with(uri: str) -> str | None:
         return "it must begin with a scheme, such as file: or https:"
     if not WITHOUT_ENCODING.issuperset(uri):
         character = next(each for each in uri if each not in WITHOUT_ENCODING)
-        return f"the character {_shown(character)} must be percent-encoded"
+        is_plain = character.isascii() and character.isprintable()
+        shown = repr(character) if is_plain else f"U+{ord(character):04X}"
+        return f"the character {shown} must be percent-encoded"
     if uri.count("#") > 1:
         return "it has more than one #; percent-encode the others as %23"
     try:
@@ -139,7 +141,3 @@ def _begins_with_drive(rest: str) -> bool:
     """Whether `C:` or `c|` stands where the path begins, with any number of slashes before it."""
     start = rest.lstrip("/")[:5].replace("%3A", ":").replace("%3a", ":").replace("%7C", "|").replace("%7c", "|")
     return len(start) > 1 and start[0] in LETTERS and start[1] in ":|" and start[2:3] in ("", "/", "\\")
-
-
-def _shown(character: str) -> str:
-    return repr(character) if character.isascii() and character.isprintable() else f"U+{ord(character):04X}"

@@ -104,7 +104,7 @@ def test_a_kind_is_left_to_discovery_unless_it_is_an_array(desk: Desk) -> None:
     registration = desk.read(content)
 
     assert registration.items == {**NOTHING, "tools": [{"name": "a", "odd": 1}], "prompts": []}
-    assert registration.of("tools") == [{"name": "a", "odd": 1}]
+    assert registration.items["tools"] == [{"name": "a", "odd": 1}]
     assert registration.source == "server.d/register.json"
 
 
@@ -119,7 +119,7 @@ def test_a_completion_names_a_file_of_the_project(desk: Desk) -> None:
     desk.tree.write("completions/c.sh", "")
     item = {"name": "c", "path": "completions/c.sh", "timeoutSecs": 5}
 
-    assert desk.read({"version": 1, "completions": [item]}).of("completions") == [item]
+    assert desk.read({"version": 1, "completions": [item]}).items["completions"] == [item]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_items_that_lack_something_are_left_out_with_a_warning(desk: Desk) -> No
     )
 
     assert registration is not None
-    assert registration.of("tools") == [{"name": "a", "path": "a.sh"}]
+    assert registration.items["tools"] == [{"name": "a", "path": "a.sh"}]
     assert len(registration.warnings) == 5
     assert all(
         text.startswith("server.d/register.sh: an item of tools is left out: ") for text in registration.warnings
@@ -339,7 +339,7 @@ def test_the_hook_runs_once_until_it_changes(desk: Desk) -> None:
 
     assert registrar.is_hook_due()
     current = registrar.current()
-    assert current is not None and current.of("tools") == [{"name": "b", "path": "b.sh"}]
+    assert current is not None and current.items["tools"] == [{"name": "b", "path": "b.sh"}]
 
 
 @pytest.mark.parametrize(("ttl", "age", "is_old"), [(5, 4.9, False), (5, 5, True), (0, 4.9, False), (0, 5, True)])
@@ -391,7 +391,7 @@ def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: De
         ({"path": "../server.d/register.json"}, "path ../server.d/register.json leads out of tools/"),
         ({"path": "out.sh"}, "path out.sh leads out of tools/"),
         ({"path": "/etc/hostname"}, "path /etc/hostname leads out of tools/"),
-        ({"path": "."}, "path . leads out of tools/"),
+        ({"path": "."}, "path . is no file"),
         ({"path": "data"}, "tools/data is neither executable nor a script (chmod +x)"),
         ({"path": "good/good.sh", "inputSchema": []}, "inputSchema must be an object, found an array"),
     ],

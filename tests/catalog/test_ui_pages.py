@@ -11,12 +11,12 @@ import pytest
 
 from mcpgreen.catalog.apps.resources import (
     MIME_TYPE,
-    Page,
-    discover_pages,
+    App,
+    app_beside,
+    app_for,
+    app_html,
+    discover_apps,
     fingerprint,
-    page_beside,
-    page_for,
-    page_html,
     with_ui,
 )
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
@@ -35,19 +35,19 @@ def describe(tree: TreeBuilder, directory: str = "ui/board", **fields: Any) -> N
     tree.write(f"{directory}/ui.meta.json", json.dumps(fields))
 
 
-def pages_of(tree: TreeBuilder) -> list[Page]:
-    pages, warnings = discover_pages(tree.project, "server")
+def pages_of(tree: TreeBuilder) -> list[App]:
+    pages, warnings = discover_apps(tree.project, "server")
     assert warnings == []
     return pages
 
 
-def only_page(tree: TreeBuilder) -> Page:
+def only_page(tree: TreeBuilder) -> App:
     (page,) = pages_of(tree)
     return page
 
 
 def only_warning(tree: TreeBuilder) -> str:
-    pages, warnings = discover_pages(tree.project, "server")
+    pages, warnings = discover_apps(tree.project, "server")
     assert pages == []
     (warning,) = warnings
     return warning
@@ -78,7 +78,7 @@ def test_the_page_of_a_tool_comes_before_one_of_the_same_name(tree: TreeBuilder)
     tree.write("tools/home/ui/index.html", HTML)
     tree.write("ui/home/index.html", HTML)
 
-    pages, warnings = discover_pages(tree.project, "server")
+    pages, warnings = discover_apps(tree.project, "server")
 
     assert [page.directory for page in pages] == [str(tree.root / "tools/home/ui")]
     assert warnings == ["ui/home: skipped, tools/home/ui already provides the page home"]
@@ -135,10 +135,10 @@ def test_a_page_that_says_nothing_has_the_defaults(tree: TreeBuilder) -> None:
 def test_names_are_encoded_in_addresses_and_found_by_them(tree: TreeBuilder) -> None:
     tree.write("ui/grüße an alle/index.html", HTML)
 
-    pages, _ = discover_pages(tree.project, "my server/2")
+    pages, _ = discover_apps(tree.project, "my server/2")
 
     assert pages[0].uri == "ui://my%20server%2F2/gr%C3%BC%C3%9Fe%20an%20alle"
-    assert page_for(pages[0].uri, pages) == pages[0]
+    assert app_for(pages[0].uri, pages) == pages[0]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_bad_description_costs_the_page_and_is_named(tree: TreeBuilder, text: 
 def test_what_nobody_knows_is_left_out_with_a_warning(tree: TreeBuilder) -> None:
     describe(tree, template="kanban", meta={"csp": {"scriptDomains": ["https://x"]}, "permissions": {"usb": {}}})
 
-    pages, warnings = discover_pages(tree.project, "server")
+    pages, warnings = discover_apps(tree.project, "server")
 
     assert pages[0].definition["_meta"] == {"ui": {"csp": {}, "permissions": {}, "prefersBorder": True}}
     assert [warning.split(" is unknown")[0] for warning in warnings] == [
@@ -190,7 +190,7 @@ def test_a_file_in_a_subdirectory_can_be_the_page(tree: TreeBuilder) -> None:
     describe(tree, entrypoint="dist/app.html")
     tree.write("ui/board/dist/app.html", HTML)
 
-    assert page_html(only_page(tree), limit_bytes=LIMIT_BYTES) == HTML.encode()
+    assert app_html(only_page(tree), limit_bytes=LIMIT_BYTES) == HTML.encode()
 
 
 def test_no_link_is_followed(tree: TreeBuilder, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_no_link_is_followed(tree: TreeBuilder, tmp_path: Path) -> None:
     (tree.root / "ui/deep/sub").symlink_to(outside)
     describe(tree, "ui/deep", entrypoint="sub/index.html")
 
-    pages, warnings = discover_pages(tree.project, "server")
+    pages, warnings = discover_apps(tree.project, "server")
 
     assert pages == []
     assert sorted(warning.split(":")[0] for warning in warnings) == [
@@ -241,7 +241,7 @@ def test_what_replaces_the_file_of_a_page_later_is_not_read(tree: TreeBuilder, t
         path.mkdir()
 
     with pytest.raises(ProjectError) as caught:
-        page_html(page, limit_bytes=LIMIT_BYTES)
+        app_html(page, limit_bytes=LIMIT_BYTES)
 
     assert str(caught.value).startswith("ui://server/board: dist/app.html ")
     assert str(tree.root) not in str(caught.value)
@@ -249,17 +249,17 @@ def test_what_replaces_the_file_of_a_page_later_is_not_read(tree: TreeBuilder, t
 
 def test_a_file_wins_over_a_template(tree: TreeBuilder) -> None:
     describe(tree, template="kanban")
-    assert b"<script" in page_html(only_page(tree), limit_bytes=LIMIT_BYTES)
+    assert b"<script" in app_html(only_page(tree), limit_bytes=LIMIT_BYTES)
 
     tree.write("ui/board/index.html", HTML)
 
-    assert page_html(only_page(tree), limit_bytes=LIMIT_BYTES) == HTML.encode()
+    assert app_html(only_page(tree), limit_bytes=LIMIT_BYTES) == HTML.encode()
 
 
 def test_a_template_has_the_title_of_its_page(tree: TreeBuilder) -> None:
     describe(tree, template="kanban", title="All tasks")
 
-    assert b"<h1>All tasks</h1>" in page_html(only_page(tree), limit_bytes=LIMIT_BYTES)
+    assert b"<h1>All tasks</h1>" in app_html(only_page(tree), limit_bytes=LIMIT_BYTES)
 
 
 @pytest.mark.parametrize("fields", [{}, {"template": "kanban"}], ids=["file", "template"])
@@ -268,18 +268,18 @@ def test_a_page_that_is_too_large_is_refused(tree: TreeBuilder, fields: dict[str
     if not fields:
         tree.write("ui/board/index.html", HTML)
     page = only_page(tree)
-    size = len(page_html(page, limit_bytes=LIMIT_BYTES))
+    size = len(app_html(page, limit_bytes=LIMIT_BYTES))
 
-    assert len(page_html(page, limit_bytes=size)) == size
+    assert len(app_html(page, limit_bytes=size)) == size
     with pytest.raises(OutputTooLarge, match=f"board is larger than {size - 1} bytes"):
-        page_html(page, limit_bytes=size - 1)
+        app_html(page, limit_bytes=size - 1)
 
 
 def test_a_page_that_is_not_utf8_is_refused(tree: TreeBuilder) -> None:
     tree.write("ui/board/index.html", b"\xff\xfe")
 
     with pytest.raises(ProjectError, match="not UTF-8"):
-        page_html(only_page(tree), limit_bytes=LIMIT_BYTES)
+        app_html(only_page(tree), limit_bytes=LIMIT_BYTES)
 
 
 @pytest.mark.parametrize("uri", ["ui://server/board", "ui://board", "ui://other/board", "UI://server/b%6Fard"])
@@ -287,14 +287,14 @@ def test_a_page_is_found_by_its_address(tree: TreeBuilder, uri: str) -> None:
     describe(tree, template="kanban")
     pages = pages_of(tree)
 
-    assert page_for(uri, pages) is pages[0]
+    assert app_for(uri, pages) is pages[0]
 
 
 @pytest.mark.parametrize("uri", ["ui://server/other", "ui://server/board.html", "ui://server/board?x", "ui://a%zz"])
 def test_other_addresses_name_no_page(tree: TreeBuilder, uri: str) -> None:
     describe(tree, template="kanban")
 
-    assert page_for(uri, pages_of(tree)) is None
+    assert app_for(uri, pages_of(tree)) is None
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_an_address_that_tries_to_be_a_path_is_refused(tree: TreeBuilder, uri: s
     describe(tree, template="kanban")
 
     with pytest.raises(InvalidParams):
-        page_for(uri, pages_of(tree))
+        app_for(uri, pages_of(tree))
 
 
 def test_the_fingerprint_changes_with_the_files_of_pages_and_only_then(tree: TreeBuilder) -> None:
@@ -343,8 +343,8 @@ def test_the_page_of_a_script_lies_beside_it(tree: TreeBuilder) -> None:
     other = tree.tool("other")
     pages = pages_of(tree)
 
-    assert page_beside(str(script), pages) is pages[0]
-    assert page_beside(str(other), pages) is None
+    assert app_beside(str(script), pages) is pages[0]
+    assert app_beside(str(other), pages) is None
 
 
 @pytest.mark.parametrize(
@@ -368,11 +368,5 @@ def test_the_page_of_a_script_lies_beside_it(tree: TreeBuilder) -> None:
 def test_a_tool_with_a_page_points_to_it(given: dict[str, Any] | None, expected: dict[str, Any]) -> None:
     before = json.dumps(given)
 
-    assert with_ui(given, page_uri="ui://s/p") == expected
+    assert with_ui(given, app_uri="ui://s/p") == expected
     assert json.dumps(given) == before
-
-
-def test_a_tool_without_a_page_keeps_what_it_says(tree: TreeBuilder) -> None:
-    assert with_ui({"x": 1}, page_uri=None) == {"x": 1}
-    assert with_ui({"ui": {"visibility": ["app"]}}, page_uri=None) == {"ui": {"visibility": ["app"]}}
-    assert with_ui({"ui/resourceUri": "ui://s/old"}, page_uri=None)["ui"]["resourceUri"] == "ui://s/old"

@@ -93,7 +93,7 @@ def test_the_title_of_the_configuration_comes_first() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_least_configuration_has_no_problems(template: str) -> None:
-    assert problems(template, MINIMAL[template]) == []
+    assert list(problems(template, MINIMAL[template])) == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
     ],
 )
 def test_a_problem_is_named_with_its_place(template: str, config: Json, sentence: str) -> None:
-    assert problems(template, config) == [sentence]
+    assert list(problems(template, config)) == [sentence]
     with pytest.raises(ProjectError, match=re.escape(sentence)):
         render(template, config, title="Mine")
 
@@ -155,4 +155,4 @@ def test_numbers_that_json_cannot_say_are_a_problem() -> None:
 
 
 def test_a_column_may_be_named_by_a_string() -> None:
-    assert problems("kanban", {"columns": ["todo", {"id": "done"}]}) == []
+    assert list(problems("kanban", {"columns": ["todo", {"id": "done"}]})) == []

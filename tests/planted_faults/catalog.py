@@ -1,4 +1,4 @@
-"""Faults in the catalog: descriptions, items, registration, snapshots, pages."""
+"""Faults in the catalog: descriptions, items, registration, snapshots, MCP Apps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTS = [
     ),
     fault(
         "kernel-as-a-directory-of-resources",
-        "mcpgreen/project/resource_directories.py",
+        "mcpgreen/project/roots.py",
         "return is_kernel_path(path) and not is_within(path, project.root)",
         "return is_kernel_path(path) and is_within(path, project.root)",
         "tests/features/test_client_roots.py::test_nor_as_a_directory_of_resources",
@@ -65,7 +65,7 @@ FAULTS = [
     fault(
         "links-out-of-tools",
         "mcpgreen/catalog/tree_scan.py",
-        "if is_below(os.path.realpath(entry.path), home):",
+        "if not is_link or is_within(os.path.realpath(entry.path), home):",
         "if home:",
         "tests/catalog/test_tools.py",
     ),
@@ -93,8 +93,8 @@ FAULTS = [
     fault(
         "resources-distinct-by-name",
         "mcpgreen/catalog/resources.py",
-        "first = kept.setdefault(item.uri, item)",
-        "first = kept.setdefault(item.name, item)",
+        '"uri", "has the uri")',
+        '"name", "has the uri")',
         "tests/catalog/test_resources.py",
     ),
     fault(
@@ -163,8 +163,8 @@ FAULTS = [
     fault(
         "page-listed-twice",
         "mcpgreen/catalog/item_kinds.py",
-        "others = [page for page in listed if page.uri not in taken]",
-        "others = [page for page in listed if page not in taken]",
+        "others = [app for app in listed if app.uri not in taken]",
+        "others = [app for app in listed if app not in taken]",
         "tests/catalog/test_registered.py",
     ),
     fault(
@@ -198,8 +198,8 @@ FAULTS = [
     fault(
         "registered-path-through-a-link",
         "mcpgreen/catalog/manual/items.py",
-        "if not is_below(path, below) or not is_below(os.path.realpath(path), below):",
-        "if not is_below(path, below):",
+        "if not is_within(path, below) or not is_within(os.path.realpath(path), below):",
+        "if not is_within(path, below):",
         "tests/catalog/test_registered.py",
     ),
     fault(
@@ -212,7 +212,7 @@ FAULTS = [
     fault(
         "page-replaced-by-a-link",
         "mcpgreen/catalog/apps/resources.py",
-        '            raise ProjectError(page.uri, f"{name} is a symbolic link, or lies behind one")\n',
+        '            raise ProjectError(app.uri, f"{name} is a symbolic link, or lies behind one")\n',
         "            path = os.path.realpath(path)\n",
         "tests/catalog/test_ui_pages.py",
     ),

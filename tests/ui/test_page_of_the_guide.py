@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.catalog.apps.resources import Page, discover_pages, page_html
+from mcpgreen.catalog.apps.resources import App, app_html, discover_apps
 from mcpgreen.catalog.apps.templates import TEMPLATES
 from mcpgreen.project.project import Project
 from tests.support.browser import Browser, View
@@ -61,13 +61,13 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pages(guide: Path) -> dict[str, Page]:
-    found, warnings = discover_pages(Project(str(guide), {}), "my-board")
+def pages(guide: Path) -> dict[str, App]:
+    found, warnings = discover_apps(Project(str(guide), {}), "my-board")
     assert warnings == []
     return {page.name: page for page in found}
 
 
-def test_the_guide_has_a_page_for_every_template_and_data_for_each(pages: dict[str, Page]) -> None:
+def test_the_guide_has_a_page_for_every_template_and_data_for_each(pages: dict[str, App]) -> None:
     assert {page.template for page in pages.values()} == {None, *TEMPLATES}
     assert set(DATA) == {name for name in pages if name not in ("tasks", "map")}
     assert pages["tasks"].uri == "ui://my-board/tasks"
@@ -76,8 +76,8 @@ def test_the_guide_has_a_page_for_every_template_and_data_for_each(pages: dict[s
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_the_data_of_the_guide_is_seen(browser: Browser, pages: dict[str, Page], name: str) -> None:
-    view = View(browser, page_html(pages[name], limit_bytes=1 << 20).decode("utf-8"))
+def test_the_data_of_the_guide_is_seen(browser: Browser, pages: dict[str, App], name: str) -> None:
+    view = View(browser, app_html(pages[name], limit_bytes=1 << 20).decode("utf-8"))
     selector, text = SEEN[name]
 
     view.tool_result(json.loads(DATA[name]))
@@ -88,8 +88,8 @@ def test_the_data_of_the_guide_is_seen(browser: Browser, pages: dict[str, Page],
     assert complaints == []
 
 
-def test_the_form_of_the_guide_is_filled(browser: Browser, pages: dict[str, Page]) -> None:
-    view = View(browser, page_html(pages["new-task"], limit_bytes=1 << 20).decode("utf-8"))
+def test_the_form_of_the_guide_is_filled(browser: Browser, pages: dict[str, App]) -> None:
+    view = View(browser, app_html(pages["new-task"], limit_bytes=1 << 20).decode("utf-8"))
 
     view.tool_result(json.loads(DATA["new-task"]))
 

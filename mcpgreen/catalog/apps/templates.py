@@ -1,7 +1,7 @@
-"""Ready-made pages: from a template's name and its configuration to one HTML document.
+"""Ready-made MCP Apps: from a template's name and its configuration to one HTML document.
 
 The documents lie in `templates/ui`, together with the style and the script that they share; here these are put into one
-self-contained text. Nothing in it is fetched from elsewhere, so a page works under the strictest policy of a host.
+self-contained text. Nothing in it is fetched from elsewhere, so an app works under the strictest policy of a host.
 
 Rule: what an author or a tool says never becomes markup. The title is escaped, the configuration is JSON in which no
 character can end its element, and the scripts of the templates only make text nodes of data.
@@ -17,16 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpgreen import PACKAGE_DIR
-from mcpgreen.catalog.descriptions.metadata import (
-    A_BOOLEAN,
-    A_STRING,
-    AN_OBJECT,
-    Rule,
-    is_number,
-    is_object,
-    is_string,
-    shown,
-)
+from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_number, shown, violations
 from mcpgreen.errors import ProjectError
 from mcpgreen.text import jsontext
 
@@ -37,7 +28,7 @@ _PARTS = re.compile(r"<style>\n(.*)</style>\n\n(<main.*</main>\n)\n<script>\n(.*
 # Inside JSON these stand in strings only, where an escape says the same and no HTML parser sees an end tag or comment.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
-A_NAME = Rule(lambda value: is_string(value) and bool(value), "a string that is not empty")
+A_NAME = Rule(lambda value: isinstance(value, str) and bool(value), "a string that is not empty")
 AN_ARRAY = Rule(lambda value: isinstance(value, list), "an array")
 A_SCALAR = Rule(lambda value: isinstance(value, (str, int, float)), "a string, a number or a boolean")
 
@@ -93,18 +84,16 @@ MEMBER_RULES: dict[tuple[str, str], dict[str, Rule]] = {
 TEMPLATES = tuple(CONFIG_RULES)
 
 
-def problems(template: str, config: dict[str, Any]) -> list[str]:
-    """What keeps this configuration from being rendered, one sentence each; empty if nothing does."""
-    if template not in CONFIG_RULES:
-        return [f"template must be one of {', '.join(TEMPLATES)}, found {shown(template)}"]
-    return list(_problems(template, config))
+def require_usable(source: str, template: str, config: dict[str, Any]) -> None:
+    """Raises ProjectError with all problems at once."""
+    found = "; ".join(problems(template, config))
+    if found:
+        raise ProjectError(source, found)
 
 
 def render(template: str, config: dict[str, Any], *, title: str) -> str:
-    """The page as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
-    found = problems(template, config)
-    if found:
-        raise ProjectError(f"template {template}", "; ".join(found))
+    """The app as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
+    require_usable(f"template {template}", template, config)
     # JSON can hold half a surrogate pair, a document cannot.
     shown_title = html.escape((config.get("title") or title).encode("utf-8", "replace").decode("utf-8"))
     own_style, main, own_script = _parts_of(template)
@@ -121,7 +110,11 @@ def render(template: str, config: dict[str, Any], *, title: str) -> str:
     return _PLACE.sub(lambda place: parts[place.group(1)], _text_of("page.html"))
 
 
-def _problems(template: str, config: dict[str, Any]) -> Iterator[str]:
+def problems(template: str, config: dict[str, Any]) -> Iterator[str]:
+    """What keeps this configuration from being rendered, one sentence each."""
+    if template not in CONFIG_RULES:
+        yield f"template must be one of {', '.join(TEMPLATES)}, found {shown(template)}"
+        return
     for key in REQUIRED.get(template, ()):
         if config.get(key) is None:
             yield f"config.{key} is missing"
@@ -143,9 +136,9 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
     seen: set[str] = set()
     for index, member in enumerate(members):
         here = f"{place}[{index}]"
-        if template == "kanban" and is_string(member) and member:
+        if template == "kanban" and isinstance(member, str) and member:
             member = {"id": member}  # a column may be given by its name alone
-        if not is_object(member):
+        if not isinstance(member, dict):
             yield f"{here} must be an object, found {shown(member)}"
             continue
         if member.get(identity) is None:
@@ -154,9 +147,9 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
         if member.get("type") == "select":
             yield from _wrong_options(here, member.get("options"))
         name = member.get(identity)
-        if is_string(name) and name in seen:
+        if isinstance(name, str) and name in seen:
             yield f"{here}.{identity} stands there twice: {shown(name)}"
-        elif is_string(name):
+        elif isinstance(name, str):
             seen.add(name)
 
 
@@ -165,16 +158,14 @@ def _wrong_options(place: str, options: Any) -> Iterator[str]:
         yield f"{place}.options is missing: a select needs an array of them"
         return
     for index, option in enumerate(options):
-        value = option.get("value") if is_object(option) else option
+        value = option.get("value") if isinstance(option, dict) else option
         if not A_SCALAR.accepts(value):
             yield f"{place}.options[{index}] must be {A_SCALAR.wanted}, or an object with value and label"
 
 
 def _wrong_members(rules: dict[str, Rule], given: dict[str, Any], prefix: str) -> Iterator[str]:
-    for key, rule in rules.items():
-        value = given.get(key)
-        if value is not None and not rule.accepts(value):
-            yield f"{prefix}{key} must be {rule.wanted}, found {shown(value)}"
+    said = {key: given[key] for key in rules if given.get(key) is not None}
+    return (f"{prefix}{key} {problem}" for key, problem in violations(rules, said))
 
 
 def _embeddable(config: dict[str, Any]) -> str:
@@ -186,7 +177,7 @@ def _embeddable(config: dict[str, Any]) -> str:
 
 @functools.cache
 def _parts_of(template: str) -> tuple[str, str, str]:
-    """What a template adds to the page that all share: its style, its content, its script."""
+    """What a template adds to the document that all share: its style, its content, its script."""
     found = _PARTS.fullmatch(_text_of(f"{template}.html"))
     assert found is not None, "a template has a style, a main and a script"
     return found.group(1), found.group(2), found.group(3)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mcpgreen.errors import ProjectError
@@ -22,6 +22,7 @@ from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
 
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
+UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
 ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
@@ -46,18 +47,6 @@ _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _INSTANT = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})", re.ASCII)
 
 
-def is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def is_boolean(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -68,7 +57,7 @@ def is_natural(value: Any) -> bool:
 
 def is_instant(value: Any) -> bool:
     """A time of RFC 3339, on a day that exists."""
-    found = _INSTANT.fullmatch(value) if is_string(value) else None
+    found = _INSTANT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return False
     from datetime import date
@@ -93,19 +82,24 @@ class Rule(NamedTuple):
     wanted: str
 
 
-A_NAME = Rule(lambda value: is_string(value) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
-A_STRING = Rule(is_string, "a string")
-AN_OBJECT = Rule(is_object, "an object")
-AN_OBJECT_OR_BOOLEAN = Rule(lambda value: is_object(value) or is_boolean(value), "an object or a boolean")
-A_BOOLEAN = Rule(is_boolean, "true or false")
+A_NAME = Rule(lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
+A_STRING = Rule(lambda value: isinstance(value, str), "a string")
+AN_OBJECT = Rule(lambda value: isinstance(value, dict), "an object")
+AN_OBJECT_OR_BOOLEAN = Rule(lambda value: isinstance(value, (dict, bool)), "an object or a boolean")
+A_BOOLEAN = Rule(lambda value: isinstance(value, bool), "true or false")
 A_DURATION = Rule(lambda value: is_number(value) and 0 < value <= MAX_SECS, "a positive number")
+
+COMMON_RULES = {
+    "title": A_STRING,
+    "description": A_STRING,
+    "inputSchema": AN_OBJECT,
+    "annotations": AN_OBJECT,
+    "_meta": AN_OBJECT,
+}
 
 ANNOTATION_RULES = {
     "title": A_STRING,
-    "readOnlyHint": A_BOOLEAN,
-    "destructiveHint": A_BOOLEAN,
-    "idempotentHint": A_BOOLEAN,
-    "openWorldHint": A_BOOLEAN,
+    **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), A_BOOLEAN),
     "audience": Rule(
         lambda value: isinstance(value, list) and all(role in ("user", "assistant") for role in value),
         "an array of user and assistant",
@@ -121,9 +115,8 @@ def stem_of(file_name: str) -> str:
 
 def meta_file_for(file_name: str, names: Container[str]) -> str | None:
     """Which of the `names` beside the script describes it."""
-    owners = (file_name, stem_of(file_name))
     for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):
-        for owner in owners:
+        for owner in (file_name, stem_of(file_name)):
             for suffix in suffixes:
                 if owner + suffix in names:
                     return owner + suffix
@@ -142,17 +135,8 @@ def lonely_descriptions(names: Iterable[str]) -> list[str]:
 
 
 def described_stem(file_name: str) -> str:
-    """The name of what a description describes."""
-    return next((file_name[: -len(suffix)] for suffix in META_SUFFIXES if file_name.endswith(suffix)), file_name)
-
-
-def is_beside_the_point(file_name: str, names: Iterable[str]) -> bool:
-    """Whether a file only accompanies another one: a README beside something described, or its completion script."""
-    if file_name.endswith(COMPLETION_SUFFIXES):
-        return True
-    return stem_of(file_name).lower() == "readme" and any(
-        is_description(name) and described_stem(name) not in (file_name, stem_of(file_name)) for name in names
-    )
+    """The name of what a description describes; of another file its stem."""
+    return file_name.rpartition(".meta.")[0] if is_description(file_name) else stem_of(file_name)
 
 
 def read_meta_file(path: str) -> dict[str, Any]:
@@ -168,10 +152,14 @@ def read_meta_file(path: str) -> dict[str, Any]:
 
 def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | None:
     """The annotation in a file of which nothing has been read yet; None if there is none."""
+    return read_inline(path, head_of(path), is_prose=is_prose)
+
+
+def head_of(path: str) -> bytes:
     try:
-        return read_inline(path, read_start(path, HEAD_BYTES), is_prose=is_prose)
+        return read_start(path, HEAD_BYTES)
     except (PermissionError, FileNotFoundError):
-        return None
+        return b""  # a program may be executable and not readable
 
 
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
@@ -211,24 +199,37 @@ def read_start(path: str, size: int) -> bytes:
 
 
 def item_sources(names: Iterable[str]) -> list[str]:
-    """The files of a directory that stand for an item each: data, and descriptions without data."""
+    """The files of a directory that stand for an item each: data, and descriptions without data. A completion script
+    only accompanies another file, and so does a README beside something described."""
     known = list(names)
-    data = [name for name in known if not is_description(name) and not is_beside_the_point(name, known)]
-    return data + lonely_descriptions(known)
+    described = {described_stem(name) for name in known if is_description(name)}
+    data = [name for name in known if not name.endswith(ACCOMPANYING)]
+    readmes = {name for name in data if stem_of(name).lower() == "readme" and described - {name, stem_of(name)}}
+    return [name for name in data if name not in readmes] + lonely_descriptions(known)
 
 
-def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule], prefix: str = "") -> dict[str, Any]:
     """The fields that say something. Raises ProjectError for one of the wrong type."""
     given = {key: value for key, value in fields.items() if value is not None}
-    for key, value in given.items():
-        rule = rules.get(key)
-        if rule is not None and not rule.accepts(value):
-            raise ProjectError(path, f"{key} must be {rule.wanted}, found {shown(value)}")
+    for key, problem in violations(rules, given):
+        raise ProjectError(path, f"{prefix}{key} {problem}")
     return given
 
 
-def decorate(definition: dict[str, Any], fields: dict[str, Any], origin: Origin) -> None:
-    """Add what every kind may have: annotations, icons, _meta."""
+def violations(rules: Mapping[str, Rule], given: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The members that break their rule, and how, as the end of a sentence."""
+    for key, value in given.items():
+        rule = rules.get(key)
+        if rule is not None and not rule.accepts(value):
+            yield key, f"must be {rule.wanted}, found {shown(value)}"
+
+
+def definition_of(
+    origin: Origin, named: dict[str, Any], fields: dict[str, Any], *, plain: Iterable[str], known: Collection[str]
+) -> dict[str, Any]:
+    """What every kind may have: the `plain` fields as they are, annotations, icons, _meta."""
+    definition = {**named, **{key: fields[key] for key in ("title", "description", *plain) if key in fields}}
+    origin.complaints.extend(likely_typos(fields, known, ""))
     if "annotations" in fields:
         definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
     if "icons" in fields:
@@ -241,6 +242,7 @@ def decorate(definition: dict[str, Any], fields: dict[str, Any], origin: Origin)
             definition["icons"] = usable
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
+    return definition
 
 
 def default_name(file_name: str) -> str:
@@ -261,13 +263,9 @@ def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> li
 
 def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
     complaints.extend(likely_typos(given, ANNOTATION_RULES, "annotations."))
-    sound = dict(given)
-    for key, value in given.items():
-        rule = ANNOTATION_RULES.get(key)
-        if rule is not None and not rule.accepts(value):
-            del sound[key]
-            complaints.append(f"annotations.{key} is left out: it must be {rule.wanted}, found {shown(value)}")
-    return sound
+    wrong = dict(violations(ANNOTATION_RULES, given))
+    complaints.extend(f"annotations.{key} is left out: it {problem}" for key, problem in wrong.items())
+    return {key: value for key, value in given.items() if key not in wrong}
 
 
 def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
@@ -280,20 +278,19 @@ def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
             jsontext.dumps(value)
     except ValueError as error:
         raise ProjectError(path, f"not valid JSON: {error}") from error
-    return _object(path, value)
+    return require_object(path, value)
 
 
 def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
     from mcpgreen.catalog.descriptions import yaml_text
 
     try:
-        value = yaml_text.value_of(raw)
+        return require_object(path, yaml_text.value_of(raw))
     except ValueError as error:
         raise ProjectError(path, f"not valid YAML: {error}") from error
-    return _object(path, value)
 
 
-def _object(path: str, value: Any) -> dict[str, Any]:
+def require_object(path: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ProjectError(path, f"must be an object, found {shown(value)}")
     return value

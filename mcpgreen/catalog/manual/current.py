@@ -26,15 +26,16 @@ from mcpgreen.settings.table import default_of
 if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
-Mark = tuple[Any, ...]
+Fingerprint = tuple[Any, ...]
+Said = Registration | ProjectError | None
 
 
-class Reading(NamedTuple):
+class Statement(NamedTuple):
     """What a file said, or why it could not be taken, and by what to see whether that still holds."""
 
-    mark: Mark | None  # None: the file was just written, and may be written again without its times changing
+    fingerprint: Fingerprint | None  # None: the file was just written, and may be again without its times changing
     read_at: float
-    said: Registration | ProjectError | None
+    said: Said
 
 
 class Registrar:
@@ -54,10 +55,10 @@ class Registrar:
         self._shell = shell
         self._clock = clock
         self._ttl_secs: float = settings.register_ttl or default_of("register_ttl")
-        self._json_path = rules.register_json_path(project)
-        self._hook_path = rules.register_sh_path(project)
-        self._json: Reading | None = None
-        self._hook: Reading | None = None
+        self._json_path = project.server_file("register.json")
+        self._hook_path = project.server_file("register.sh")
+        self._json: Statement | None = None
+        self._hook: Statement | None = None
         self._is_final = False
         self._counting: Registration | None = None
 
@@ -82,9 +83,9 @@ class Registrar:
         """Whether `register.sh` decides and has not been run as it is now."""
         if not self._does_hook_decide():
             return False
-        if self._hook is None:
-            return True
-        return not self._settings.static_registry and self._hook.mark != _mark_of(self._project, self._hook_path)
+        if self._hook is None or self._settings.static_registry:
+            return self._hook is None
+        return self._hook.fingerprint != _fingerprint_of(self._project, self._hook_path)
 
     def is_hook_old(self) -> bool:
         """Whether it was run so long ago that it may have something else to say."""
@@ -94,13 +95,9 @@ class Registrar:
 
     def run_hook(self, run: Callable[[Hook], HookEnd]) -> None:
         """Run `register.sh` in this way and keep what it says."""
-        mark = _mark_of(self._project, self._hook_path)
-        said: Registration | ProjectError | None
-        try:
-            said = rules.run_register_sh(self._project, self._settings, run=run)
-        except ProjectError as error:
-            said = error
-        self._hook = Reading(mark, self._clock(), said)
+        fingerprint = _fingerprint_of(self._project, self._hook_path)
+        said = _said_by(lambda: rules.run_register_sh(self._project, self._settings, run=run))
+        self._hook = Statement(fingerprint, self._clock(), said)
 
     def _does_hook_decide(self) -> bool:
         return (
@@ -110,23 +107,26 @@ class Registrar:
             and not os.path.lexists(self._json_path)
         )
 
-    def _read_json(self) -> Registration | ProjectError | None:
-        mark = _mark_of(self._project, self._json_path)
-        if mark is None:
+    def _read_json(self) -> Said:
+        fingerprint = _fingerprint_of(self._project, self._json_path)
+        if fingerprint is None:
             self._json = None
             return None
-        reading = self._json
-        if reading is None or reading.mark != mark or self._clock() - reading.read_at >= self._ttl_secs:
-            said: Registration | ProjectError | None
-            try:
-                said = rules.read_register_json(self._project, self._settings)
-            except ProjectError as error:
-                said = error
-            reading = self._json = Reading(mark if _is_settled(mark) else None, self._clock(), said)
-        return reading.said
+        known, now = self._json, self._clock()
+        if known is None or known.fingerprint != fingerprint or now - known.read_at >= self._ttl_secs:
+            said = _said_by(lambda: rules.read_register_json(self._project, self._settings))
+            known = self._json = Statement(fingerprint if _is_settled(fingerprint) else None, now, said)
+        return known.said
 
 
-def _mark_of(project: Project, path: str) -> Mark | None:
+def _said_by(read: Callable[[], Registration | None]) -> Said:
+    try:
+        return read()
+    except ProjectError as error:
+        return error
+
+
+def _fingerprint_of(project: Project, path: str) -> Fingerprint | None:
     """What changes when the file changes, or who may write to it; None if there is no such file."""
     try:
         status = os.lstat(path)
@@ -136,6 +136,6 @@ def _mark_of(project: Project, path: str) -> Mark | None:
     return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode, problem)
 
 
-def _is_settled(mark: Mark) -> bool:
-    changed_at_ns: int = mark[0]
+def _is_settled(fingerprint: Fingerprint) -> bool:
+    changed_at_ns: int = fingerprint[0]
     return changed_at_ns < time.time_ns() - SETTLING_NS

@@ -15,11 +15,22 @@ from mcpgreen.catalog.descriptions.metadata import Origin, shown
 from mcpgreen.catalog.items import Discovery, Loss
 from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.pace import UNPACED, Pace
-from mcpgreen.catalog.tree_scan import is_below
+from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
+from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
+from mcpgreen.catalog.tools import Tool, tool_at
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
+from mcpgreen.text.uris import is_within
 
 Json = dict[str, Any]
+
+
+class Reader(NamedTuple):
+    """How an entry is read, what people call such an item, and by what clients tell two of them apart."""
+
+    read: Callable[[Project, Json, list[str]], Any]
+    what: str
+    distinct: str = "name"
 
 
 class CompletionScript(NamedTuple):
@@ -29,89 +40,66 @@ class CompletionScript(NamedTuple):
     timeout_secs: float | None = None
 
 
-def registered_tools(project: Project, registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.tools import tool_at
-
-    def tool(item: Json, complaints: list[str]) -> Any:
-        path, status = file_of(project, item, below=project.tools_dir)
-        found, problems = tool_at(project, path, item, status=status)
-        complaints.extend(problems)
-        return found
-
-    return each(registration.source, "tool", items, tool)
-
-
-def registered_prompts(project: Project, registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.prompts import describe_prompt, is_program, with_file
-
-    def prompt(item: Json, complaints: list[str]) -> Any:
-        if item.get("path") is None and item.get("messages") is not None:
-            return describe_prompt(Origin(_in(project.prompts_dir), project.private, complaints), item)
-        path, status = file_of(project, item, below=project.prompts_dir)
-        described = describe_prompt(Origin(path, project.private, complaints), item)
-        relative_path = path.removeprefix(_in(project.prompts_dir))
-        return with_file(described, path, relative_path, is_program=is_program(path, status))
-
-    return each(registration.source, "prompt", items, prompt)
-
-
-def registered_resources(project: Project, registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.resources import describe_resource
-
-    def resource(item: Json, complaints: list[str]) -> Any:
-        described = describe_resource(Origin(_in(project.resources_dir), project.private, complaints), item)
-        # Clients of older servers look for the provider in the list.
-        return described._replace(definition={**described.definition, "provider": described.provider})
-
-    # Clients read by address, so two may share a name.
-    return each(registration.source, "resource", items, resource, distinct="uri")
-
-
-def registered_templates(project: Project, registration: Registration, items: list[Json]) -> Discovery:
-    from mcpgreen.catalog.resources import describe_template
-
-    def template(item: Json, complaints: list[str]) -> Any:
-        place = _in(project.resources_dir)
-        if item.get("uriTemplate") is None:
-            raise ProjectError(place, "uriTemplate is missing")
-        return describe_template(Origin(place, project.private, complaints), item)._replace(path=None)
-
-    return each(registration.source, "resource template", items, template)
+def registered_items(project: Project, registration: Registration, kind: str) -> Discovery | None:
+    """None for a kind that is found by looking at the disk."""
+    entries = registration.items[kind]
+    return None if entries is None else read_each(project, registration.source, entries, READERS[kind])
 
 
 def registered_completions(project: Project, registration: Registration) -> dict[str, CompletionScript]:
     """By name. That each of them is there was seen to when the registration was read."""
     return {
         item["name"]: CompletionScript(os.path.join(project.root, item["path"]), item.get("timeoutSecs"))
-        for item in registration.of("completions") or ()
+        for item in registration.items["completions"] or ()
     }
 
 
-def each(
-    source: str,
-    what: str,
-    items: list[Json],
-    read: Callable[[Json, list[str]], Any],
-    *,
-    distinct: str = "name",
-    pace: Pace = UNPACED,
-) -> Discovery:
+def read_each(project: Project, source: str, entries: list[Json], reader: Reader, pace: Pace = UNPACED) -> Discovery:
     """Read one after the other. Of those that clients could not tell apart the first counts."""
     warnings: list[str] = []
     kept: dict[str, Any] = {}
-    for item in pace.over(items):
-        name: str = item["name"]
-        label = f"{source}: the {what} {name if name.isprintable() else shown(name)}"
+    for entry in pace.over(entries):
+        name: str = entry["name"]
+        label = f"{source}: the {reader.what} {name if name.isprintable() else shown(name)}"
         complaints: list[str] = []
         try:
-            found = read(item, complaints)
-            key: str = getattr(found, distinct)
+            found = reader.read(project, entry, complaints)
+            key: str = getattr(found, reader.distinct)
             if kept.setdefault(key, found) is not found:
-                raise ProjectError(source, f"an earlier one has the {distinct} {key}")
+                raise ProjectError(source, f"an earlier one has the {reader.distinct} {key}")
         except ProjectError as error:
             warnings.append(Loss(f"{label} is left out: {error.reason}"))
         warnings.extend(f"{label}: {complaint}" for complaint in complaints)
     return Discovery(list(kept.values()), warnings)
+
+
+def read_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
+    path, status = file_of(project, fields, below=project.tools_dir)
+    tool, problems = tool_at(project, path, fields, status=status)
+    complaints.extend(problems)
+    return tool
+
+
+def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
+    home = _in(project.prompts_dir)
+    if fields.get("path") is None and fields.get("messages") is not None:
+        return describe_prompt(Origin(home, project.private, complaints), fields)
+    path, status = file_of(project, fields, below=project.prompts_dir)
+    prompt = describe_prompt(Origin(path, project.private, complaints), fields)
+    return with_file(prompt, path, path.removeprefix(home), is_program=is_program(path, status))
+
+
+def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
+    resource = describe_resource(Origin(_in(project.resources_dir), project.private, complaints), fields)
+    # Clients of older servers look for the provider in the list.
+    return resource._replace(definition={**resource.definition, "provider": resource.provider})
+
+
+def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
+    home = _in(project.resources_dir)
+    if fields.get("uriTemplate") is None:
+        raise ProjectError(home, "uriTemplate is missing")
+    return describe_template(Origin(home, project.private, complaints), fields)._replace(path=None)
 
 
 def _in(directory: str) -> str:
@@ -125,7 +113,7 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
     if not isinstance(given, str) or not given or not given.isprintable():
         raise ProjectError(place, f"path must be a text that names a file below {place}/")
     path = os.path.normpath(os.path.join(below, given))
-    if not is_below(path, below) or not is_below(os.path.realpath(path), below):
+    if not is_within(path, below) or not is_within(os.path.realpath(path), below):
         raise ProjectError(place, f"path {given} leads out of {place}/")
     try:
         status = os.stat(path)
@@ -134,3 +122,11 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
     if not stat.S_ISREG(status.st_mode):
         raise ProjectError(place, f"path {given} is no file")
     return path, status
+
+
+READERS = {
+    "tools": Reader(read_tool, "tool"),
+    "prompts": Reader(read_prompt, "prompt"),
+    "resources": Reader(_resource, "resource", distinct="uri"),  # clients read by URI, so two may share a name
+    "resourceTemplates": Reader(_template, "resource template"),
+}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.descriptions.metadata import A_DURATION, shown
+from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_object, shown
 from mcpgreen.catalog.items import Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import without_waiting
@@ -40,8 +40,6 @@ REQUIRED_FIELDS = {
 }
 KINDS = tuple(REQUIRED_FIELDS)
 
-REGISTER_JSON = "register.json"
-REGISTER_SH = "register.sh"
 HOOK_SECS = 30.0
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -54,25 +52,17 @@ class Registration(NamedTuple):
     hash: str
     warnings: tuple[str, ...] = ()
 
-    def of(self, kind: str) -> list[Json] | None:
-        return self.items[kind]
-
-
-def register_json_path(project: Project) -> str:
-    return os.path.join(project.server_dir, REGISTER_JSON)
-
-
-def register_sh_path(project: Project) -> str:
-    return os.path.join(project.server_dir, REGISTER_SH)
-
 
 def read_register_json(project: Project, settings: Settings) -> Registration | None:
     """None if there is no such file. Raises ProjectError for anything in it that is not as it should be."""
-    path = register_json_path(project)
+    path = project.server_file("register.json")
     if not os.path.lexists(path):
         return None
     project.require_trusted(path)
-    content = _object_in(path, _content_of(path, settings.max_manual_registry_bytes))
+    raw = content_of(path, settings.max_manual_registry_bytes)
+    if raw.startswith(BYTE_ORDER_MARK):
+        raise ProjectError(path, "it starts with a byte order mark; save it as UTF-8 without one")
+    content = _object_in(path, raw)
     version = content.pop("version", None)
     if isinstance(version, bool) or version != 1:
         raise ProjectError(path, f"version must be 1, found {shown(version)}")
@@ -81,8 +71,7 @@ def read_register_json(project: Project, settings: Settings) -> Registration | N
     for key in content:
         if key not in KINDS:
             raise ProjectError(path, f"unknown key {shown(key)}; known are version, {', '.join(KINDS)} and _meta")
-    items = {kind: _checked_items(path, kind, content.get(kind)) for kind in KINDS}
-    _require_completions(project, path, items["completions"] or [])
+    items = {kind: _checked_items(project, path, kind, content.get(kind)) for kind in KINDS}
     return Registration(project.shown(path), items, jsontext.digest(items))
 
 
@@ -97,7 +86,7 @@ def run_register_sh(
 
     `run` is one of the two ways of a `HookShell`.
     """
-    path = register_sh_path(project)
+    path = project.server_file("register.sh")
     if not settings.allow_project_hooks or not os.path.lexists(path):
         return None
     project.require_trusted(path)
@@ -117,7 +106,8 @@ def run_register_sh(
     return _recorded(project, path, records, end.stdout)
 
 
-def _content_of(path: str, limit_bytes: int) -> bytes:
+def content_of(path: str, limit_bytes: int) -> bytes:
+    """All of a file. Raises ProjectError if that is too much, or cannot be had."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
             raw = file.read(limit_bytes + 1)
@@ -125,19 +115,14 @@ def _content_of(path: str, limit_bytes: int) -> bytes:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
     if len(raw) > limit_bytes:
         raise ProjectError(path, f"it is larger than {limit_bytes} bytes")
-    if raw.startswith(BYTE_ORDER_MARK):
-        raise ProjectError(path, "it starts with a byte order mark; save it as UTF-8 without one")
     return raw
 
 
 def _object_in(path: str, raw: bytes) -> Json:
     try:
-        value = _sendable(raw)
+        return require_object(path, _sendable(raw))
     except ValueError as error:
         raise ProjectError(path, f"not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ProjectError(path, f"must be an object, found {shown(value)}")
-    return value
 
 
 def _sendable(raw: bytes | str) -> Any:
@@ -147,29 +132,26 @@ def _sendable(raw: bytes | str) -> Any:
     return value
 
 
-def _checked_items(path: str, kind: str, items: Any) -> list[Json] | None:
+def _checked_items(project: Project, path: str, kind: str, items: Any) -> list[Json] | None:
     if items is None:
         return None
     if not isinstance(items, list):
         raise ProjectError(path, f"{kind} must be an array, found {shown(items)}")
+    names: set[str] = set()
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise ProjectError(path, f"{kind}[{index}] must be an object, found {shown(item)}")
         name = item.get("name")
         if not isinstance(name, str) or not name:
             raise ProjectError(path, f"{kind}[{index}].name must be a text, found {shown(name)}")
+        if kind == "completions":
+            if name in names:
+                raise ProjectError(path, f"{kind}[{index}]: the name {shown(name)} is already taken")
+            names.add(name)
+            problem = _problem_with_completion(project, item)
+            if problem:
+                raise ProjectError(path, f"{kind}[{index}].{problem}")
     return items
-
-
-def _require_completions(project: Project, path: str, items: list[Json]) -> None:
-    names: set[str] = set()
-    for index, item in enumerate(items):
-        if item["name"] in names:
-            raise ProjectError(path, f"completions[{index}]: the name {shown(item['name'])} is already taken")
-        names.add(item["name"])
-        problem = _problem_with_completion(project, item)
-        if problem:
-            raise ProjectError(path, f"completions[{index}].{problem}")
 
 
 def _problem_with_completion(project: Project, item: Json) -> str | None:
@@ -198,12 +180,8 @@ def _recorded(project: Project, path: str, records: list[tuple[str, str]], stdou
     printed = _printed(project, path, stdout, is_needed=not any(registered.values()), warnings=warnings)
     items: dict[str, list[Json] | None] = {}
     for kind in KINDS:
-        if registered[kind]:
-            items[kind] = _usable(project, path, kind, registered[kind], warnings)
-        elif printed is not None:
-            items[kind] = _usable(project, path, kind, printed[kind], warnings)
-        else:
-            items[kind] = None
+        given = registered[kind] or (printed[kind] if printed is not None else None)
+        items[kind] = None if given is None else _usable(project, path, kind, given, warnings)
     return Registration(project.shown(path), items, jsontext.digest([items, warnings]), tuple(warnings))
 
 

@@ -24,8 +24,7 @@ from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts.input import arguments_from
 from mcpgreen.project.project import Project
-from mcpgreen.project.resource_directories import resource_directories
-from mcpgreen.project.roots import configured_roots
+from mcpgreen.project.roots import configured_roots, resource_directories
 from mcpgreen.protocol.schemas.lint import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
@@ -57,7 +56,7 @@ class Checks:
 
     def findings(self, registration: Registration | None, *, is_served: bool) -> Iterator[Finding]:
         """What of the project is well, and what is not; the former only if it `is_served` at all."""
-        self._are_tools_registered = registration is not None and registration.of("tools") is not None
+        self._are_tools_registered = registration is not None and registration.items["tools"] is not None
         for name, source in SOURCES.items():
             try:
                 surveyed = survey(self._project, source.directories(self._project))

@@ -12,7 +12,7 @@ from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.project import TEXT_FIELDS, Project
-from mcpgreen.project.resource_directories import refused_directories
+from mcpgreen.project.roots import refused_directories
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
