@@ -13,6 +13,7 @@ from mcpgreen.files.confined import OutsideRoots
 from mcpgreen.files.kernel_files import KERNEL_FILESYSTEMS, holds, is_kernel_path, lies_in_kernel
 from tests.support.client import Client, Json
 from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Wire, text_of
 
 HAS_ROOTS: Json = {"roots": {"listChanged": True}}
@@ -70,7 +71,7 @@ def test_configured_roots_bound_those_of_a_client(
     assert shown(client) == [str(data / "inner")]
     assert client.result("resources/read", {"uri": (data / "inner" / "file.txt").as_uri()})["contents"]
     assert "outside" in client.error("resources/read", {"uri": secret.as_uri()})["message"]
-    assert "MCPGREEN_CLIENT_ROOTS=trust" in client.wire.stderr
+    assert eventually(lambda: "MCPGREEN_CLIENT_ROOTS=trust" in client.wire.stderr)
 
 
 @pytest.mark.requirement("G-client-roots")
@@ -179,7 +180,7 @@ def test_nothing_of_the_kernel_is_a_root(project: ProjectBuilder, speak: Speak, 
     client = answered(speak, f"file://{place}", project.root / "link")
 
     assert shown(client) == [str(project.root)]
-    assert "cannot be a root" in client.wire.stderr
+    assert eventually(lambda: "cannot be a root" in client.wire.stderr)
 
 
 @pytest.mark.requirement("G-kernel-files")
@@ -196,7 +197,7 @@ def test_nor_as_a_directory_of_resources(speak: Speak) -> None:
     client = speak(MODERN, resources_roots="/proc:/sys")
 
     assert "outside" in client.error("resources/read", {"uri": "file:///proc/version"})["message"]
-    assert "resources_roots" in client.wire.stderr
+    assert eventually(lambda: "resources_roots" in client.wire.stderr)
 
 
 def test_a_directory_holds_what_is_in_it_but_not_the_kernels_files() -> None:
