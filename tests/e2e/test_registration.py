@@ -245,7 +245,8 @@ def test_a_static_registry_serves_what_an_earlier_server_wrote_if_it_can_be_trus
             prompt = wire.result("prompts/get", {"name": "hello", "arguments": {"who": "you"}})
             assert prompt["messages"][0]["content"]["text"] == "Hello you"
             assert wire.result("resources/read", {"uri": "own://note"})["contents"][0]["text"] == "note"
-            assert eventually(lambda: ("is not trusted" in wire.stderr) is (planted and is_open))
+            assert wire.stop() == 0
+            assert ("is not trusted" in wire.stderr) is (planted and is_open)
         if is_open:
             (project.root / ".registry").chmod(0o777)
         project.tool("later", "echo")
