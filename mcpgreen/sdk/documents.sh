@@ -106,8 +106,12 @@ __mcp_print_truncate_problem() {
   printf '{"result":null,"truncated":false,"error":{"type":"%s","message":%s%s}}\n' "$1" "$__MCP_OUT" "$raw"
 }
 
-# Merges what there is, the later the stronger: defaults, example, file, variable.
 mcp_config_load() {
+  __mcp_quietly __mcp_config_load "$@"
+}
+
+# Merges what there is, the later the stronger: defaults, example, file, variable.
+__mcp_config_load() {
   local variable="" file="" example="" defaults="" pieces="" found=""
   while (($#)); do
     case $1 in
@@ -169,6 +173,10 @@ __mcp_add_config() {
 }
 
 mcp_config_get() {
+  __mcp_quietly __mcp_config_get "$@"
+}
+
+__mcp_config_get() {
   local path=${1:-.} default="" has_default="" value
   if [[ ${2:-} == --default ]]; then
     default=${3-} has_default=yes
