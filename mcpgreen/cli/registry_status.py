@@ -20,7 +20,7 @@ ITEMS = ("items", "uiResources")
 def registry_status(flags: Mapping[str, str], environ: Mapping[str, str], *, kinds: Sequence[str]) -> int:
     """Print one line of JSON. 0, also when files are missing: the server does not need them."""
     project, settings, environ = open_project(flags, environ, needs_own=True)
-    name, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
+    name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
     for kind in kinds:
         report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))

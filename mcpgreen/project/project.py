@@ -48,10 +48,11 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("_named", "_private", "complaints", "root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("_named", "_private", "complaints", "default_name", "root", *DEFAULT_DIRECTORIES)
 
     complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
     _named: dict[str, str]  # by real path: how directories are called, behind links
+    default_name: str  # of the server, unless its description has one
     root: str
     tools_dir: str
     resources_dir: str
@@ -65,6 +66,7 @@ class Project:
         """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
         self.complaints = []
         self.root = os.path.realpath(root)
+        self.default_name = os.path.basename(self.root) or "mcp-server"
         self._named = {}
         self._private: Private | None = None
         for attribute, name in DEFAULT_DIRECTORIES.items():
@@ -104,13 +106,13 @@ class Project:
     def server_name(self) -> str:
         """How the server calls itself, also in the addresses of its pages."""
         name = _object_in(os.path.join(self.server_dir, "server.meta.json")).get("name")
-        return name if isinstance(name, str) and name else os.path.basename(self.root) or "mcp-server"
+        return name if isinstance(name, str) and name else self.default_name
 
     def server_info(self) -> dict[str, Any]:
         """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
         given = self._server_meta()
         icons = given.pop("icons", None)
-        name = given.get("name") or os.path.basename(self.root) or "mcp-server"
+        name = given.get("name") or self.default_name
         defaults = {"name": name, "title": _title_of(name)}
         if "version" not in given:
             defaults["version"] = self._default_version()
@@ -120,7 +122,7 @@ class Project:
 
     def default_info(self) -> dict[str, str]:
         """What `server_info` says where server.meta.json says nothing."""
-        name = os.path.basename(self.root) or "mcp-server"
+        name = self.default_name
         return {"name": name, "title": _title_of(name), "version": self._default_version()}
 
     def instructions(self) -> str | None:
@@ -268,6 +270,7 @@ def open_project(
         # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
         kept = {name: value for name, value in environ.items() if _is_setting(name) or name not in decided}
         environ = {**own_variables, **kept}
+    project.default_name = settings.server_name or project.default_name
     return project, settings, environ
 
 

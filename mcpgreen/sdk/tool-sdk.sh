@@ -37,7 +37,10 @@ __MCP_SDK_DIR=${__MCP_SDK_DIR%/*}
 
 # The server names the processor. At the desk nobody does, and tools call "${MCPBASH_JSON_TOOL_BIN}" themselves.
 if [[ -z ${MCPBASH_JSON_TOOL_BIN:-} && ${MCPBASH_JSON_TOOL:-} != none ]]; then
-  MCPBASH_JSON_TOOL_BIN=$(type -P jq || type -P gojq || :)
+  case ${MCPBASH_JSON_TOOL:-} in
+    gojq) MCPBASH_JSON_TOOL_BIN=$(type -P gojq || type -P jq || :) ;;
+    *) MCPBASH_JSON_TOOL_BIN=$(type -P jq || type -P gojq || :) ;;
+  esac
   if [[ -z $MCPBASH_JSON_TOOL_BIN ]] && type -P "${MCPGREEN_PYTHON:-python3}" >/dev/null; then
     MCPBASH_JSON_TOOL_BIN=$__MCP_SDK_DIR/json-tool
   fi

@@ -53,6 +53,15 @@ def test_a_script_at_the_desk_finds_the_json_tool_on_path(full: Bench) -> None:
     assert run.stdout == "1\n"
 
 
+@pytest.mark.parametrize(("chosen", "program"), [("", "jq"), ("jq", "jq"), ("gojq", "gojq"), ("odd", "jq")])
+def test_a_script_at_the_desk_uses_the_json_tool_that_was_chosen(full: Bench, chosen: str, program: str) -> None:
+    for name in ("jq", "gojq", "odd"):
+        (full.directory / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (full.directory / name).chmod(0o755)
+    env = {"PATH": f"{full.directory}:{full.env['PATH']}", "MCPBASH_JSON_TOOL": chosen, "MCPBASH_JSON_TOOL_BIN": ""}
+    assert full.shell('echo "$MCPBASH_JSON_TOOL_BIN"', **env).stdout == f"{full.directory}/{program}\n"
+
+
 @pytest.mark.parametrize(
     "construct",
     [

@@ -93,7 +93,7 @@ class ToolEnvironment:
         self._refusal = ""
         if settings.tool_env_mode == "inherit" and not settings.tool_env_inherit_allow:
             self._refusal = "tool_env_mode=inherit requires MCPGREEN_TOOL_ENV_INHERIT_ALLOW=true"
-        about_json = jq.variables(settings.json_tool_bin, jq.path_in(environ))
+        about_json = jq.variables(settings, jq.path_in(environ))
         self.about_the_server = {**_about_the_server(project_root, server_info), **about_json}
         self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
@@ -222,5 +222,5 @@ def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
         "MCPBASH_PROJECT_ROOT": project_root,
         "MCPGREEN_PROJECT_ROOT": project_root,
-        **jq.variables(settings.json_tool_bin, jq.path_in(environ)),
+        **jq.variables(settings, jq.path_in(environ)),
     }
