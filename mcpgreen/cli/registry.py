@@ -58,7 +58,7 @@ def _refresh(options: Options) -> int:
 def _status(options: Options) -> int:
     """Print one line of JSON. 0, also when files are missing: the server does not need them."""
     project, settings, environ = opened(options)
-    name, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
+    name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
     for kind in REPORTED_KINDS:
         report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))

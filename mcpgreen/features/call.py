@@ -285,7 +285,11 @@ class Reports:
     def has_room(self) -> bool:
         return self._asking is None or self._asking.has_room
 
-    def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
+    def asking_script(self) -> AskingScript:
+        """Who asks for the script, in whatever way that does it: its questions take turns."""
         if self._asking is None:
             self._asking = self._call.services.asking.script_of(self._call, self._deadline)
-        self._asking.ask(asked, reply, timeout_secs, size_bytes=size_bytes)
+        return self._asking
+
+    def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
+        self.asking_script().ask(asked, reply, timeout_secs, size_bytes=size_bytes)

@@ -9,6 +9,7 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
+from mcpgreen.features.asking.files import ElicitationFiles
 from mcpgreen.features.call import Call, Reports
 from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.deadline import MAX_SECS, Deadline
@@ -79,8 +80,10 @@ def run_for(
             answers_json=jsontext.dumps(interaction.answers) if interaction.answers else b"",
             own_state=interaction.own_state,
         )
-        channel = Channel(Reports(call, deadline))
-        outcome = run_script(services.runner, ScriptRun(script, env, deadline, limits, call.serial, channel.feed))
+        reports = Reports(call, deadline)
+        run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed)
+        with ElicitationFiles(call, files, reports.asking_script):
+            outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
         call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
         return outcome, *files.take_reports()

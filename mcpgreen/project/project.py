@@ -49,10 +49,11 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
 
-    __slots__ = ("_named", "complaints", "root", *DEFAULT_DIRECTORIES)
+    __slots__ = ("_named", "complaints", "default_name", "root", *DEFAULT_DIRECTORIES)
 
     complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
     _named: dict[str, str]  # by real path: how directories are called, behind links
+    default_name: str  # of the server, unless its description has one
     root: str
     tools_dir: str
     resources_dir: str
@@ -66,6 +67,7 @@ class Project:
         """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
         self.complaints = []
         self.root = os.path.realpath(root)
+        self.default_name = os.path.basename(self.root) or "mcp-server"
         self._named = {}
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
@@ -106,7 +108,7 @@ class Project:
     def server_name(self) -> str:
         """How the server calls itself, also in the URIs of its apps."""
         name = object_in(self.server_file("server.meta.json")).get("name")
-        return name if isinstance(name, str) and name else self._default_name()
+        return name if isinstance(name, str) and name else self.default_name
 
     def server_info(self) -> dict[str, Any]:
         """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
@@ -129,17 +131,14 @@ class Project:
                 journal.warning("%s: %s", path, complaint)
             if usable:
                 given["icons"] = usable
-        name = given.get("name") or self._default_name()
+        name = given.get("name") or self.default_name
         version = given.get("version") or self._default_version()
         return {"name": name, "title": _title_of(name), "version": version, **given}
 
     def default_info(self) -> dict[str, str]:
         """What `server_info` says where server.meta.json says nothing."""
-        name = self._default_name()
+        name = self.default_name
         return {"name": name, "title": _title_of(name), "version": self._default_version()}
-
-    def _default_name(self) -> str:
-        return os.path.basename(self.root) or "mcp-server"
 
     def instructions(self) -> str | None:
         """What server.instructions.md tells the model, without its trailing newlines."""
@@ -258,6 +257,7 @@ def open_project(
         # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
         kept = {key: environ[key] for key in environ if key.startswith(SETTING_PREFIXES) or key not in decided}
         environ = {**own_variables, **kept}
+    project.default_name = settings.server_name or project.default_name
     return project, settings, environ
 
 

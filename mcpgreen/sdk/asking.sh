@@ -110,6 +110,10 @@ __mcp_elicit() {
 }
 
 mcp_elicit() {
+  __mcp_quietly __mcp_elicit_one "$@"
+}
+
+__mcp_elicit_one() {
   local message=${1-} wanted=${2-} timeout=${3:-} mode=${4:-form} params
   __mcp_quote "$message"
   params="{\"mode\":\"$mode\",\"message\":$__MCP_OUT"
@@ -188,8 +192,12 @@ mcp_elicit_titled_multi_choice() {
   __mcp_elicit_field "$1" choices "{\"type\":\"array\",\"items\":{\"anyOf\":$__MCP_OUT}}"
 }
 
-# Statuses: 0 answered, 1 nobody can be asked, 2 wrong use, 3 no answer in time, 4 cancelled, 5 refused or failed.
 mcp_sample() {
+  __mcp_quietly __mcp_sample "$@"
+}
+
+# Statuses: 0 answered, 1 nobody can be asked, 2 wrong use, 3 no answer in time, 4 cancelled, 5 refused or failed.
+__mcp_sample() {
   local messages=${1-} max_tokens=${2:-} options=${3:-} timeout params answer
   [[ -n $options ]] || options='{}'
   if ! __mcp_has_json; then
@@ -227,8 +235,12 @@ mcp_sample() {
   esac
 }
 
-# Statuses: 0 when all keys were answered, 1 when some were not, 2 for wrong use.
 mcp_ask() {
+  __mcp_quietly __mcp_ask_all "$@"
+}
+
+# Statuses: 0 when all keys were answered, 1 when some were not, 2 for wrong use.
+__mcp_ask_all() {
   local requests timeout status problem
   if ! __mcp_has_json; then
     __mcp_warn "mcp_ask: a JSON tool is needed to ask"

@@ -43,6 +43,7 @@ __MCP_TRUNCATE_PROGRAM='
       else {result: ($whole | setpath($at; $kept)), truncated: true, kept: ($kept | length), total: ($items | length)}
         + (if $kept == [] then {_warning: "The first item alone exceeds the limit of \($max) bytes"} else {} end)
       end;
+  def counted($at): getpath($at) | length | {kept: ., total: .};
   def reachable($at): reduce $at[] as $key ({value: ., found: true};
     if .found and (.value | type) == "object" and (.value | has($key)) then .value |= .[$key]
     else .found = false end);
@@ -53,31 +54,38 @@ __MCP_TRUNCATE_PROGRAM='
       | if $at != null and ($reached.found | not) then problem("path_not_found"; "There is nothing at \($path)")
         elif $at != null and ($reached.value | type) != "array" then
           problem("invalid_array_path"; "There is no array at \($path), but \($reached.value | type)")
-        elif size <= $max then {result: ., truncated: false}
-        elif $at != null then cut($at; $max)
-        elif type == "array" then cut([]; $max)
-        elif type == "object" and (.results | type) == "array" then cut(["results"]; $max)
-        else problem("output_too_large"; "The output exceeds \($max) bytes, and has no array to shorten")
+        else (if $at != null then $at
+            elif type == "array" then []
+            elif type == "object" and (.results | type) == "array" then ["results"]
+            else null end) as $at
+          | if size <= $max then {result: ., truncated: false} + (if $at == null then {} else counted($at) end)
+            elif $at != null then cut($at; $max)
+            else problem("output_too_large"; "The output exceeds \($max) bytes, and has no array to shorten")
+            end
         end
     end'
 
 mcp_json_truncate() {
-  local json=${1-} max="" path="" candidate
-  while (($# > 1)); do
-    if [[ $2 == --array-path ]]; then
-      path=${3-}
-      shift $(($# > 2 ? 2 : 1))
-    else
-      [[ -n $max ]] || max=$2
-      shift
+  local json="" max="" path="" has_path="" words=0 candidate
+  while (($#)); do
+    if [[ $1 == --array-path ]]; then
+      has_path=yes path=${2-}
+      shift $(($# > 1 ? 2 : 1))
+      continue
     fi
+    words=$((words + 1))
+    case $words in
+      1) json=$1 ;;
+      2) max=$1 ;;
+    esac
+    shift
   done
   for candidate in "$max" "${MCPBASH_MAX_TOOL_OUTPUT_SIZE:-}" 10485760; do
     [[ ! $candidate =~ ^0*[1-9][0-9]{0,14}$ ]] || break
   done
   max=$((10#$candidate))
-  if [[ -n $path && ! $path =~ ^(\.[A-Za-z_][A-Za-z0-9_]*)+$ ]]; then
-    __mcp_print_truncate_problem invalid_path_syntax "A path looks like .data.items, found $path"
+  if [[ -n $has_path && ! $path =~ ^(\.[A-Za-z_][A-Za-z0-9_]*)+$ ]]; then
+    __mcp_print_truncate_problem invalid_path_syntax "A path looks like .data.items, found ${path:-none}"
   elif ! __mcp_has_json; then
     __mcp_on_one_line "${json:-null}"
     printf '{"result":%s,"truncated":false,"_warning":"Not shortened: minimal mode, no JSON tool"}\n' "$__MCP_OUT"
@@ -95,11 +103,15 @@ __mcp_print_truncate_problem() {
     raw=",\"raw\":$__MCP_OUT"
   fi
   __mcp_quote "$2"
-  printf '{"result":null,"truncated":false,"error":{"type":"%s","message":%s}%s}\n' "$1" "$__MCP_OUT" "$raw"
+  printf '{"result":null,"truncated":false,"error":{"type":"%s","message":%s%s}}\n' "$1" "$__MCP_OUT" "$raw"
+}
+
+mcp_config_load() {
+  __mcp_quietly __mcp_config_load "$@"
 }
 
 # Merges what there is, the later the stronger: defaults, example, file, variable.
-mcp_config_load() {
+__mcp_config_load() {
   local variable="" file="" example="" defaults="" pieces="" found=""
   while (($#)); do
     case $1 in
@@ -161,6 +173,10 @@ __mcp_add_config() {
 }
 
 mcp_config_get() {
+  __mcp_quietly __mcp_config_get "$@"
+}
+
+__mcp_config_get() {
   local path=${1:-.} default="" has_default="" value
   if [[ ${2:-} == --default ]]; then
     default=${3-} has_default=yes

@@ -72,18 +72,19 @@ __mcp_download() {
   __mcp_fetch "${settings[@]}"
 }
 
-# Reads and mends the variables of __mcp_download.
+# Reads the variables of __mcp_download.
 __mcp_check_download() {
-  [[ -n $url ]] || __mcp_download_failed invalid_params "--url is required" || return 1
+  [[ -n $url ]] || __mcp_download_failed invalid_url "--url is required" || return 1
   [[ -n $out ]] || __mcp_download_failed invalid_params "--out is required" || return 1
   [[ -z $max_bytes || $max_bytes =~ ^[1-9][0-9]{0,14}$ ]] ||
     __mcp_download_failed invalid_params "--max-bytes must be a positive integer" || return 1
   [[ -z $timeout || $timeout =~ ^[1-9][0-9]{0,5}$ ]] ||
     __mcp_download_failed invalid_params "--timeout must be a positive integer" || return 1
+  [[ -z $timeout ]] || ((timeout <= 60)) ||
+    __mcp_download_failed invalid_params "--timeout cannot exceed 60 seconds" || return 1
   [[ $attempts =~ ^[1-9][0-9]{0,2}$ ]] || __mcp_download_failed invalid_params "--retry must be 1 or more" || return 1
   [[ $delay =~ ^([0-9]+\.?[0-9]*|\.[0-9]+)$ ]] ||
     __mcp_download_failed invalid_params "--retry-delay must be a number of seconds" || return 1
-  [[ -z $timeout ]] || ((timeout <= 60)) || timeout=60
   [[ $url == [Hh][Tt][Tt][Pp][Ss]://?* ]] ||
     __mcp_download_failed invalid_url "Only https:// addresses can be downloaded" || return 1
 }

@@ -47,10 +47,11 @@ def json_truncate(value: Any, max_bytes: int | None = None, *, array_path: str |
     holder, problem = _holder(value, steps)
     if problem:
         return {"result": None, "truncated": False, "error": problem}
-    if _size(value) <= max_bytes:
-        return {"result": value, "truncated": False}
     if not steps and isinstance(value, dict) and isinstance(value.get("results"), list):
         steps, holder = ["results"], value["results"]
+    if _size(value) <= max_bytes:
+        counts = {"kept": len(holder), "total": len(holder)} if isinstance(holder, list) else {}
+        return {"result": value, "truncated": False, **counts}
     if not isinstance(holder, list):
         return {"result": None, "truncated": False, "error": "output_too_large"}
     return _shortened(value, steps, holder, max_bytes)

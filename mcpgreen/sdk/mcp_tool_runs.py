@@ -19,13 +19,15 @@ __all__ = ["run_with_progress"]
 
 EXTRACTS = ("json", "match1", "ratio")
 CANCELLED = 130
+WORKING = "Working..."
+MAX_MESSAGE_CHARS = 1000
 
 
 class _Reading(NamedTuple):
     """What a matching line says; no percentage when it has no usable number."""
 
     percent: float | None
-    message: str = "Working..."
+    message: str
 
 
 def run_with_progress(
@@ -141,11 +143,11 @@ def _reading(match: re.Match[str], extract: str, total: float | None) -> _Readin
     try:
         if extract == "json":
             event: dict[str, Any] = json.loads(match.string)
-            return _Reading(float(event["progress"]), str(event.get("message") or "Working..."))
+            return _Reading(float(event["progress"]), str(event.get("message") or WORKING))
         whole = float(match[2] if extract == "ratio" else total or 100)
-        return _Reading(round(100 * float(match[1]) / whole, 6))
+        return _Reading(round(100 * float(match[1]) / whole, 6), match.string[:MAX_MESSAGE_CHARS])
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        return _Reading(None)
+        return _Reading(None, WORKING if extract == "json" else match.string[:MAX_MESSAGE_CHARS])
 
 
 def _stop(process: Popen[bytes]) -> int:

@@ -216,7 +216,8 @@ __mcp_sort() {
   [[ -z $__MCP_RUN_FOLLOWED || -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
 }
 
-# Hands on what a matching line says as "PERCENT MESSAGE", with "-" for no number; status 1 for other lines.
+# Hands on what a matching line says as "PERCENT MESSAGE", with "-" for no number; status 1 for other lines. A message
+# may not be of any length: the server would not take it.
 __mcp_hear() {
   local line=${1%$'\r'}
   if [[ ! $line =~ $__MCP_RUN_PATTERN ]]; then
@@ -228,15 +229,16 @@ __mcp_hear() {
     match1) __mcp_percent "${BASH_REMATCH[1]:-}" "${__MCP_RUN_TOTAL:-100}" ;;
     ratio) __mcp_percent "${BASH_REMATCH[1]:-}" "${BASH_REMATCH[2]:-}" ;;
   esac
+  [[ $__MCP_RUN_EXTRACT == json ]] || __MCP_OUT+=" ${line:0:1000}"
   { printf '%s\n' "$__MCP_OUT" >&34; } 2>/dev/null || :
 }
 
 __mcp_percent() {
   local part whole
-  __MCP_OUT="- Working..."
+  __MCP_OUT=-
   __mcp_thousandths "$1" && part=$__MCP_THOUSANDTHS || return 0
   __mcp_thousandths "$2" && whole=$__MCP_THOUSANDTHS || return 0
-  ((whole == 0)) || __MCP_OUT="$((part * 100 / whole)) Working..."
+  ((whole == 0)) || __MCP_OUT=$((part * 100 / whole))
 }
 
 # Bash has no fractions. 13 digits before the point leave room for the factor of a percentage.
@@ -266,8 +268,9 @@ __mcp_report() {
 }
 
 __mcp_report_each() {
-  local percent message last=0
-  while IFS=' ' read -r percent message; do
+  local line percent message last=0
+  while IFS= read -r line; do
+    percent=${line%% *} message=${line#* }
     if [[ $percent == - ]]; then
       # The server does not tell the client, but takes it for a sign of life.
       [[ -n $__MCP_RUN_DRY ]] || mcp_progress "$last" "$message"

@@ -12,6 +12,8 @@
 #  * A process costs more than a string. Private functions hand their value over in __MCP_OUT instead of printing it,
 #    and a JSON processor runs only where text has to be parsed.
 #  * Documents travel through pipes, never as arguments: one argument may not exceed 128 KiB on Linux.
+#  * A script with "set -x" shows what it does itself. Functions that learn a value from elsewhere (arguments, metadata,
+#    configuration, answers) do their work through __mcp_quietly: values may be secrets, and a client reads stderr.
 
 # Another shell would stop at the first line that it does not know, and say something else.
 if [ -z "${BASH_VERSION:-}" ]; then
@@ -35,7 +37,10 @@ __MCP_SDK_DIR=${__MCP_SDK_DIR%/*}
 
 # The server names the processor. At the desk nobody does, and tools call "${MCPBASH_JSON_TOOL_BIN}" themselves.
 if [[ -z ${MCPBASH_JSON_TOOL_BIN:-} && ${MCPBASH_JSON_TOOL:-} != none ]]; then
-  MCPBASH_JSON_TOOL_BIN=$(type -P jq || type -P gojq || :)
+  case ${MCPBASH_JSON_TOOL:-} in
+    gojq) MCPBASH_JSON_TOOL_BIN=$(type -P gojq || type -P jq || :) ;;
+    *) MCPBASH_JSON_TOOL_BIN=$(type -P jq || type -P gojq || :) ;;
+  esac
   if [[ -z $MCPBASH_JSON_TOOL_BIN ]] && type -P "${MCPGREEN_PYTHON:-python3}" >/dev/null; then
     MCPBASH_JSON_TOOL_BIN=$__MCP_SDK_DIR/json-tool
   fi
@@ -43,6 +48,19 @@ fi
 
 __mcp_warn() {
   printf '%s\n' "$*" >&2 || :
+}
+
+# Runs a function of ours, and shows nothing of it where the script traces its commands.
+__mcp_quietly() {
+  if [[ $- != *x* ]]; then
+    "$@"
+    return
+  fi
+  { set +x; } 2>/dev/null
+  # Not "|| status=$?": that would take errexit away from the function.
+  "$@"
+  { __MCP_QUIET_STATUS=$? && set -x; } 2>/dev/null
+  return "$__MCP_QUIET_STATUS"
 }
 
 __mcp_has_json() {
@@ -149,8 +167,9 @@ mcp_byte_length() (
   printf '%s\n' "${#text}"
 )
 
+# The names of a file and of a variable: whichever has the document.
 __mcp_document() {
-  local file=$1 json=$2
+  local file=${!1:-} json=${!2:-}
   if [[ -n $file && -f $file ]]; then
     cat -- "$file"
   elif [[ -n $json ]]; then
@@ -161,19 +180,19 @@ __mcp_document() {
 }
 
 mcp_args_raw() {
-  __mcp_document "${MCP_TOOL_ARGS_FILE:-}" "${MCP_TOOL_ARGS_JSON:-}"
+  __mcp_quietly __mcp_document MCP_TOOL_ARGS_FILE MCP_TOOL_ARGS_JSON
 }
 
 mcp_meta_raw() {
-  __mcp_document "${MCP_TOOL_META_FILE:-}" "${MCP_TOOL_META_JSON:-}"
+  __mcp_quietly __mcp_document MCP_TOOL_META_FILE MCP_TOOL_META_JSON
 }
 
 mcp_args_get() {
-  __mcp_get args "$@"
+  __mcp_quietly __mcp_get args "$@"
 }
 
 mcp_meta_get() {
-  __mcp_get meta "$@"
+  __mcp_quietly __mcp_get meta "$@"
 }
 
 __mcp_get() {
@@ -244,6 +263,10 @@ __mcp_argument_or_default() {
 }
 
 mcp_args_require() {
+  __mcp_quietly __mcp_args_require "$@"
+}
+
+__mcp_args_require() {
   local pointer=${1:-.} message=${2:-}
   __mcp_has_json || mcp_fail_invalid_args "$pointer requires JSON tooling"
   __mcp_argument "$pointer"
@@ -252,6 +275,10 @@ mcp_args_require() {
 }
 
 mcp_args_bool() {
+  __mcp_quietly __mcp_args_bool "$@"
+}
+
+__mcp_args_bool() {
   local pointer=${1:-.}
   __mcp_read_options mcp_args_bool "${@:2}"
   __mcp_argument_or_default "$pointer"
@@ -270,6 +297,10 @@ __mcp_require_integer() {
 }
 
 mcp_args_int() {
+  __mcp_quietly __mcp_args_int "$@"
+}
+
+__mcp_args_int() {
   local pointer=${1:-.} value
   __mcp_read_options mcp_args_int "${@:2}"
   local min=$__MCP_OPT_MIN max=$__MCP_OPT_MAX
@@ -615,6 +646,10 @@ mcp_roots_contains() {
 }
 
 mcp_require_path() {
+  __mcp_quietly __mcp_require_path "$@"
+}
+
+__mcp_require_path() {
   local pointer=${1:-.} path
   __mcp_read_options mcp_require_path "${@:2}"
   __mcp_has_json || mcp_fail_invalid_args "$pointer requires JSON tooling"

@@ -45,6 +45,9 @@ GROUPS = {
     "project": (
         Setting("project_root", directory, "", doc=
             "The folder to serve. Empty: the nearest folder upwards that has server.d/server.meta.json."),
+        Setting("server_name", text, "", doc=
+            "What the server is called, also in the addresses of its pages, unless server.d/server.meta.json says it. "
+            "Empty: the name of the folder."),
         Setting("tools_dir", directory, "", doc="Where tools are. Empty: tools/ in the project."),
         Setting("resources_dir", directory, "", doc="Where resources are. Empty: resources/ in the project."),
         Setting("prompts_dir", directory, "", doc="Where prompts are. Empty: prompts/ in the project."),
@@ -148,8 +151,11 @@ GROUPS = {
         Setting("tool_stderr_capture", flag, True, doc="Whether the end of a tool's stderr is part of its result."),
         Setting("tool_stderr_tail_limit", integer, 4096, low=0, high=MIB, doc=
             "How many bytes of a tool's stderr its result may carry."),
+        Setting("json_tool", choice("jq", "gojq", "none"), "", doc=
+            "Which of jq and gojq shell tools use to read JSON, if it is there; none tells them that there is none. "
+            "Empty: jq, else gojq, else our own."),
         Setting("json_tool_bin", text, "", doc=
-            "The program that shell tools use to read JSON. Empty: jq or gojq, whichever is found first, or our own."),
+            "The program that shell tools use to read JSON, by its path. Empty, or not there: as json_tool says."),
     ),
     "resources": (
         Setting("resources_roots", text, "", aliases=("MCP_RESOURCES_ROOTS",), doc=

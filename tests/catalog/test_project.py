@@ -96,6 +96,22 @@ def test_a_server_without_description_is_named_after_its_directory(tree: TreeBui
     assert tree.project.server_info() == {"name": "my-cool_server", "title": "My Cool Server", "version": "0.0.0"}
 
 
+@pytest.mark.parametrize(
+    ("description", "name"),
+    [(None, "my-team"), ("{}", "my-team"), ('{"title": "T"}', "my-team"), ('{"name": "n"}', "n")],
+)
+def test_who_starts_the_server_names_it_unless_its_description_does(
+    tree: TreeBuilder, description: str | None, name: str
+) -> None:
+    if description is not None:
+        server_meta(tree, description)
+    variables = {"MCPBASH_PROJECT_ROOT": str(tree.root), "MCPBASH_SERVER_NAME": "my-team"}
+    project, _, _ = open_project({}, variables)
+
+    assert (project.server_name(), project.server_info()["name"]) == (name, name)
+    assert project.default_info()["title"] == "My Team"
+
+
 def test_the_server_introduces_itself_as_its_description_says(tree: TreeBuilder) -> None:
     server_meta(
         tree,

@@ -41,6 +41,16 @@ reply="$(mcp_elicit_confirm "Go on?")"
 mcp_result_success "${reply}"
 """
 
+# Without the SDK, as the page on elicitation has it.
+BY_FILE = """
+rm -f "${MCP_ELICIT_RESPONSE_FILE}"
+jq -nc '{message: "Go on?", mode: "form", schema: {type: "object", properties: {confirmed: {type: "boolean"}}}}' \\
+  >"${MCP_ELICIT_REQUEST_FILE}.tmp"
+mv "${MCP_ELICIT_REQUEST_FILE}.tmp" "${MCP_ELICIT_REQUEST_FILE}"
+while [[ ! -s "${MCP_ELICIT_RESPONSE_FILE}" ]]; do sleep 0.05; done
+cat "${MCP_ELICIT_RESPONSE_FILE}"
+"""
+
 ANSWERS: list[Json] = [{"confirmed": True}, {"choice": "safe"}, {"choice": "low"}, {"choices": ["logs", "keys"]}]
 ALL_OF_IT = {"sure": "true", "mode": "safe", "quality": "low", "parts": "logs,keys"}
 FORMS: Json = {"elicitation": {}}
@@ -51,6 +61,7 @@ def _tools(tree: OldTree) -> None:
     closed = {"type": "object", "properties": {}, "additionalProperties": False}
     tree.shell_tool("elicitation", ASK, name="example-elicitation", inputSchema=closed, outputSchema=ENVELOPE)
     tree.shell_tool("curt", CURT, name="curt")
+    tree.shell_tool("by-file", BY_FILE, head="#!/usr/bin/env bash\n", name="by-file")
 
 
 def answer_all(client: Client, answers: list[Json] = ANSWERS) -> list[Json]:
@@ -139,3 +150,28 @@ def test_08_a_stateless_client_answers_by_asking_again(serve: Serve) -> None:
 
     assert result["structuredContent"]["result"] == ALL_OF_IT
     assert messages == ["Go on?", "Which mode?", "Which quality?", "Which parts?"]
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+def test_08_a_script_asks_by_its_files(serve: Serve, revision: str) -> None:
+    client = serve(revision, capabilities=FORMS)
+    id = client.start_tool("by-file")
+    asked = client.asked("elicitation/create")
+    client.answer(asked, {"action": "accept", "content": {"confirmed": True}})
+
+    assert asked["params"]["message"] == "Go on?"
+    said = client.wire.response(id)["result"]["structuredContent"]
+    assert said == {"action": "accept", "content": {"confirmed": True}}
+
+
+def test_08_a_script_asks_a_stateless_client_by_its_files(serve: Serve) -> None:
+    client = serve("2026-07-28", capabilities={"elicitation": {"form": {}}})
+    params: dict[str, Any] = {"name": "by-file", "arguments": {}}
+    asked = client.result("tools/call", params)
+    ((key, _),) = asked["inputRequests"].items()
+    given = {"inputResponses": {key: {"action": "decline"}}, "requestState": asked["requestState"]}
+
+    assert client.result("tools/call", {**params, **given})["structuredContent"] == {
+        "action": "decline",
+        "content": None,
+    }

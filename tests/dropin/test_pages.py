@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.prerequisites import require_program
+from tests.support.wire import text_of
 
 from .conftest import Json, OldTree, Serve
 
@@ -101,3 +102,14 @@ def test_14_a_client_that_shows_pages_is_told_that_they_are_there(serve: Serve) 
     client = serve(capabilities=UI)
     (hello,) = [message["result"] for message in client.wire.seen if message.get("id") == 1]
     assert hello["capabilities"]["extensions"]["io.modelcontextprotocol/ui"]["mimeTypes"] == [MIME]
+
+
+def test_13_a_server_without_a_description_has_the_name_that_its_variable_says(tree: OldTree, serve: Serve) -> None:
+    (tree.root / "server.d" / "server.meta.json").unlink()
+    tree.shell_tool("named", 'mcp_emit_text "${MCPBASH_SERVER_NAME}"', name="named")
+    client = serve(capabilities=UI, MCPBASH_SERVER_NAME="mcp-server")
+
+    assert client.tools()["get-weather"]["_meta"]["ui"]["resourceUri"] == "ui://mcp-server/weather"
+    (content,) = client.result("resources/read", {"uri": "ui://mcp-server/dashboard"})["contents"]
+    assert "<title>Dashboard</title>" in content["text"]
+    assert text_of(client.call_tool("named")) == "mcp-server"

@@ -191,3 +191,16 @@ def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(shared_speak: Ca
     client.call_tool("forge", {"line": line}, meta={"progressToken": 1})
 
     assert len(client.wire.seen) == seen_before + 1
+
+
+def test_a_message_in_another_encoding_is_told_as_far_as_it_can_be_read(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    """A program with Latin-1 in its lines had no progress at all, and ran out of its time."""
+    script = """source "$MCP_SDK/tool-sdk.sh"
+      mcp_run_with_progress --pattern '([0-9]+)%' --extract match1 -- bash -c 'printf "5%% caf\\351\\n" >&2'"""
+    project.tool("work", script)
+    client = speak()
+    client.call_tool("work", meta={"progressToken": 1})
+
+    assert [(params["progress"], params["message"]) for params in progress_of(client)] == [(5, "5% caf\ufffd")]

@@ -385,4 +385,19 @@ FAULTS = [
         "        for _ in range(self._limit, limit):\n            self._free.release()\n",
         "tests/features/test_slots.py::test_the_number_of_places_may_change_while_all_are_taken",
     ),
+    fault(
+        "answer-to-another-question-in-the-file",
+        "mcpgreen/features/asking/files.py",
+        "        if self._found() is None:\n            answer",
+        "        if True:\n            answer",
+        "tests/features/test_asking_by_file.py::test_who_asks_another_thing_meanwhile_gets_the_answer_to_that",
+    ),
+    fault(
+        "half-a-question-refused",
+        "mcpgreen/features/asking/files.py",
+        "SETTLED_SECS = 1.0",
+        "SETTLED_SECS = 0.0",
+        "tests/features/test_asking_by_file.py::"
+        "test_a_question_that_is_written_piece_by_piece_is_asked_when_it_is_whole",
+    ),
 ]

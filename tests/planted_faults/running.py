@@ -149,8 +149,8 @@ FAULTS = [
     fault(
         "gojq-before-jq",
         "mcpgreen/running/scripts/jq.py",
-        'for name in ("jq", "gojq"):',
-        'for name in ("gojq", "jq"):',
+        'else ("jq", "gojq"):',
+        'else ("gojq", "jq"):',
         "tests/running/test_jq.py::test_jq_is_preferred_then_gojq_then_our_own",
     ),
     fault(
@@ -405,5 +405,26 @@ FAULTS = [
         "                interest.directories -= lost\n",
         "",
         "tests/test_disk_watcher.py::test_what_takes_the_place_of_a_moved_directory_is_watched_anew_with_all_that_is_in_it",
+    ),
+    fault(
+        "sh-for-what-is-named-for-bash",
+        "mcpgreen/running/scripts/shebang.py",
+        "    if path.endswith(SHELL_SUFFIXES):\n        import",
+        "    if False:\n        import",
+        "tests/running/test_shebang.py::test_a_tool_without_a_first_line_is_run_by_the_shell_that_it_is_named_for",
+    ),
+    fault(
+        "chosen-json-tool-passed-over",
+        "mcpgreen/running/scripts/jq.py",
+        'for name in ("gojq", "jq") if chosen == "gojq" else ("jq", "gojq"):',
+        'for name in ("jq", "gojq"):',
+        "tests/running/test_jq.py::test_who_starts_the_server_chooses_among_what_is_there",
+    ),
+    fault(
+        "line-in-another-encoding-dropped",
+        "mcpgreen/running/scripts/channel.py",
+        "    except UnicodeDecodeError:\n",
+        "    except ZeroDivisionError:\n",
+        "tests/features/test_progress.py::test_a_message_in_another_encoding_is_told_as_far_as_it_can_be_read",
     ),
 ]

@@ -198,4 +198,25 @@ FAULTS = [
         "tests/sdk/test_shell_content.py::test_the_server_says_whether_the_client_shows_pages",
         "tests/sdk/test_shell_content.py::test_a_result_for_a_page_reads_well_without_it",
     ),
+    fault(
+        "shell-arguments-in-the-trace",
+        "mcpgreen/sdk/tool-sdk.sh",
+        "  { set +x; } 2>/dev/null\n",
+        "",
+        "tests/sdk/test_shell_tracing.py",
+    ),
+    fault(
+        "shell-trace-takes-errexit-away",
+        "mcpgreen/sdk/tool-sdk.sh",
+        '  "$@"\n  { __MCP_QUIET_STATUS=$? && set -x; } 2>/dev/null\n',
+        '  __MCP_QUIET_STATUS=0\n  "$@" || __MCP_QUIET_STATUS=0\n  { set -x; } 2>/dev/null\n',
+        "tests/sdk/test_shell_tracing.py::test_a_trace_changes_no_status",
+    ),
+    fault(
+        "shell-items-not-counted",
+        "mcpgreen/sdk/documents.sh",
+        "if $at == null then {} else counted($at) end",
+        "{}",
+        "tests/sdk/test_shell_documents.py::test_json_is_shortened_to_what_fits",
+    ),
 ]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.running.scripts import jq
+from mcpgreen.settings.table import load
 from tests.cli.test_commands import mcpgreen
 from tests.features.test_completion import complete
 from tests.features.test_resources import read
@@ -41,21 +42,48 @@ def a_program(directory: Path, name: str, script: str = "") -> str:
     return str(path)
 
 
+def found(path: str, **chosen: str) -> tuple[str, str]:
+    return jq.find_json_tool(load(chosen, {}, {}), path)
+
+
 def test_jq_is_preferred_then_gojq_then_our_own(tmp_path: Path) -> None:
     path = f"/nowhere:{tmp_path}"
-    assert jq.find_json_tool("", path) == ("jq", str(OWN_TOOL))
+    assert found(path) == ("jq", str(OWN_TOOL))
     gojq = a_program(tmp_path, "gojq")
-    assert jq.find_json_tool("", path) == ("gojq", gojq)
+    assert found(path) == ("gojq", gojq)
     real = a_program(tmp_path, "jq")
-    assert jq.find_json_tool("", path) == ("jq", real)
-    assert jq.find_json_tool(gojq, path) == ("gojq", gojq)
-    assert jq.find_json_tool(str(OWN_TOOL), path) == ("jq", str(OWN_TOOL))
+    assert found(path) == ("jq", real)
+
+
+def test_who_starts_the_server_chooses_among_what_is_there(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    real = a_program(tmp_path, "jq")
+    assert found(path, json_tool="gojq") == ("jq", real)
+    gojq = a_program(tmp_path, "gojq")
+    assert found(path, json_tool="gojq") == ("gojq", gojq)
+    assert found(path, json_tool="jq") == ("jq", real)
+    assert found(path, json_tool="none", json_tool_bin=real) == ("none", "")
+    assert found(path, json_tool_bin=gojq) == ("gojq", gojq)
+    assert found(path, json_tool_bin=str(OWN_TOOL)) == ("jq", str(OWN_TOOL))
+    assert found(path, json_tool="gojq", json_tool_bin=str(OWN_TOOL)) == ("gojq", str(OWN_TOOL))
+    assert found(path, json_tool="gojq", json_tool_bin=path) == ("gojq", gojq)
+
+
+@pytest.mark.parametrize("variable", ["MCPBASH_JSON_TOOL", "MCPGREEN_JSON_TOOL"])
+def test_tools_use_the_program_that_was_chosen(
+    project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path, variable: str
+) -> None:
+    gojq = a_program(tmp_path, "gojq")
+    a_program(tmp_path, "jq")
+    project.tool("told", 'printf %s "$MCPBASH_JSON_TOOL $MCPBASH_JSON_TOOL_BIN $MCPBASH_MODE"')
+    client = speak(env={"PATH": f"{tmp_path}:{os.environ['PATH']}", variable: "gojq"})
+    assert text_of(client.call_tool("told")) == f"gojq {gojq} full"
 
 
 def test_without_the_library_of_our_own_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package has no wheels for some platforms. Scripts that ask for a JSON tool must not be given a broken one."""
     monkeypatch.setattr(sys, "path", ["/nowhere"])
-    assert jq.find_json_tool("", "/nowhere") == ("none", "")
+    assert found("/nowhere") == ("none", "")
 
 
 def test_our_directory_is_the_last_one_and_only_where_there_is_no_jq(tmp_path: Path) -> None:
@@ -72,7 +100,7 @@ def test_our_directory_goes_back_to_the_end(tmp_path: Path) -> None:
     assert jq.path_with_jq(given) == f"/a:{tmp_path}:{jq.OWN_DIRECTORY}"
     real = a_program(tmp_path, "jq")
     assert jq.path_with_jq(given) == f"/a:{tmp_path}"
-    assert jq.find_json_tool("", given) == ("jq", real)
+    assert found(given) == ("jq", real)
 
 
 def test_ours_runs_gojq_where_that_is(tmp_path: Path) -> None:

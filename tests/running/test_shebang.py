@@ -8,7 +8,7 @@ import pytest
 
 from mcpgreen.running.scripts import shebang
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire
+from tests.support.wire import Wire, text_of
 
 FAULTS = {
     "#!/bin/sh\r\necho hi\r\n": "line ends of Windows",
@@ -50,3 +50,27 @@ def test_a_client_is_told_what_is_wrong_with_the_first_line(
     assert error["code"] == -32603
     assert error["message"].startswith("Tool 'odd' could not be started: its script ")
     assert FAULTS[content] in error["message"]
+
+
+WHO_RUNS_IT = 'if [ -z "${BASH_VERSION:-}" ] || shopt -oq posix; then printf sh; else printf bash; fi\n'
+
+
+def without_first_line(project: ProjectBuilder, name: str, script: str) -> None:
+    project.write("tools/said.meta.json", '{"description": "Says something."}').chmod(0o644)
+    project.write(f"tools/{name}", script).chmod(0o755)
+
+
+@pytest.mark.parametrize(("name", "shell"), [("said.sh", "bash"), ("said.bash", "bash"), ("said", "sh")])
+def test_a_tool_without_a_first_line_is_run_by_the_shell_that_it_is_named_for(
+    project: ProjectBuilder, client: Wire, name: str, shell: str
+) -> None:
+    """Where sh is another shell, a tool of mcp-bash with an array in it failed."""
+    without_first_line(project, name, WHO_RUNS_IT)
+    assert text_of(client.call_tool("said")) == shell
+
+
+def test_without_bash_sh_runs_what_is_named_for_it(project: ProjectBuilder, tmp_path: Path) -> None:
+    without_first_line(project, "said.sh", "printf hello\n")
+    with Wire(project.root, env={"PATH": str(tmp_path)}) as server:
+        server.handshake()
+        assert text_of(server.call_tool("said")) == "hello"

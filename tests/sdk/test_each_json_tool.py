@@ -112,7 +112,7 @@ def test_long_documents(each: Bench) -> None:
         ({"d": {"i": [1, 2]}}, 2, None),
         (None, None, "path_not_found"),
         (None, None, "invalid_json"),
-        ([1, 2], None, None),
+        ([1, 2], 2, None),
     ]
 
 

@@ -120,7 +120,10 @@ def test_the_most_telling_sentence_of_a_failed_program_is_found(
 @pytest.mark.parametrize(
     ("call", "outcome"),
     [
-        ("[1, 2, 3], 7", {"result": [1, 2, 3], "truncated": False}),
+        ("[1, 2, 3], 7", {"result": [1, 2, 3], "truncated": False, "kept": 3, "total": 3}),
+        ("{'results': []}, 50", {"result": {"results": []}, "truncated": False, "kept": 0, "total": 0}),
+        ("{'a': [1]}, 50, array_path='a'", {"result": {"a": [1]}, "truncated": False, "kept": 1, "total": 1}),
+        ("{'a': [1]}, 50", {"result": {"a": [1]}, "truncated": False}),
         ("[1, 2, 3], 6", {"result": [1, 2], "truncated": True, "kept": 2, "total": 3}),
         ("['long'], 5", {"result": [], "truncated": True, "kept": 0, "total": 1}),
         ("[1], 1", {"result": None, "truncated": False, "error": "output_too_large"}),

@@ -474,6 +474,7 @@ def run_call(script: str, options: str) -> str:
 def test_a_matching_line_becomes_progress(bench: Bench, options: str, lines: str, values: list[int]) -> None:
     run = bench.python(run_call(f"printf '%s\\n' {lines} >&2", options))
     assert ([params["progress"] for params in run.params], run.result) == (values, [0, "", ""])
+    assert [params["message"] for params in run.params] == lines.split()
 
 
 def test_a_json_line_carries_progress_and_message(bench: Bench) -> None:
@@ -547,8 +548,8 @@ def test_what_is_no_progress_goes_to_the_debug_log_unless_it_is_quiet(
 def test_a_dry_run_shows_the_progress_and_reports_none(bench: Bench) -> None:
     run = bench.python(run_call("printf '5%%\\nx%%\\n250%%\\n' >&2", "'(.*)%', dry_run=True"))
     assert [json.loads(line) for line in run.stderr.splitlines()] == [
-        {"progress": 5, "message": "Working..."},
-        {"progress": 100, "message": "Working..."},
+        {"progress": 5, "message": "5%"},
+        {"progress": 100, "message": "250%"},
     ]
     assert (run.lines, run.result) == ([], [0, "", ""])
 

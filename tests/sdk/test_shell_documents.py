@@ -47,8 +47,11 @@ def truncated(bench: Bench, value: str, arguments: str = "") -> Any:
 @pytest.mark.parametrize(
     ("value", "arguments", "result"),
     [
-        ("[1, 2]", "100", {"result": [1, 2], "truncated": False}),
-        ("[1,2]", "", {"result": [1, 2], "truncated": False}),
+        ("[1, 2]", "100", {"result": [1, 2], "truncated": False, "kept": 2, "total": 2}),
+        ("[1,2]", "", {"result": [1, 2], "truncated": False, "kept": 2, "total": 2}),
+        ('{"results":[1]}', "", {"result": {"results": [1]}, "truncated": False, "kept": 1, "total": 1}),
+        ('{"d":[]}', "--array-path .d", {"result": {"d": []}, "truncated": False, "kept": 0, "total": 0}),
+        ('{"d":[1]}', "", {"result": {"d": [1]}, "truncated": False}),
         ("false", "100", {"result": False, "truncated": False}),
         ("[10,20,30,40]", "10", {"result": [10, 20, 30], "truncated": True, "kept": 3, "total": 4}),
         ("[10,20,30,40]", "9", {"result": [10, 20], "truncated": True, "kept": 2, "total": 4}),
@@ -63,12 +66,18 @@ def truncated(bench: Bench, value: str, arguments: str = "") -> Any:
             "17 --array-path .d.i",
             {"result": {"d": {"i": [1, 2]}}, "truncated": True, "kept": 2, "total": 4},
         ),
-        ('{"d":[1]}', "--array-path .d 100", {"result": {"d": [1]}, "truncated": False}),
-        ("[1,2]", "many", {"result": [1, 2], "truncated": False}),
+        ('{"d":[1]}', "--array-path .d 100", {"result": {"d": [1]}, "truncated": False, "kept": 1, "total": 1}),
+        ("[1,2]", "many", {"result": [1, 2], "truncated": False, "kept": 2, "total": 2}),
     ],
 )
 def test_json_is_shortened_to_what_fits(full: Bench, value: str, arguments: str, result: dict[str, Any]) -> None:
     assert truncated(full, value, arguments) == result
+
+
+@pytest.mark.parametrize("words", ["--array-path .d '[DOCUMENT]' 9", "'[DOCUMENT]' --array-path .d 9"])
+def test_options_stand_where_they_like(full: Bench, words: str) -> None:
+    run = full.shell("mcp_json_truncate " + words.replace("[DOCUMENT]", '{"d":[1,2]}'))
+    assert run.result == {"result": {"d": [1]}, "truncated": True, "kept": 1, "total": 2}
 
 
 def test_an_item_that_is_too_long_leaves_an_empty_array_and_a_warning(full: Bench) -> None:
@@ -82,6 +91,8 @@ def test_an_item_that_is_too_long_leaves_an_empty_array_and_a_warning(full: Benc
     [
         ("[1]", "5 --array-path d", "invalid_path_syntax"),
         ("[1]", "5 --array-path '.d[0]'", "invalid_path_syntax"),
+        ("[1]", "5 --array-path ''", "invalid_path_syntax"),
+        ("[1]", "5 --array-path", "invalid_path_syntax"),
         ('{"d":[1]}', "5 --array-path .e", "path_not_found"),
         ("[1]", "5 --array-path .e", "path_not_found"),
         ('{"d":{"e":1}}', "500 --array-path .d.e", "invalid_array_path"),
@@ -97,7 +108,8 @@ def test_what_cannot_be_shortened_says_why(full: Bench, value: str, arguments: s
     found = truncated(full, value, arguments)
     assert (found["result"], found["truncated"], found["error"]["type"]) == (None, False, kind)
     assert found["error"]["message"]
-    assert found.get("raw") == (value if kind == "invalid_json" else None)
+    assert found["error"].get("raw") == (value if kind == "invalid_json" else None)
+    assert "raw" not in found
 
 
 def test_the_limit_is_that_of_tools_by_default(full: Bench) -> None:

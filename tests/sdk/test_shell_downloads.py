@@ -111,13 +111,15 @@ def test_a_failed_download_says_why(
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        ("--out f", "invalid_params"),
+        ("--out f", "invalid_url"),
+        ("--url '' --out f", "invalid_url"),
         ("--url https://example.com", "invalid_params"),
         ("--url", "invalid_params"),
         ("--url https://example.com --out f positional", "invalid_params"),
         ("--url https://example.com --out f --loud", "invalid_params"),
         ("--url https://example.com --out f --max-bytes x", "invalid_params"),
         ("--url https://example.com --out f --timeout 0", "invalid_params"),
+        ("--url https://example.com --out f --timeout 61", "invalid_params"),
         ("--url https://example.com --out f --retry 0", "invalid_params"),
         ("--url https://example.com --out f --retry-delay x", "invalid_params"),
         ("--url http://example.com --out f", "invalid_url"),

@@ -53,6 +53,15 @@ def test_a_script_at_the_desk_finds_the_json_tool_on_path(full: Bench) -> None:
     assert run.stdout == "1\n"
 
 
+@pytest.mark.parametrize(("chosen", "program"), [("", "jq"), ("jq", "jq"), ("gojq", "gojq"), ("odd", "jq")])
+def test_a_script_at_the_desk_uses_the_json_tool_that_was_chosen(full: Bench, chosen: str, program: str) -> None:
+    for name in ("jq", "gojq", "odd"):
+        (full.directory / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (full.directory / name).chmod(0o755)
+    env = {"PATH": f"{full.directory}:{full.env['PATH']}", "MCPBASH_JSON_TOOL": chosen, "MCPBASH_JSON_TOOL_BIN": ""}
+    assert full.shell('echo "$MCPBASH_JSON_TOOL_BIN"', **env).stdout == f"{full.directory}/{program}\n"
+
+
 @pytest.mark.parametrize(
     "construct",
     [
@@ -691,6 +700,12 @@ def test_a_matching_line_becomes_progress(minimal: Bench, options: str, lines: s
     run = minimal.shell(f"{RUN} {options} -- bash -c 'printf \"%s\\n\" {lines} >&2'")
     assert run.exit_code == 0
     assert reports(run) == values
+    assert [params["message"] for params in run.params] == lines.split()
+
+
+def test_the_message_is_the_whole_line_up_to_a_length(minimal: Bench) -> None:
+    run = minimal.shell(f"{PERCENT} -- bash -c 'printf \"  5%% of  it \\n%01200d%%\\n\" 7 >&2'")
+    assert [params["message"] for params in run.params] == ["  5% of  it ", "0" * 1000]
 
 
 def test_a_json_line_carries_progress_and_message(full: Bench) -> None:
@@ -775,7 +790,7 @@ def test_a_stderr_file_that_cannot_be_written_is_no_reason_to_stop(minimal: Benc
 def test_a_dry_run_prints_what_it_would_report(minimal: Bench) -> None:
     run = minimal.shell(f"{PERCENT} --dry-run -- bash -c 'echo 5% >&2; echo .% >&2; echo 7% >&2'")
     assert run.lines == []
-    assert run.stderr == '{"progress":5,"message":"Working..."}\n{"progress":7,"message":"Working..."}\n'
+    assert run.stderr == '{"progress":5,"message":"5%"}\n{"progress":7,"message":"7%"}\n'
 
 
 def test_the_status_arrives_whole_however_short_the_interval(minimal: Bench) -> None:

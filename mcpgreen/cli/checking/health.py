@@ -42,7 +42,7 @@ def run(options: Options) -> int:
     if settings.force_minimal:
         return _nothing_to_serve("minimal_mode")
     shell = HookShell(environ, settings=settings, directory=project.root)
-    json_tool, _ = jq.find_json_tool(settings.json_tool_bin, jq.path_in(environ))
+    json_tool, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: dict[str, Any] = {"mode": "full", "jsonTool": json_tool}
     report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
     if report["tools"] == "ok" and _are_calls_refused(project):

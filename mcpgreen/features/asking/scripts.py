@@ -1,4 +1,4 @@
-"""A script asks while it runs: from a line on the control pipe to the reply that it waits for.
+"""A script asks while it runs: from its questions, on the control pipe or in a file, to the reply that it waits for.
 
 Rule: while an input request is open nothing else of the call is: its slot is free, its deadline stands still, and
 nothing of it is written. So a script has one round of them open at a time; another one waits until that is over. How
@@ -7,6 +7,8 @@ many wait is bounded: then the control pipe is not read any more, and the script
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from mcpgreen.features.run import Run
 
 Json = dict[str, Any]
+Answer = Callable[[Json], None]
 
 MAX_OPEN = 8  # rounds of one script that wait for their turn, or for their reply to be taken
 MAX_OPEN_BYTES = 1 << 20  # another one is read until there are so many
@@ -57,16 +60,25 @@ class AskingScript:
         if self._run.files is None or not _is_place(reply, self._run.files.reply_prefix):
             self._mention("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
         elif not self._call.is_cancelled:  # a script that is being stopped may still ask
-            self._run.help_with(self._serve, asked, reply, timeout_secs, size_bytes)
-            self._open += 1
-            self._open_bytes += size_bytes
+            self.begin(asked, timeout_secs, partial(_reply, reply), size_bytes=size_bytes)
 
-    def _serve(self, asked: Any, reply: str, timeout_secs: float | None, size_bytes: int) -> None:
+    def begin(self, asked: Any, timeout_secs: float | None, answer: Answer, *, size_bytes: int) -> None:
+        """The same with whatever is to be done with the outcomes, by key. It is not done for a script that is over."""
+        self._run.help_with(self._serve, asked, timeout_secs, answer, size_bytes)
+        self._open += 1
+        self._open_bytes += size_bytes
+
+    def refuse(self, fault: str, answer: Answer) -> None:
+        """Tell the script that what it asks makes no sense, under the key that nobody chose."""
+        self._mention(f"a script asks what cannot be asked: {fault}")
+        self._run.help_with(answer, {requests.NAMELESS: _senseless(fault)})
+
+    def _serve(self, asked: Any, timeout_secs: float | None, answer: Answer, size_bytes: int) -> None:
         try:
             with self._turn:
                 statuses = self._statuses(asked, timeout_secs) if self._is_wanted() else {}
             if self._is_wanted():
-                deliver(reply, jsontext.dumps(statuses))
+                answer(statuses)
         finally:
             self._open -= 1
             self._open_bytes -= size_bytes
@@ -87,8 +99,7 @@ class AskingScript:
             fault = f"one call may ask {MAX_ROUNDS} times at the most"
         if fault:
             self._mention(f"a script asks what cannot be asked: {fault}")
-            reply = unanswered("invalid", f"The question makes no sense: {fault}.")
-            return dict.fromkeys(list(asked)[:MENTIONED_KEYS] if isinstance(asked, dict) else (), reply)
+            return dict.fromkeys(list(asked)[:MENTIONED_KEYS] if isinstance(asked, dict) else (), _senseless(fault))
         wire_keys = {key: self._wire_key(key, request) for key, request in asked.items()}
         open_requests = {wire_keys[key]: tidy(request) for key, request in asked.items()}
         statuses = self._settled(open_requests)
@@ -146,6 +157,14 @@ def answered(result: Any) -> Json:
 
 def unanswered(status: str, message: str) -> Json:
     return {"status": status, "message": message}
+
+
+def _senseless(fault: str) -> Json:
+    return unanswered("invalid", f"The question makes no sense: {fault}.")
+
+
+def _reply(place: str, statuses: Json) -> None:
+    deliver(place, jsontext.dumps(statuses))
 
 
 def _is_place(path: Any, prefix: str) -> bool:

@@ -120,6 +120,9 @@ class ToolEnvironment:
         env[b"MCP_CANCEL_FILE"] = place + scratch.CANCEL_FILE
         env[b"MCPBASH_DEBUG_LOG"] = place + scratch.DEBUG_FILE
         env[b"MCP_ASK_REPLY"] = place + scratch.REPLIES
+        if env.get(b"MCP_ELICIT_SUPPORTED") == b"1":
+            env[b"MCP_ELICIT_REQUEST_FILE"] = place + scratch.REQUEST_FILE
+            env[b"MCP_ELICIT_RESPONSE_FILE"] = place + scratch.RESPONSE_FILE
         env[b"MCP_PROGRESS_TOKEN"] = os.fsencode(token_variable(progress_token))
         env[b"MCPBASH_WORKER_KEY"] = worker_key
         if answers_json:
@@ -194,7 +197,7 @@ def _places_and_programs(environ: Mapping[str, str], settings: Settings, project
         "MCPBASH_HOME": os.path.dirname(SDK_DIR),
         "MCPBASH_PROJECT_ROOT": project_root,
         "MCPGREEN_PROJECT_ROOT": project_root,
-        **jq.variables(settings.json_tool_bin, jq.path_in(environ)),
+        **jq.variables(settings, jq.path_in(environ)),
     }
 
 

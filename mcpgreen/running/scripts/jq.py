@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcpgreen.settings.settings import Settings
+
 SDK_DIR = os.path.join(PACKAGE_DIR, "sdk")
 OWN_JSON_TOOL = os.path.join(SDK_DIR, "json-tool")
 OWN_DIRECTORY = os.path.join(SDK_DIR, "bin")
@@ -29,9 +31,9 @@ def path_in(environ: Mapping[str, str]) -> str:
     return environ.get("PATH") or DEFAULT_PATH
 
 
-def variables(preferred: str, path: str) -> dict[str, str]:
-    """What scripts are told if this is the PATH that they would have, and this, if any, the program that was chosen."""
-    name, program = find_json_tool(preferred, path)
+def variables(settings: Settings, path: str) -> dict[str, str]:
+    """What scripts are told if this is the PATH that they would have."""
+    name, program = find_json_tool(settings, path)
     return {
         "PATH": path_with_jq(path),
         "MCPBASH_JSON_TOOL": name,
@@ -40,15 +42,18 @@ def variables(preferred: str, path: str) -> dict[str, str]:
     }
 
 
-def find_json_tool(preferred: str, path: str) -> tuple[str, str]:
-    """What it is called, as scripts know it, and where it is: jq, gojq, or none."""
-    if preferred and os.access(preferred, os.X_OK):
-        return "gojq" if os.path.basename(preferred) == "gojq" else "jq", preferred
+def find_json_tool(settings: Settings, path: str) -> tuple[str, str]:
+    """What it is called, as scripts know it, and where it is: jq, gojq, or none. What was chosen, if it is there."""
+    chosen, program = settings.json_tool, settings.json_tool_bin
+    if chosen == "none":
+        return "none", ""
+    if program and _is_program(program):
+        return chosen or ("gojq" if os.path.basename(program) == "gojq" else "jq"), program
     others = _without_ours(path)
-    for name in ("jq", "gojq"):
-        program = _found(name, others)
-        if program:
-            return name, program
+    for name in ("gojq", "jq") if chosen == "gojq" else ("jq", "gojq"):
+        found = _found(name, others)
+        if found:
+            return name, found
     # An installer may have lost the permission to run it.
     return ("jq", OWN_JSON_TOOL) if os.access(OWN_JSON_TOOL, os.X_OK) and _has_library() else ("none", "")
 
@@ -75,6 +80,10 @@ def _without_ours(path: str) -> str:
 def _found(name: str, path: str) -> str | None:
     for place in path.split(os.pathsep):
         program = os.path.join(place, name)
-        if os.path.isfile(program) and os.access(program, os.X_OK):
+        if _is_program(program):
             return program
     return None
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)

@@ -93,8 +93,9 @@ def run_script(runner: Runner, run: ScriptRun) -> Outcome:
             return runner.run(run)
         except OSError as error:
             if error.errno == errno.ENOEXEC and run.script is script:
-                # An executable text without a shebang: what a shell would do.
-                run = run._replace(script=script._replace(command=["/bin/sh", script.path, *script.command[1:]]))
+                # An executable text without a first line that says whom it is for.
+                command = [shebang.shell_of(script.path), script.path, *script.command[1:]]
+                run = run._replace(script=script._replace(command=command))
                 continue
             tries += 1
             if error.errno != errno.ETXTBSY or tries > BUSY_FILE_TRIES:

@@ -30,8 +30,10 @@ RESOURCES_FILE = b"resources"
 CANCEL_FILE = b"cancelled"
 DEBUG_FILE = b"debug.log"
 REPLIES = b"reply"
+REQUEST_FILE = b"elicit.request"
+RESPONSE_FILE = b"elicit.response"
 MAX_REPORT_BYTES = 1 << 20
-OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE)
+OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE, REQUEST_FILE, RESPONSE_FILE)
 MAX_TRIES = 20
 CROWD = 5000
 CLEARING_SECS = 0.5
@@ -212,6 +214,10 @@ class CallFiles:
     def reply_prefix(self) -> str:
         """How the places begin at which the script waits for answers."""
         return os.fsdecode(self.place + REPLIES)
+
+    def name_of(self, name: bytes) -> bytes:
+        """What a file of this call is called in the directory."""
+        return self._prefix + name
 
     def spill(self, name: bytes, content: bytes) -> bytes:
         try:

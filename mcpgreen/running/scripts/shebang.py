@@ -12,6 +12,7 @@ from mcpgreen.files.regular_files import without_waiting
 MARK = b"#!"
 LINE_BYTES = 256  # the kernel reads no more
 SHELL_SUFFIXES = (".sh", ".bash")
+PLAIN_SHELL = "/bin/sh"
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | None:
@@ -25,6 +26,16 @@ def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | No
         return None
     words = head[len(MARK) :].partition(b"\n")[0].strip().split(None, 1)
     return [*map(os.fsdecode, words or [b"bash"]), path]
+
+
+def shell_of(path: str) -> str:
+    """Who runs an executable text without a first line: bash for what is named so, where it exists; else sh, as a
+    shell would."""
+    if path.endswith(SHELL_SUFFIXES):
+        import shutil  # takes milliseconds that start-up does not have
+
+        return shutil.which("bash") or PLAIN_SHELL
+    return PLAIN_SHELL
 
 
 def fault_of(path: str, *, search_path: str | None = None) -> str | None:
