@@ -36,6 +36,8 @@ setup(
         "jsonschema>=4.20",
         "pyyaml>=6",
         "docopt-ng>=0.9",
+        # Tables, colours and bars for people at a terminal; loaded only there.
+        "rich>=13",
         # libjq 1.8 for scripts on hosts without jq; a jq of our own took 2,000 lines and knew less. Elsewhere there are
         # no wheels, and building it must not be what keeps somebody from installing us. Its functions are used as
         # those of a C library, which no version promises: newer ones are to be tried first.
