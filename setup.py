@@ -29,6 +29,7 @@ setup(
         ],
         "mcpgreen.default_project": ["**/*"],
     },
+    data_files=[("share/man/man1", ["docs/mcpgreen.1"])],
     # The lowest versions are tried in CI (.ci/run): each has to exist as it is written here.
     install_requires=[
         "gevent>=24.2.1",

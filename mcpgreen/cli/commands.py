@@ -47,6 +47,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("scan", "registry"),
         Command("registry", "registry", max_words=1, needs="refresh or status"),
     ),
+    "More": (Command("completion", "completion", max_words=ANY, needs="bash, zsh or fish"),),
 }
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.other_names)}

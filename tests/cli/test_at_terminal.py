@@ -162,3 +162,11 @@ except mcp_tool.AskFailed:
     seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("Return alone refuses): ", typed)])
     assert "[user] Say something" in seen.text
     assert seen.text.splitlines()[-1] == said
+
+
+def test_serve_says_what_it_serves_and_what_to_try(greeter: ProjectBuilder) -> None:
+    seen = at_terminal(["serve"], cwd=greeter.root, width=200, answers=[("run-tool greet", "\x04")])
+    assert seen.status == 0
+    assert "1 tool, 0 resources, 0 templates, 0 prompts\n" in seen.text
+    assert f"from {greeter.root}\n" in seen.text
+    assert "waits for a client" in seen.text
