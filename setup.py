@@ -29,6 +29,7 @@ setup(
         ],
         "mcpgreen.default_project": ["**/*"],
     },
+    data_files=[("share/man/man1", ["docs/mcpgreen.1"])],
     # The lowest versions are tried in CI (.ci/run): each has to exist as it is written here.
     install_requires=[
         "gevent>=24.2.1",
@@ -36,6 +37,8 @@ setup(
         "jsonschema>=4.20",
         "pyyaml>=6",
         "docopt-ng>=0.9",
+        # Tables, colours and bars for people at a terminal; loaded only there.
+        "rich>=13",
         # libjq 1.8 for scripts on hosts without jq; a jq of our own took 2,000 lines and knew less. Elsewhere there are
         # no wheels, and building it must not be what keeps somebody from installing us. Its functions are used as
         # those of a C library, which no version promises: newer ones are to be tried first.

@@ -91,6 +91,10 @@ def serve(root: str) -> int:
 
     os.chdir(project.root)  # where scripts run; a change of directory for each would cost two calls
     server = Server(settings, project, environ=environ, identity=identity, roots=roots)
+    if os.isatty(stdin) or (opening.is_at_end and not opening.unread and os.isatty(2)):
+        from mcpgreen.cli.welcome import welcome
+
+        welcome(server)
     return stdio.serve(
         server,
         stdin,

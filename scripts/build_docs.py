@@ -2,8 +2,8 @@
 
     python scripts/build_docs.py [--check] [DIRECTORY]
 
-Writes settings.md, errors.md, revisions.md, cli.md and modules.md into DIRECTORY (docs/ by default). With --check
-nothing is written: stale pages are named, and the exit status is 1 if there is one.
+Writes settings.md, errors.md, revisions.md, cli.md, modules.md and the manual page mcpgreen.1 into DIRECTORY (docs/ by
+default). With --check nothing is written: stale pages are named, and the exit status is 1 if there is one.
 
 No page has text of its own beyond headings: to change a page, change the table.
 """
@@ -20,7 +20,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from mcpgreen import errors  # noqa: E402
+from mcpgreen import __version__, errors  # noqa: E402
 from mcpgreen.cli import help  # noqa: E402
 from mcpgreen.cli.commands import COMMANDS  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
@@ -186,12 +186,39 @@ def page(lines: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def manual_page() -> str:
+    """The same texts for `man mcpgreen`."""
+    lines = [
+        '.\\" Generated from mcpgreen/cli/texts/ by `make docs` (scripts/build_docs.py).',
+        f'.TH MCPGREEN 1 "" "mcpgreen {__version__}" "User Commands"',
+        ".SH NAME",
+        "mcpgreen \\- serve a folder of scripts as an MCP server",
+        ".SH SYNOPSIS",
+        ".B mcpgreen",
+        "COMMAND [OPTIONS]",
+        ".SH COMMANDS",
+    ]
+    for command in COMMANDS:
+        _, _, text = help.text_of(command).partition("\n\n")
+        shown = [roff(line) for line in text.rstrip().splitlines()]
+        lines += [f".SS {roff(command.name)}", roff(help.summary_of(command)) + ".", ".PP", ".nf", *shown, ".fi"]
+    lines += [".SH ENVIRONMENT", "Every setting has a variable; docs/settings.md lists them."]
+    return page(lines)
+
+
+def roff(line: str) -> str:
+    """A line that troff prints as it is."""
+    escaped = line.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
+
+
 PAGES = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "revisions.md": revisions_page,
     "cli.md": cli_page,
     "modules.md": modules_page,
+    "mcpgreen.1": manual_page,
 }
 
 

@@ -42,7 +42,7 @@ def test_fresh_pages_pass_the_check(docs: Path) -> None:
 def test_every_page_says_first_where_it_comes_from(docs: Path, page: str) -> None:
     first, *_ = (docs / page).read_text(encoding="utf-8").splitlines()
 
-    assert first.startswith("<!-- Generated from mcpgreen/")
+    assert "Generated from mcpgreen/" in first
     assert "make docs" in first
 
 

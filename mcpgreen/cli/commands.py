@@ -18,6 +18,9 @@ class Obeys(Protocol):
         """The exit status. Raises UsageError, ProjectError and InternalError, which are told to the person."""
 
 
+ANY = 1000  # words
+
+
 class Command(NamedTuple):
     name: str
     module: str = ""  # below mcpgreen.cli; `serve` alone is served by `__main__`
@@ -31,13 +34,20 @@ class Command(NamedTuple):
 
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve"),),
-    "Try": (Command("run-tool", "run_tool", max_words=1, needs="a NAME"),),
+    "Try": (
+        Command("list", "trying.list_items", max_words=1),
+        Command("run-tool", "trying.run_tool", max_words=ANY, needs="a NAME"),
+        Command("read", "trying.read", max_words=1, needs="a URI"),
+        Command("prompt", "trying.prompt", max_words=ANY, needs="a NAME"),
+        Command("complete", "trying.complete", max_words=3, needs="REF and ARGUMENT"),
+    ),
     "Check": (
         Command("validate", "checking.validate"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),
         Command("registry", "registry", max_words=1, needs="refresh or status"),
     ),
+    "More": (Command("completion", "completion", max_words=ANY, needs="bash, zsh or fish"),),
 }
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.other_names)}

@@ -19,7 +19,7 @@ from tests.support.project import ProjectBuilder
         (["registry", "status", "fly"], "unexpected word: fly"),
         (["scan", "extra"], "unexpected word: extra"),
         (["serve", "--project-root", ".", "twice"], "unexpected word: twice"),
-        (["run-tool", "greet", "--args", "{}", "extra"], "unexpected word: extra"),
+        (["read", "a:b", "extra"], "unexpected word: extra"),
         (["--project-root"], "--project-root needs a value"),
         (["scan", "--project-root"], "--project-root needs a value"),
         (["scan", "--filt"], "--filter needs a value"),

@@ -21,14 +21,14 @@ FAULTS = [
     ),
     fault(
         "permission-that-restricts",
-        "mcpgreen/cli/run_tool.py",
+        "mcpgreen/cli/trying/run_tool.py",
         'elif allowed and (settings.tool_allowlist or settings.tool_allow_default == "deny"):',
         "elif allowed:",
         "tests/cli/test_run_tool.py::test_permissions_are_only_ever_added",
     ),
     fault(
         "dry-run-does-not-ask-the-policy",
-        "mcpgreen/cli/run_tool.py",
+        "mcpgreen/cli/trying/run_tool.py",
         "        services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())\n",
         "",
         "tests/cli/test_run_tool.py::test_a_dry_run_says_that_the_policy_would_refuse",

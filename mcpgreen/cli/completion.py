@@ -1,0 +1,120 @@
+"""`mcpgreen completion`: completion for shells.
+
+What can come next is asked of `mcpgreen completion words`, so the scripts are short, and know the tools of the project
+that one is in.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from mcpgreen.cli.commands import BY_NAME, COMMANDS, Command, Options
+from mcpgreen.cli.help import text_of
+from mcpgreen.errors import McpgreenError
+
+SCRIPTS = {
+    "bash": """_mcpgreen() {
+  local IFS=$'\\n'
+  COMPREPLY=($(mcpgreen completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  [ "${COMPREPLY[0]-}" = "${COMPREPLY[0]%=}" ] || compopt -o nospace
+}
+complete -o default -F _mcpgreen mcpgreen
+""",
+    "zsh": """#compdef mcpgreen
+_mcpgreen() {
+  local -a found
+  found=(${(f)"$(mcpgreen completion words -- "${words[@]:1:$((CURRENT - 1))}" 2>/dev/null)"})
+  compadd -Q -- $found || _files
+}
+compdef _mcpgreen mcpgreen
+""",
+    "fish": """function _mcpgreen
+  mcpgreen completion words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c mcpgreen -f -a '(_mcpgreen)'
+""",
+}
+
+
+def run(options: Options) -> int:
+    if options["words"]:
+        found = candidates(options["WORD"])
+        sys.stdout.write("".join(f"{word}\n" for word in found))
+        return 0
+    sys.stdout.write(SCRIPTS[next(shell for shell in SCRIPTS if options[shell])])
+    return 0
+
+
+def candidates(words: Sequence[str]) -> list[str]:
+    """What the last word may become."""
+    last = words[-1] if words else ""
+    if len(words) <= 1:
+        return _beginning_with(last, (command.name for command in COMMANDS))
+    command = BY_NAME.get(words[0])
+    if command is None:
+        return []
+    if last.startswith("-"):
+        return _beginning_with(last, _options_of(command))
+    return _beginning_with(last, _words_of(command, [word for word in words[1:-1] if not word.startswith("-")]))
+
+
+def _beginning_with(last: str, found: Iterable[str]) -> list[str]:
+    return [each for each in found if each.startswith(last)]
+
+
+def _options_of(command: Command) -> list[str]:
+    text = text_of(command)
+    return list(dict.fromkeys(re.findall(r"^  (?:-\w )?(--[a-z-]+)", text[text.index("Options:") :], re.MULTILINE)))
+
+
+def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
+    try:
+        return WORDS_OF[command.name](earlier) if command.name in WORDS_OF else []
+    except McpgreenError:
+        return []  # there is no project here, or it cannot be read
+
+
+def _kinds(earlier: Sequence[str]) -> list[str]:
+    from mcpgreen.cli.trying.list_items import KINDS
+
+    return [] if earlier else [kind.word for kind in KINDS]
+
+
+def _tools(earlier: Sequence[str]) -> list[str]:
+    tools = {tool["name"]: tool for tool in _listed("tools/list", "tools")}
+    if not earlier:
+        return list(tools)
+    properties = tools.get(earlier[0], {}).get("inputSchema", {}).get("properties") or {}
+    return [f"{name}=" for name in properties]
+
+
+def _prompts(earlier: Sequence[str]) -> list[str]:
+    prompts = {prompt["name"]: prompt for prompt in _listed("prompts/list", "prompts")}
+    if not earlier:
+        return list(prompts)
+    return [f"{each['name']}=" for each in prompts.get(earlier[0], {}).get("arguments", ())]
+
+
+def _uris(earlier: Sequence[str]) -> list[str]:
+    return [] if earlier else [each["uri"] for each in _listed("resources/list", "resources")]
+
+
+def _listed(method: str, member: str) -> list[dict[str, Any]]:
+    from mcpgreen.cli.trying.client import LocalClient, serving
+
+    with serving({"--project-root": None}) as (server, _):
+        return LocalClient(server).all_of(method, member)
+
+
+WORDS_OF: dict[str, Callable[[Sequence[str]], list[str]]] = {
+    "help": lambda earlier: [] if earlier else [command.name for command in COMMANDS],
+    "list": _kinds,
+    "run-tool": _tools,
+    "prompt": _prompts,
+    "read": _uris,
+    "registry": lambda earlier: [] if earlier else ["refresh", "status"],
+    "completion": lambda earlier: [] if earlier else list(SCRIPTS),
+}

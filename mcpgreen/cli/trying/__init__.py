@@ -1,0 +1,1 @@
+"""Commands that try what a project offers, as a client would, for people at a terminal and for scripts."""

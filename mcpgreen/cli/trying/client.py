@@ -1,0 +1,138 @@
+"""A client in the same process as its server: what commands use to try a project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import gevent
+
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import opened
+from mcpgreen.engine.server import Server
+from mcpgreen.errors import McpgreenError
+from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import Line
+from mcpgreen.project.project import Project
+from mcpgreen.project.start_checks import require_tmp_root
+from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.settings.settings import Settings
+
+Json = dict[str, Any]
+
+
+class Refused(McpgreenError):
+    """The server answered with an error."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(str(error["message"]))
+        self.error = error
+
+
+class Answers(Protocol):
+    """Whoever answers what a script asks."""
+
+    capabilities: Json
+
+    def answer(self, method: str, params: Json) -> Json:
+        """`{"result": ...}` or `{"error": ...}`."""
+
+
+class Nobody:
+    """There is nobody to ask, and scripts are told so."""
+
+    capabilities: Json = {}
+
+    def answer(self, method: str, params: Json) -> Json:
+        return {"error": {"code": -32601, "message": f"Nobody answers {method}."}}
+
+
+class LocalClient:
+    """One session. Requests are answered one after the other; what a script asks meanwhile is answered by `answers`."""
+
+    def __init__(
+        self, server: Server, *, answers: Answers | None = None, on_notification: Callable[[Json], object] | None = None
+    ) -> None:
+        self.server = server
+        self._answers = answers or Nobody()
+        self._sink = _Sink(self._answer_script, on_notification)
+        self._link = server.connect(self._sink, transport="stdio")
+        self._last_id = 0
+        self.introduction = self.ask(
+            "initialize",
+            {
+                "protocolVersion": LATEST_HANDSHAKE.name,
+                "capabilities": self._answers.capabilities,
+                "clientInfo": {"name": "mcpgreen", "version": "1"},
+            },
+        )
+        self._link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def ask(self, method: str, params: Json) -> Json:
+        """The result. Raises Refused."""
+        self._last_id += 1
+        self._link.receive({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
+        self._link.stream.idle.wait()
+        answer = next(message for message in self._sink.responses if message.get("id") == self._last_id)
+        self._sink.forget()
+        if "error" in answer:
+            raise Refused(answer["error"])
+        result: Json = answer["result"]
+        return result
+
+    def all_of(self, method: str, member: str) -> list[Json]:
+        """A list with all its pages."""
+        items: list[Json] = []
+        params: Json = {}
+        while True:
+            page = self.ask(method, params)
+            items += page[member]
+            if not page.get("nextCursor"):
+                return items
+            params = {"cursor": page["nextCursor"]}
+
+    def _answer_script(self, request: Json) -> None:
+        answer = self._answers.answer(request["method"], request.get("params", {}))
+        self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
+
+
+class _Sink(MemorySink):
+    def __init__(self, on_request: Callable[[Json], None], on_notification: Callable[[Json], object] | None) -> None:
+        super().__init__()
+        self._on_request = on_request
+        self._tell = on_notification
+
+    def request(self, line: Line) -> None:
+        super().request(line)
+        gevent.spawn(self._on_request, self.requests.pop())
+
+    def _keep(self, frames: list[Any], line: Line) -> None:
+        super()._keep(frames, line)
+        if frames is self.notifications and self._tell is not None:
+            self._tell(frames[-1])
+
+    def forget(self) -> None:
+        """A long session would keep all that was ever said."""
+        for frames in (self.frames, self.responses, self.notifications):
+            frames.clear()
+
+
+@contextmanager
+def serving(
+    options: Options,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    adapt: Callable[[Settings], Settings] = lambda settings: settings,
+) -> Iterator[tuple[Server, Project]]:
+    """A server for the project that a command line names, for as long as the command takes."""
+    project, settings, environ = opened(options, environ, tells_notes=True)
+    require_tmp_root(project, settings)
+    server = Server(adapt(settings), project, environ=environ)
+    hub = gevent.get_hub()
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # who presses Ctrl-C needs no report of it
+    try:
+        yield server, project
+    finally:
+        server.stop()

@@ -1,0 +1,211 @@
+"""Who answers when a script asks: a person at the terminal, or what `--answer` says.
+
+Forms are filled in field by field, URLs are shown, and what a model would say is typed in. All of it is said on stderr:
+stdout is for the result.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gevent
+
+from mcpgreen.cli.trying.values import typed, values_of
+from mcpgreen.errors import UsageError
+from mcpgreen.protocol.input import forms
+from mcpgreen.protocol.input.shapes import ELICIT, SAMPLE
+
+Json = dict[str, Any]
+
+CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
+DECLINE = "!"
+SAMPLED = "sampling"  # the key of `--answer` for what a model would say
+REFUSAL: Json = {"error": {"code": -1, "message": "User rejected sampling request"}}
+
+
+def answers_for(words: Sequence[str]) -> Prepared | AtTerminal | None:
+    """Who answers: the words if there are some, else whoever sits at the terminal, else nobody."""
+    if words:
+        return Prepared(words)
+    return AtTerminal() if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+class Prepared:
+    """Answers that were given with the command."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, words: Sequence[str]) -> None:
+        values_of(words, {})  # a word that is no key=value is told before anything runs
+        self._words = words
+
+    def answer(self, method: str, params: Json) -> Json:
+        if method == SAMPLE:
+            text = values_of(self._words, {}).get(SAMPLED)
+            return _sampled(text) if isinstance(text, str) else self._unanswered(method, [SAMPLED], REFUSAL)
+        if method != ELICIT or params.get("mode") == "url":
+            return self._unanswered(method, [], {"result": {"action": "decline"}})
+        schema = params["requestedSchema"]
+        fields: Mapping[str, Json] = schema["properties"]
+        named = [word for word in self._words if word.partition("=")[0].rstrip(":") in fields]
+        try:
+            given = {**_defaults(fields), **values_of(named, fields)}
+        except UsageError as error:
+            _say(f"--answer {error}")
+            return {"result": {"action": "cancel"}}
+        content = {name: given[name] for name in fields if name in given}
+        problems = forms.problems_with(schema, content)
+        if problems:
+            missing = [name for name in schema.get("required", ()) if name not in content]
+            _say(f"The form does not fit: {'; '.join(problems)}.")
+            return self._unanswered(method, missing, {"result": {"action": "cancel"}})
+        return {"result": {"action": "accept", "content": content}}
+
+    def _unanswered(self, method: str, keys: Sequence[str], answer: Json) -> Json:
+        hint = "".join(f" --answer {key}=VALUE" for key in keys)
+        _say(f"The script asks ({method}), and is told no." + (f" Try:{hint}" if hint else ""))
+        return answer
+
+
+class AtTerminal:
+    """Somebody who reads and types."""
+
+    capabilities = CAPABILITIES
+
+    def answer(self, method: str, params: Json) -> Json:
+        try:
+            if method == SAMPLE:
+                return self._sample(params)
+            if method != ELICIT:
+                return {"error": {"code": -32601, "message": f"Nobody answers {method}."}}
+            return {"result": self._visit(params) if params.get("mode") == "url" else self._form(params)}
+        except EOFError:
+            _say("")
+            return REFUSAL if method == SAMPLE else {"result": {"action": "cancel"}}
+
+    def _form(self, params: Json) -> Json:
+        schema = params["requestedSchema"]
+        required = schema.get("required", ())
+        _say(f"\n{params['message']}")
+        _say(f"(Return takes what is in brackets, {DECLINE} declines, Ctrl-D cancels.)")
+        content: Json = {}
+        for name, about in schema["properties"].items():
+            value = self._field(name, about, is_required=name in required)
+            if value is _DECLINED:
+                return {"action": "decline"}
+            if value is not None:
+                content[name] = value
+        return {"action": "accept", "content": content}
+
+    def _field(self, name: str, about: Json, *, is_required: bool) -> Any:
+        """The value; None for one that is left out. Asks until it fits."""
+        options = _options(about)
+        _say("")
+        for number, (value, title) in enumerate(options, start=1):
+            _say(f"  {number}. {title}" + (f" ({value})" if title != value else ""))
+        label = str(about.get("title") or name)
+        if about.get("description"):
+            label += f" ({about['description']})"
+        if about["type"] == "boolean":
+            label += " yes/no"
+        elif about["type"] == "array":
+            label += ", numbers or names with commas"
+        default = about.get("default")
+        shown = f" [{_shown(default)}]" if default is not None else "" if is_required else " []"
+        while True:
+            text = _read(f"{label}{shown}: ").strip()
+            if text == DECLINE:
+                return _DECLINED
+            if not text and (default is not None or not is_required):
+                return default
+            try:
+                value = _chosen(name, text, about, options)
+            except UsageError as error:
+                _say(str(error))
+                continue
+            problems = forms.problems_with({"properties": {name: about}}, {name: value})
+            if not problems and text:
+                return value
+            _say("; ".join(problems) or f"{label} is needed.")
+
+    def _visit(self, params: Json) -> Json:
+        _say(f"\n{params['message']}\n\n  {params['url']}\n")
+        is_agreed = _read("Open this address yourself, then say yes; no declines: ").strip().lower() in ("y", "yes")
+        return {"action": "accept" if is_agreed else "decline"}
+
+    def _sample(self, params: Json) -> Json:
+        _say("\nThe script asks a model:")
+        if params.get("systemPrompt"):
+            _say(f"[system] {params['systemPrompt']}")
+        for message in params.get("messages", ()):
+            content = message.get("content")
+            for block in content if isinstance(content, list) else [content]:
+                _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
+        text = _read("Answer in its place (Return alone refuses): ").strip()
+        return _sampled(text) if text else REFUSAL
+
+
+class _Declined:
+    """A form that the person does not want to fill in."""
+
+
+_DECLINED = _Declined()
+
+
+def _sampled(text: str) -> Json:
+    content = {"type": "text", "text": text}
+    return {"result": {"role": "assistant", "content": content, "model": "person", "stopReason": "endTurn"}}
+
+
+def _defaults(fields: Mapping[str, Json]) -> Json:
+    return {name: about["default"] for name, about in fields.items() if "default" in about}
+
+
+def _options(about: Json) -> list[tuple[str, str]]:
+    """What may be chosen, each with its title."""
+    holder = about.get("items", {}) if about["type"] == "array" else about
+    titled = holder.get("oneOf") or holder.get("anyOf")
+    if titled:
+        return [(each["const"], each["title"]) for each in titled]
+    values = holder.get("enum", [])
+    names = holder.get("enumNames") or values
+    return [(value, names[index] if index < len(names) else value) for index, value in enumerate(values)]
+
+
+def _chosen(name: str, text: str, about: Json, options: Sequence[tuple[str, str]]) -> Any:
+    """What was typed, as a value: choices by number, value or title."""
+    if not options:
+        return typed(name, text, about)
+    by_word = {title: value for value, title in options} | {value: value for value, _ in options}
+    by_word |= {str(number): value for number, (value, _) in enumerate(options, start=1) if str(number) not in by_word}
+    if about["type"] == "array":
+        return [by_word.get(word.strip(), word.strip()) for word in text.split(",") if word.strip()]
+    return by_word.get(text, text)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _read(prompt: str) -> str:
+    """A line from the terminal. In a thread: meanwhile the server goes on."""
+
+    def read() -> str:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        return line
+
+    line: str = gevent.get_hub().threadpool.apply(read)
+    return line

@@ -1,0 +1,202 @@
+"""`mcpgreen run-tool`: run one tool through a real server in this process and print the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcpgreen import journal
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import seconds
+from mcpgreen.cli.trying.client import LocalClient, Refused, serving
+from mcpgreen.cli.trying.nearest import left_out, suggestion
+from mcpgreen.cli.trying.person import answers_for
+from mcpgreen.cli.trying.screen import Bars, Screen, print_json, wants_json
+from mcpgreen.cli.trying.values import values_of
+from mcpgreen.engine.server import Server
+from mcpgreen.errors import InvalidParams, RpcError, UsageError
+from mcpgreen.features.prepared_tool import terms_of
+from mcpgreen.project.project import find_project
+from mcpgreen.running.hooks.shell import sourced_variables
+from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.table import load
+from mcpgreen.text import jsontext
+
+Json = dict[str, Any]
+
+
+def run(options: Options) -> int:
+    """0 when the tool's own status is 0, whatever it says, unless `--check`; 1 for any other, for refused arguments and
+    for an error of the protocol: so `run-tool NAME || exit 1` does what it says."""
+    timeout_secs = seconds(options)
+
+    def adapt(settings: Settings) -> Settings:
+        if timeout_secs is not None:  # whoever runs the command may choose it, unlike a client
+            settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
+        return _with_options(settings, options)
+
+    try:
+        arguments = _arguments(options["--args"])
+    except ValueError as error:
+        journal.error("%s", error)
+        return 1
+    with serving(options, environ=_sourced(options), adapt=adapt) as (server, _):
+        tool = server.services.snapshot("tools").by_name.get(options["NAME"])
+        schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
+        arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
+        if options["--print-env"]:
+            return _print_env(server)
+        if options["--dry-run"]:
+            return _dry_run(server, options["NAME"], arguments, timeout_secs)
+        params: Json = {"name": options["NAME"], "arguments": arguments}
+        if timeout_secs is not None:
+            params["timeoutSecs"] = timeout_secs
+        return _call(server, params, options)
+
+
+def _call(server: Server, params: Json, options: Options) -> int:
+    is_for_programs = wants_json(options)
+    screen = Screen(options)
+    bars = Bars(screen)
+    tell: Callable[[Json], object] | None = bars.tell
+    if is_for_programs:
+        tell = _print_frame if options["--verbose"] else None
+    if tell is not None:
+        params = {**params, "_meta": {"progressToken": "run-tool"}}
+    client = LocalClient(server, answers=answers_for(options["--answer"]), on_notification=tell)
+    try:
+        result = client.ask("tools/call", params)
+    except Refused as refused:
+        bars.close()
+        return _refused(refused, server, params["name"], screen, is_for_programs=is_for_programs)
+    finally:
+        bars.close()
+    has_failed = _has_failed(result) or (result["isError"] and options["--check"])
+    said = result.get("_meta", {}).get("stderr", "")
+    if is_for_programs:
+        if options["--verbose"]:
+            sys.stderr.write(said)
+        print_json(result)
+    else:
+        if said and (has_failed or options["--verbose"]):
+            screen.note(said.rstrip("\n"))
+        screen.result(result)
+    return 1 if has_failed else 0
+
+
+def _print_frame(frame: Json) -> None:
+    sys.stderr.write(jsontext.dumps(frame).decode("ascii") + "\n")
+
+
+def _refused(refused: Refused, server: Server, name: str, screen: Screen, *, is_for_programs: bool) -> int:
+    if is_for_programs:
+        print_json({"_mcpToolError": True, **refused.error})
+    else:
+        screen.problem(str(refused))
+    names = server.services.snapshot("tools").by_name
+    if refused.error["code"] == InvalidParams.code and name not in names:
+        _tell_what_was_meant(server, name)
+    return 1
+
+
+def _has_failed(result: Json) -> bool:
+    """Whether the script failed, or was never started."""
+    return bool(result["isError"]) and result.get("_meta", {}).get("exitCode") != 0
+
+
+def _tell_what_was_meant(server: Server, name: str) -> None:
+    if "tools" not in server.services.offered:
+        return
+    hint = suggestion(name, server.services.snapshot("tools").by_name, left_out(server))
+    for line in hint.splitlines():
+        journal.info("%s", line)
+
+
+def _sourced(options: Options) -> Mapping[str, str]:
+    """The environment after the shell files that `--source` names."""
+    environ: Mapping[str, str] = os.environ
+    for file in options["--source"]:
+        path = _file_to_source(file, options["--project-root"] or load({}, environ, {}).project_root)
+        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
+    return environ
+
+
+def _file_to_source(file: str, project_root: str) -> str:
+    """Here, or else below the project."""
+    if os.path.isfile(file):
+        return os.path.abspath(file)
+    project = find_project(project_root or None, cwd=os.getcwd(), directories={})
+    path = os.path.join(project.root, file) if project is not None else file
+    if not os.path.isfile(path):
+        raise UsageError(f"--source {file}: there is no such file here or in the project.")
+    return path
+
+
+def _arguments(text: str) -> Json:
+    given = "--args"
+    if text.startswith("@"):
+        given = f"--args {text}"
+        try:
+            with open(text[1:], encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{given}: {error}") from error
+    try:
+        value = jsontext.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{given} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{given} must be a JSON object.")
+    return value
+
+
+def _with_options(settings: Settings, options: Options) -> Settings:
+    """Roots and permissions that hold for this run only."""
+    if options["--roots"]:
+        settings = settings.with_values(roots=":".join(options["--roots"].split(",")))
+    allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])
+    if options["--allow-all"]:
+        settings = settings.with_values(tool_allowlist=("*",))
+    elif allowed and (settings.tool_allowlist or settings.tool_allow_default == "deny"):
+        # Where nothing is restricted, a list would be the first restriction.
+        settings = settings.with_values(tool_allowlist=(*settings.tool_allowlist, *allowed))
+    return settings
+
+
+def _print_env(server: Server) -> int:
+    services = server.services
+    lines = [
+        f"MCPGREEN_PROJECT_ROOT={services.project.root}",
+        *(f"{name}={value}" for name, value in sorted(services.environment.base.items())),
+        *(f"ROOT[{index}]={path}" for index, path in enumerate(services.roots.paths)),
+    ]
+    sys.stdout.write("\n".join(dict.fromkeys(lines)) + "\n")
+    return 0
+
+
+def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | None) -> int:
+    services = server.services
+    snapshot = services.snapshot("tools")
+    tool = snapshot.by_name.get(name)
+    if tool is None:
+        print_json({"_mcpToolError": True, "code": -32602, "message": f"Tool '{name}' not found"})
+        _tell_what_was_meant(server, name)
+        return 1
+    try:
+        terms = terms_of(services, snapshot, tool)
+        services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())
+        terms.script.require_safe()
+        problems = terms.argument_problems(arguments, jsontext.dumps(arguments))
+    except RpcError as error:
+        problems = [error.message]
+    timeout_secs = timeout_secs or tool.description.timeout_secs or services.settings.default_tool_timeout
+    sys.stdout.write(
+        f"Tool: {tool.name} ({tool.relative_path})\n"
+        f"Args: {len(jsontext.dumps(arguments))} bytes\n"
+        f"Roots: {', '.join(services.roots.paths)}\n"
+        f"Timeout: {timeout_secs:g}\n"
+        f"Status: {'; '.join(problems) or 'ready'}\n"
+    )
+    return 1 if problems else 0

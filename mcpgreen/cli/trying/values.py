@@ -1,0 +1,106 @@
+"""Values as people type them: `key=value` by the schema, `key:=JSON`, and `@FILE` for a value from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcpgreen.errors import UsageError
+from mcpgreen.text import jsontext
+
+Json = dict[str, Any]
+
+MAX_FILE_BYTES = 10 << 20
+TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
+TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
+
+
+def values_of(words: Sequence[str], properties: Mapping[str, Any]) -> Json:
+    """What these words say. Of a property that is an array, each word is one more element. Raises UsageError."""
+    values: Json = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or not key or key == ":":
+            raise UsageError(f"{word}: write key=value, key:=JSON, or key=@FILE.")
+        if key.endswith(":"):
+            key = key[:-1]
+            values[key] = _json(key, _content(text))
+            continue
+        about = _schema_of(properties.get(key))
+        value = typed(key, _content(text), about)
+        if "array" in _types_of(about) and not isinstance(value, list):
+            values.setdefault(key, []).append(value)
+        else:
+            values[key] = value
+    return values
+
+
+def typed(key: str, text: str, about: Json) -> Any:
+    """One value, of the first type of its schema that the text can be. An element where the schema is of an array."""
+    kinds = _types_of(about)
+    if "array" in kinds and not text.lstrip().startswith("["):
+        return typed(key, text, _schema_of(about.get("items")))
+    for kind in kinds:
+        if kind == "string":
+            return text
+        try:
+            return _as(kind, text)
+        except ValueError:
+            continue
+    if kinds:
+        raise UsageError(f"{key}={text}: this is no {' or '.join(kinds)}.")
+    return text
+
+
+def _as(kind: str, text: str) -> Any:
+    if kind == "boolean":
+        if text.lower() in TRUTHS:
+            return TRUTHS[text.lower()]
+    elif kind == "null":
+        if text in ("", "null"):
+            return None
+    elif kind in ("integer", "number", "array", "object"):
+        value = jsontext.loads(text)
+        wanted = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}[kind]
+        if type(value) in wanted:
+            return value
+    raise ValueError(text)
+
+
+def _types_of(about: Json) -> list[str]:
+    """The types that a schema names, and those of its alternatives; a text comes last, as all can be one."""
+    named = about.get("type", [])
+    kinds = [named] if isinstance(named, str) else [kind for kind in named if isinstance(kind, str)]
+    for key in ("anyOf", "oneOf"):
+        for option in about.get(key) or []:
+            kinds += _types_of(_schema_of(option))
+    if not kinds and isinstance(about.get("properties"), dict):
+        kinds = ["object"]
+    return sorted(dict.fromkeys(kinds), key=lambda kind: kind == "string")
+
+
+def _schema_of(about: Any) -> Json:
+    return about if isinstance(about, dict) else {}
+
+
+def _content(text: str) -> str:
+    """What a value says, or the file that it names."""
+    if not text.startswith("@"):
+        return text
+    try:
+        with open(text[1:], "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise UsageError(f"{text}: the file has more than {MAX_FILE_BYTES} bytes.")
+        return content.decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"{text}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{text}: the file is not UTF-8.") from error
+
+
+def _json(key: str, text: str) -> Any:
+    try:
+        return jsontext.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{key}:= is not JSON: {error}.") from error

@@ -1,0 +1,36 @@
+"""What `serve` says to a person who started it at a terminal, where it would look as if it hung."""
+
+from __future__ import annotations
+
+import sys
+
+from mcpgreen.engine.server import Server
+from mcpgreen.errors import InternalError
+
+KINDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
+
+TEXT = """mcpgreen serves {name}: {counts}
+from {root}
+
+It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another terminal, try:
+  mcpgreen list --project-root {root}
+  mcpgreen run-tool {tool} --project-root {root}
+"""
+
+
+def welcome(server: Server) -> None:
+    """On stderr: stdout belongs to the protocol."""
+    services = server.services
+    counts, tool = [], "NAME"
+    for kind, word in KINDS.items():
+        try:
+            items = services.snapshot(kind).items
+        except InternalError as error:
+            counts.append(f"{kind} cannot be read: {error}")
+            continue
+        counts.append(f"{len(items)} {word}{'' if len(items) == 1 else 's'}")
+        if kind == "tools" and items:
+            tool = items[0].name
+    name = services.identity.info["name"]
+    sys.stderr.write(TEXT.format(name=name, counts=", ".join(counts), root=services.project.root, tool=tool))
+    sys.stderr.flush()

@@ -1,0 +1,184 @@
+"""`list`, `run-tool`, `read`, `prompt` and `complete`, as scripts call them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from mcpgreen.cli.trying.values import values_of
+from mcpgreen.errors import UsageError
+from tests.cli.test_commands import mcpgreen
+from tests.support.project import ProjectBuilder
+
+ECHO = 'cat "$MCP_TOOL_ARGS_FILE" 2>/dev/null || printf %s "$MCP_TOOL_ARGS_JSON"'
+
+
+def command(project: ProjectBuilder, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return mcpgreen(*arguments, "--project-root", str(project.root))
+
+
+@pytest.mark.parametrize(
+    ("words", "schema", "values"),
+    [
+        (["a=1"], {"a": {"type": "string"}}, {"a": "1"}),
+        (["a=1"], {}, {"a": "1"}),
+        (["a=1"], {"a": {"type": "integer"}}, {"a": 1}),
+        (["a=1.5"], {"a": {"type": "number"}}, {"a": 1.5}),
+        (["a=yes"], {"a": {"type": "boolean"}}, {"a": True}),
+        (["a=off"], {"a": {"type": "boolean"}}, {"a": False}),
+        (["a=null"], {"a": {"type": ["integer", "null"]}}, {"a": None}),
+        (["a=5"], {"a": {"type": ["string", "integer"]}}, {"a": 5}),
+        (["a=x"], {"a": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}, {"a": "x"}),
+        (["a=1", "a=2"], {"a": {"type": "array", "items": {"type": "integer"}}}, {"a": [1, 2]}),
+        (["a=[1, 2]"], {"a": {"type": "array", "items": {"type": "integer"}}}, {"a": [1, 2]}),
+        (['a={"b": 1}'], {"a": {"type": "object"}}, {"a": {"b": 1}}),
+        (["a:=[true]"], {}, {"a": [True]}),
+        (["a=b=c"], {}, {"a": "b=c"}),
+        (["a="], {}, {"a": ""}),
+    ],
+)
+def test_words_become_values_by_the_schema(words: list[str], schema: dict[str, Any], values: dict[str, Any]) -> None:
+    assert values_of(words, schema) == values
+
+
+@pytest.mark.parametrize(
+    ("word", "schema", "said"),
+    [
+        ("a", {}, "a: write key=value"),
+        ("=a", {}, "=a: write key=value"),
+        ("a=x", {"a": {"type": "integer"}}, "a=x: this is no integer."),
+        ("a=maybe", {"a": {"type": "boolean"}}, "a=maybe: this is no boolean."),
+        ("a:={", {}, "a:= is not JSON"),
+        ("a=@/does/not/exist", {}, "@/does/not/exist: No such file or directory."),
+    ],
+)
+def test_words_that_make_no_sense(word: str, schema: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("(", r"\(")):
+        values_of([word], schema)
+
+
+def test_a_value_from_a_file(project: ProjectBuilder) -> None:
+    path = project.write("text.txt", "two\nlines\n")
+    assert values_of([f"a=@{path}"], {}) == {"a": "two\nlines\n"}
+
+
+def test_arguments_of_a_tool_as_words(project: ProjectBuilder) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "who": {"type": "string"}}}
+    project.tool("echo", ECHO, inputSchema=schema)
+    done = command(project, "run-tool", "echo", "n=3", "who=7", "--args", '{"who": "x", "more": []}')
+    text = json.loads(done.stdout)["content"][0]["text"]
+    assert json.loads(text) == {"n": 3, "who": "7", "more": []}
+
+
+def test_an_unknown_tool_and_its_neighbour(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi")
+    done = command(project, "run-tool", "gret")
+    assert done.returncode == 1
+    assert done.stderr == "mcpgreen: info: Did you mean greet?\n"
+
+
+def test_check_makes_an_error_result_a_failure(project: ProjectBuilder) -> None:
+    project.tool("sorry", """echo '{"content": [], "isError": true}'""")
+    assert command(project, "run-tool", "sorry").returncode == 0
+    assert command(project, "run-tool", "sorry", "--check").returncode == 1
+
+
+def test_the_lists_as_json(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi", description="Greet")
+    project.write("tools/half.py", "#!/usr/bin/env python3\n")
+    project.write("tools/bad.sh", "#!/bin/sh\n").chmod(0o755)
+    project.write("tools/bad.meta.json", "{")
+    project.resource("a.txt", "A")
+    project.prompt("p.txt", "Hello")
+    listed = json.loads(command(project, "list", "--json").stdout)
+    assert [tool["name"] for tool in listed["tools"]] == ["greet"]
+    assert [each["name"] for each in listed["resources"]] == ["a"]
+    assert (listed["resourceTemplates"], [each["name"] for each in listed["prompts"]]) == ([], ["p"])
+    assert {(each["kind"], each["path"]) for each in listed["leftOut"]} == {
+        ("tools", "tools/half.py"),
+        ("tools", "tools/bad.meta.json"),
+    }
+    assert all(each["reason"] for each in listed["leftOut"])
+
+
+def test_one_kind(project: ProjectBuilder) -> None:
+    project.tool("greet", "echo hi")
+    project.prompt("p.txt", "Hello")
+    assert list(json.loads(command(project, "list", "prompts", "--json").stdout)) == ["prompts", "leftOut"]
+    done = command(project, "list", "pages")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "tools, resources, templates, prompts" in done.stderr
+
+
+def test_a_list_of_more_than_a_page(project: ProjectBuilder) -> None:
+    for number in range(120):
+        project.resource(f"r{number}.txt", "x")
+    assert len(json.loads(command(project, "list", "--json").stdout)["resources"]) == 120
+
+
+def test_a_project_with_nothing_says_what_to_do(project: ProjectBuilder) -> None:
+    assert "Put an executable into tools/" in command(project, "list").stderr
+
+
+def test_read_prints_the_bytes_as_they_are(project: ProjectBuilder) -> None:
+    project.resource("a.txt", "Zoë\n\n")
+    assert command(project, "read", "a").stdout == "Zoë\n\n"
+    answer = json.loads(command(project, "read", "a", "--json").stdout)
+    assert answer["contents"][0]["text"] == "Zoë\n\n"
+
+
+def test_read_what_does_not_exist(project: ProjectBuilder) -> None:
+    project.resource("about.txt", "x")
+    done = command(project, "read", "abut")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "mcpgreen: info: Did you mean about?\n" in done.stderr
+
+
+def test_a_prompt_with_arguments(project: ProjectBuilder) -> None:
+    project.prompt("p.txt", "Hello {{name}}", arguments=[{"name": "name", "required": True}])
+    assert command(project, "prompt", "p", "name=Ada").stdout == "Hello Ada\n"
+    assert json.loads(command(project, "prompt", "p", "name=Ada", "--json").stdout)["messages"][0]["role"] == "user"
+    missing = command(project, "prompt", "p")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "Did you mean p?" in command(project, "prompt", "pp").stderr
+
+
+def test_completion(project: ProjectBuilder) -> None:
+    project.prompt("p.txt", "{{name}}", arguments=[{"name": "name", "enum": ["Ada", "Alan", "Bob"]}])
+    done = command(project, "complete", "prompt:p", "name", "A")
+    if done.stdout:
+        assert done.stdout.splitlines() == ["Ada", "Alan"]
+    assert done.returncode == 0
+    assert command(project, "complete", "prompt:none", "name").returncode == 1
+
+
+IMPORT = 'import os, sys\nsys.path.insert(0, os.environ["MCP_SDK"])\nimport mcp_tool\n'
+FORM = """
+answer = mcp_tool.elicit("Who are you?", {"type": "object", "properties": {
+    "name": {"type": "string"}, "age": {"type": "integer"}, "fine": {"type": "boolean", "default": True}},
+    "required": ["name"]})
+print(answer.action, answer.content)
+"""
+
+
+def test_a_script_that_asks_is_answered_by_the_command_line(project: ProjectBuilder) -> None:
+    project.python_tool("ask", IMPORT + FORM)
+    done = command(project, "run-tool", "ask", "--answer", "name=Ada", "--answer", "age=36")
+    text = json.loads(done.stdout)["content"][0]["text"]
+    assert text.strip() == "accept {'name': 'Ada', 'age': 36, 'fine': True}"
+
+
+def test_an_answer_that_is_missing_is_named(project: ProjectBuilder) -> None:
+    project.python_tool("ask", IMPORT + FORM)
+    done = command(project, "run-tool", "ask", "--answer", "age=36")
+    assert "--answer name=VALUE" in done.stderr
+    assert json.loads(done.stdout)["content"][0]["text"].startswith("cancel")
+
+
+def test_an_answer_for_a_model(project: ProjectBuilder) -> None:
+    project.python_tool("ask", IMPORT + 'print(mcp_tool.sample("Say something", 100).text)')
+    done = command(project, "run-tool", "ask", "--answer", "sampling=Well, hello.")
+    assert json.loads(done.stdout)["content"][0]["text"].strip() == "Well, hello."
