@@ -47,7 +47,10 @@ Commands:
             files hold.
   validate  Say what is wrong with the project: what will not be served, and what could be
             better.
-  run-tool  Run one tool as a client would and print its result.
+  run-tool  Run one tool as a client would and print its result, one line of JSON:
+            {"content": [...], "isError": ..., "_meta": {"exitCode": ...}}, with
+            structuredContent if it has some; or an error of the protocol, as
+            {"_mcpToolError": true, "code": ..., "message": ..., "data": ...}.
   health    Say as JSON whether the project can be served, its own server.d/health-checks.sh
             included; `ready` is the same.
 
@@ -75,16 +78,16 @@ Options:
   --verbose           Show progress, log messages and the end of the tool's stderr, on stderr.
   --with-server-env   Accepted for older scripts; server.d/env.sh is always sourced.
   --source FILE       Source this shell file first, as you would before you start the server;
-                      may be repeated.
+                      looked for here and then in the project; may be repeated.
   --health, --ready   As the commands of these names.
   -h --help           This text.
   -v --version        The version.
 
-Exit status: 0 when all went well, which for run-tool includes a result with isError; 1 when
-something failed, for validate when there is an error (with --strict a warning); 2 when the
-command line is wrong, for health when a server would not start or has nothing to serve, and
-for serve when it cannot write its answers; 130 after Ctrl-C. An error of the protocol is
-printed by run-tool as {"_mcpToolError": true, "code": ..., "message": ...}, with status 1.
+Exit status: 0 when all went well; 1 when something failed, for validate when there is an error
+(with --strict a warning), for run-tool when the tool's own status is not 0, its arguments are
+refused or the protocol has an error for it: a tool that ends with 0 and says isError has done
+its work; 2 when the command line is wrong, for health when a server would not start or has
+nothing to serve, and for serve when it cannot write its answers; 130 after Ctrl-C.
 
 Without arguments, at a terminal, mcpgreen prints this text; scripts/mcpgreen, the launcher of
 a checkout, serves.
@@ -220,23 +223,35 @@ def _run_tool(options: dict[str, Any]) -> int:
     from mcpgreen.project.start_checks import require_tmp_root
 
     timeout_secs = _seconds(options["--timeout"])
-    project, settings, environ = open_project(_flags(options), _sourced(options["--source"]), needs_own=True)
+    project, settings, environ = open_project(_flags(options), _sourced(options), needs_own=True)
     _tell_notes(settings)
     require_tmp_root(project, settings)
     return run_tool(options, project, settings, environ, timeout_secs=timeout_secs)
 
 
-def _sourced(files: Sequence[str]) -> Mapping[str, str]:
-    """The environment after these shell files."""
+def _sourced(options: dict[str, Any]) -> Mapping[str, str]:
+    """The environment after the shell files that `--source` names."""
     environ: Mapping[str, str] = os.environ
-    for file in files:
+    for file in options["--source"]:
         from mcpgreen.running.hooks.shell import sourced_variables
+        from mcpgreen.settings.table import load
 
-        if not os.path.isfile(file):
-            raise UsageError(f"--source {file}: there is no such file.")
-        sourced = sourced_variables(os.path.abspath(file), environ, directory=os.getcwd())
-        environ = sourced.applied_to(environ)
+        path = _file_to_source(file, load(_flags(options), environ, {}).project_root)
+        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
     return environ
+
+
+def _file_to_source(file: str, project_root: str) -> str:
+    """Here, or else below the project."""
+    from mcpgreen.project.project import find_project
+
+    if os.path.isfile(file):
+        return os.path.abspath(file)
+    project = find_project(project_root or None, cwd=os.getcwd(), directories={})
+    path = os.path.join(project.root, file) if project is not None else file
+    if not os.path.isfile(path):
+        raise UsageError(f"--source {file}: there is no such file here or in the project.")
+    return path
 
 
 def _seconds(text: str | None) -> float | None:

@@ -28,7 +28,8 @@ Json = dict[str, Any]
 def run_tool(
     options: Json, project: Project, settings: Settings, environ: Mapping[str, str], *, timeout_secs: float | None
 ) -> int:
-    """0 when the tool gave a result, also one that says isError; 1 for an error of the protocol."""
+    """0 when the tool's own status is 0, whatever it says; 1 for any other, for refused arguments and for an error of
+    the protocol: so `run-tool NAME || exit 1` does what it says."""
     try:
         arguments = _arguments(options["--args"])
     except ValueError as error:
@@ -59,7 +60,12 @@ def run_tool(
     if options["--verbose"]:
         sys.stderr.write(answer["result"].get("_meta", {}).get("stderr", ""))
     _print(answer["result"])
-    return 0
+    return 1 if _has_failed(answer["result"]) else 0
+
+
+def _has_failed(result: Json) -> bool:
+    """Whether the script failed, or was never started."""
+    return bool(result["isError"]) and result.get("_meta", {}).get("exitCode") != 0
 
 
 def _answer(server: Server, params: Json, *, is_verbose: bool) -> Json:
