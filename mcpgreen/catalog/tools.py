@@ -49,6 +49,7 @@ FIELD_RULES = {
     "maxTimeoutSecs": metadata.A_DURATION,
     "timeoutHint": metadata.A_STRING,
     "progressExtendsTimeout": metadata.A_BOOLEAN,
+    "strictArguments": metadata.A_BOOLEAN,
     "maxConcurrent": metadata.Rule(lambda value: metadata.is_natural(value) and value > 0, "a positive integer"),
     "needs": metadata.Rule(
         lambda value: isinstance(value, list) and all(map(_is_need, value)),
@@ -72,6 +73,7 @@ class Description(NamedTuple):
     progress_extends_timeout: bool | None = None
     max_timeout_secs: float | None = None
     max_concurrent: int | None = None
+    strict_arguments: bool | None = None
     needs: Sequence[str] = ()  # what has to be asked of a client
     interaction: str = INTERACTIONS[0]
 

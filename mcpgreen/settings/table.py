@@ -148,6 +148,9 @@ GROUPS = {
         Setting("tool_stderr_capture", flag, True, doc="Whether the end of a tool's stderr is part of its result."),
         Setting("tool_stderr_tail_limit", integer, 4096, low=0, high=MIB, doc=
             "How many bytes of a tool's stderr its result may carry."),
+        Setting("strict_arguments", flag, False, doc=
+            "Whether arguments have to be as the schema says. Else null for an optional one that may not be null "
+            "counts as absent, and text as the value that it is in JSON where text is not allowed."),
         Setting("json_tool_bin", text, "", doc=
             "The program that shell tools use to read JSON. Empty: jq or gojq, whichever is found first, or our own."),
     ),

@@ -286,4 +286,20 @@ FAULTS = [
         '    rb"[\\s\\[]*\\{\\s*(?:" + _VERSION + rb\')?"id"',
         "tests/protocol/test_refused_lines.py",
     ),
+    fault(
+        "text-read-as-a-value-where-text-is-admitted",
+        "mcpgreen/protocol/schemas/lenience.py",
+        """            if "string" in types:
+                return value
+""",
+        "",
+        "tests/protocol/test_lenience.py",
+    ),
+    fault(
+        "null-dropped-where-it-is-required",
+        "mcpgreen/protocol/schemas/lenience.py",
+        "if is_optional and",
+        "if",
+        "tests/protocol/test_lenience.py",
+    ),
 ]

@@ -55,12 +55,23 @@ def answer_to(wanted: Any, schema: bytes, value: bytes, checkers: dict[int, vali
             checkers.clear()
         if schema:
             checkers[number] = validator.compile_schema(jsontext.loads(schema), noun=wanted["noun"])
-        problems = checkers[number].problems(jsontext.loads(value))
+        return _judgement(checkers[number], jsontext.loads(value), is_lenient=wanted["is_lenient"])
     except validator.BadSchema as error:
         checkers.pop(number, None)
         return {"fault": str(error)[:MAX_SENTENCE_CHARS]}
     except MemoryError:
         return {"problems": ["the value takes too much memory to be checked"]}
+
+
+def _judgement(checker: validator.Checker, value: Any, *, is_lenient: bool) -> dict[str, Any]:
+    """What is wrong, and what was meant, as JSON, if only that is right."""
+    problems = checker.problems(value)
+    if problems and is_lenient:
+        meant = checker.meant(value)
+        if meant is not value:
+            problems = checker.problems(meant)
+            if not problems:
+                return {"problems": [], "meant": jsontext.dumps(meant).decode("ascii")}
     return {"problems": [problem[:MAX_SENTENCE_CHARS] for problem in problems]}
 
 
