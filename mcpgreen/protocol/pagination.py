@@ -35,12 +35,13 @@ def page(
 ) -> tuple[int, int, str | None]:
     """Start and stop of the slice to send, and the cursor for what follows it, None at the end.
 
-    `cursor` and `limit` are what the client sent, of any type; None stands for absent. `timestamp`, when the listing
-    was made, is for people who decode a cursor; nobody reads it back. Raises InvalidParams for a cursor that this
-    listing did not issue.
+    `cursor` and `limit` are what the client sent, of any type; None stands for absent, and so does an empty cursor,
+    which shell clients send before they have one. `timestamp`, when the listing was made, is for people who decode a
+    cursor; nobody reads it back. Raises InvalidParams for a cursor that this listing did not issue.
     """
-    start = 0 if cursor is None else offset_in(cursor, collection, hash)
-    if cursor is not None and not 0 <= start < items_total:
+    is_first = cursor is None or cursor == ""
+    start = 0 if is_first else offset_in(cursor, collection, hash)
+    if not is_first and not 0 <= start < items_total:
         raise InvalidParams("This cursor points outside the list; start again without a cursor.")
     stop = min(start + _items_per_page(limit, page_size), items_total)
     if stop >= items_total:

@@ -78,7 +78,6 @@ def test_a_limit_that_makes_no_sense_means_a_full_page(limit: Any) -> None:
 @pytest.mark.parametrize(
     "cursor",
     [
-        "",
         "!!!",
         "é",
         "\ud800",

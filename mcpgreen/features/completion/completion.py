@@ -71,7 +71,7 @@ def _question(call: Call) -> Question:
         script=script_for(call, name, item),
     )
     cursor = call.params.get("cursor")
-    if cursor is None:
+    if cursor is None or cursor == "":
         return question
     offset = pagination.offset_in(cursor, COLLECTION, _mark(question))
     if offset < 0:
@@ -80,14 +80,15 @@ def _question(call: Call) -> Question:
 
 
 def _context(given: Any) -> Json:
-    """What the client says about the other arguments."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
+    """What the client says about the other arguments, which scripts find there in any case."""
+    context = {} if given is None else given
+    if not isinstance(context, dict):
         raise InvalidParams("context must be an object.")
-    if not isinstance(given.get("arguments", {}), dict):
+    if context.get("arguments") is None:
+        return {**context, "arguments": {}}
+    if not isinstance(context["arguments"], dict):
         raise InvalidParams("context.arguments must be an object.")
-    return given
+    return context
 
 
 def _limit(wanted: Any) -> int:
