@@ -1,7 +1,7 @@
 """Read the tools of a project: which files below tools/ are tools, and what their descriptions say.
 
-A tool is an executable file, or a shell or shebang script without the bit that has a description. Hidden files and
-directories, smoke.sh and the descriptions themselves are none.
+A tool is an executable program, or any executable or shell or shebang script that has a description. Hidden files and
+directories, smoke.sh, the descriptions themselves and all that lies below a directory `ui` are none.
 
 Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
 
@@ -24,9 +24,9 @@ from mcpgreen.project.project import Project
 from mcpgreen.protocol.input.requests import CAPABILITY_OF_NEED
 from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
-from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of
+from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program
 
-UI_DESCRIPTION = "ui.meta.json"  # describes a page that belongs to a tool, not a script
+UI_DIRECTORY = "ui"  # holds the page of a tool, and what that needs
 
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
@@ -103,6 +103,12 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     hints: list[str] = []
     found: list[Tool] = []
     for directory in tree.directories:
+        place = directory.path.removeprefix(project.tools_dir.rstrip("/")).split("/")[1:]
+        if UI_DIRECTORY in place:
+            if place == [UI_DIRECTORY]:
+                reason = "not a tool, and none is in it: below ui/ is what belongs to a page"
+                hints.append(f"{project.shown(directory.path)}: {reason}")
+            continue
         for file_name, status in tree.pace.over(directory.files.items()):
             if file_name == "smoke.sh" or metadata.is_description(file_name):
                 continue
@@ -116,7 +122,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
         warnings.extend(_lonely_descriptions(project, directory))
     warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
-    if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
+    if any(os.path.basename(directory.path) == UI_DIRECTORY for directory in tree.directories):
         found = _with_pages(project, found)
     return Discovery(distinct_tools(project, found, warnings), warnings, hints)
 
@@ -152,7 +158,7 @@ def _tool_of(
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
     head = b"" if is_executable and meta_file else _head_of(path)
-    command = command_of(path, head, is_executable=is_executable)
+    command = command_of(path, head or b"", is_executable=is_executable)
     if command is None:
         if meta_file:
             warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
@@ -162,10 +168,11 @@ def _tool_of(
         fields: dict[str, Any] | None = metadata.read_meta_file(source)
     else:
         source = path
-        fields = metadata.read_inline(path, head)
-    if fields is None and not is_executable:
-        # A library that tools source, or a tool that was forgotten.
-        hints.append(f"{project.shown(path)}: not a tool: not executable (chmod +x) and without a description")
+        fields = metadata.read_inline(path, head or b"")
+    if fields is None and not (is_executable and (head is None or is_program(path, head))):
+        # A library that tools source, a text where all files have the bit, or a tool that was forgotten.
+        lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
+        hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
         return None
     description = describe_tool(source, fields or {}, file_name=file_name, private=project.private)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
@@ -207,7 +214,7 @@ def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.s
     """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
     warnings: list[str] = []
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    command = command_of(path, b"" if is_executable else _head_of(path), is_executable=is_executable)
+    command = command_of(path, b"" if is_executable else _head_of(path) or b"", is_executable=is_executable)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
     description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
@@ -263,8 +270,7 @@ def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 def _lonely_descriptions(project: Project, directory: Directory) -> Iterator[str]:
     for name in metadata.lonely_descriptions(directory.files):
-        if name != UI_DESCRIPTION:
-            yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
+        yield f"{project.shown(directory.path)}/{name}: describes no script: none of that name is beside it"
 
 
 def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
@@ -282,11 +288,14 @@ def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
             yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")
 
 
-def _head_of(path: str) -> bytes:
+def _head_of(path: str) -> bytes | None:
+    """How a file begins; None for one that may not be read. If it is executable, it can only be run."""
     try:
         return metadata.read_start(path, metadata.HEAD_BYTES)
-    except (PermissionError, FileNotFoundError):
-        return b""  # a program may be executable and not readable
+    except PermissionError:
+        return None
+    except FileNotFoundError:
+        return b""
 
 
 def distinct_tools(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:

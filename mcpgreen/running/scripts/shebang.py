@@ -12,6 +12,8 @@ from mcpgreen.files.regular_files import without_waiting
 MARK = b"#!"
 LINE_BYTES = 256  # the kernel reads no more
 SHELL_SUFFIXES = (".sh", ".bash")
+# How files begin that can be run: scripts, ELF, the kinds of Mach-O, PE.
+BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | None:
@@ -25,6 +27,11 @@ def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | No
         return None
     words = head[len(MARK) :].partition(b"\n")[0].strip().split(None, 1)
     return [*map(os.fsdecode, words or [b"bash"]), path]
+
+
+def is_program(path: str, head: bytes) -> bool:
+    """Whether a file that begins so is meant to be run: the executable bit alone does not say it."""
+    return path.endswith(SHELL_SUFFIXES) or head.startswith(BEGINNINGS)
 
 
 def fault_of(path: str, *, search_path: str | None = None) -> str | None:
