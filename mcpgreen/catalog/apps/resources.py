@@ -28,7 +28,7 @@ from mcpgreen.catalog.descriptions.metadata import (
 from mcpgreen.catalog.items import Loss
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project
-from mcpgreen.text.uris import SAFE_BYTES
+from mcpgreen.text.uris import SAFE_BYTES, is_within
 
 DESCRIPTION = "ui.meta.json"
 DEFAULT_ENTRY = "index.html"
@@ -218,8 +218,10 @@ def _page_in(directory: str, name: str, server_name: str, *, warnings: list[str]
     if entry is None:
         _require_usable_template(source, template, config, fields.get("entrypoint", DEFAULT_ENTRY))
     uri = f"{SCHEME}{_encoded(server_name)}/{_encoded(name)}"
+    owner = "the tool " if is_within(directory, project.tools_dir) else ""
     definition: dict[str, Any] = {"name": name, "uri": uri}
     definition.update((key, fields[key]) for key in ("title", "description") if fields.get(key))
+    definition.setdefault("description", f"The page of {owner}{name}")
     definition["mimeType"] = MIME_TYPE
     definition["_meta"] = {"ui": ui}
     return Page(name, uri, directory, entry, template, config, definition)
