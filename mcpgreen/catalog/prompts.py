@@ -23,6 +23,7 @@ from mcpgreen.text import media
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
+PLACEHOLDERS = ("all", "braces")  # {{name}} and ${name}, or the first alone: a prompt may show shell code
 
 
 class Prompt(NamedTuple):
@@ -36,6 +37,7 @@ class Prompt(NamedTuple):
     required: tuple[str, ...]
     schemas: dict[str, Any]  # of the arguments that have one, for completion
     messages: list[dict[str, Any]] | None
+    placeholders: str
     input_requests: dict[str, Any]  # questions whose answers become arguments
     definition: dict[str, Any]
     timeout_secs: float | None
@@ -51,6 +53,7 @@ FIELD_RULES = {
     "arguments": Rule(lambda value: isinstance(value, (dict, list)), "an array of arguments or a schema"),
     "inputSchema": AN_OBJECT,
     "messages": Rule(lambda value: isinstance(value, list) and bool(value), "an array of messages"),
+    "placeholders": Rule(lambda value: value in PLACEHOLDERS, f"one of {', '.join(PLACEHOLDERS)}"),
     "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
     "annotations": AN_OBJECT,
@@ -121,6 +124,7 @@ def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str
         required=required,
         schemas=schemas,
         messages=fields.get("messages"),
+        placeholders=fields.get("placeholders", PLACEHOLDERS[0]),
         input_requests=_checked_questions(source, fields.get("inputRequests")),
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),

@@ -1,4 +1,4 @@
-"""Put arguments into a template: `{{name}}` and `${name}`, each replaced literally, once.
+"""Put arguments into a template: `{{name}}` and, unless it says otherwise, `${name}`, each replaced literally, once.
 
 What an argument says is never looked at again, so a value that contains a placeholder stays as it is; nothing is ever
 evaluated. A placeholder that no argument answers stays in the text.
@@ -17,8 +17,9 @@ class Filling:
     """The values for a template, and how many characters of them may be put in altogether: a template that names a
     long one a thousand times is short."""
 
-    def __init__(self, values: Mapping[str, str], *, limit_chars: int) -> None:
+    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool = True) -> None:
         self._values = values
+        self._has_dollars = has_dollars
         self._limit_chars = limit_chars
         self._used_chars = 0
 
@@ -26,7 +27,7 @@ class Filling:
         """Raises OutputTooLarge."""
         if "{" not in template:
             return template
-        return str(_pattern().sub(self._value_for, template))
+        return str(_pattern(self._has_dollars).sub(self._value_for, template))
 
     def fill_all(self, value: Any) -> Any:
         """The same in every text of a JSON value; names of members are left alone."""
@@ -47,13 +48,13 @@ class Filling:
 
 
 def _name_in(match: Any) -> str:
-    in_braces, after_dollar = match.groups("")
-    return str(in_braces.strip() or after_dollar)
+    in_braces, *after_dollar = match.groups("")
+    return str(in_braces.strip() or "".join(after_dollar))
 
 
 @functools.cache
-def _pattern() -> Any:
+def _pattern(has_dollars: bool) -> Any:
     import re
 
     # Any name may be an argument's. Up to the next brace, so that each character is looked at once.
-    return re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
+    return re.compile(r"\{\{([^{}]+)\}\}" + (r"|\$\{([^{}]+)\}" if has_dollars else ""))

@@ -53,11 +53,12 @@ def get_prompt(call: Call) -> Json:
         given = {name: value for name, value in values.items() if value or name in arguments}
         result = _from_program(call, prompt, given)
     elif prompt.messages is not None:
-        filling = _filling(call, values)
+        filling = _filling(call, prompt, values)
         filled = [{**each, "content": filling.fill_all(each["content"])} for each in prompt.messages]
         result = {"messages": [_message(call, prompt, each) for each in filled]}
     else:
-        result = {"messages": [_text_message(prompt.role, _filling(call, values).fill(_template(call, prompt)))]}
+        text = _filling(call, prompt, values).fill(_template(call, prompt))
+        result = {"messages": [_text_message(prompt.role, text)]}
     description = prompt.definition.get("description")
     return result if description is None else {"description": description, **result}
 
@@ -106,9 +107,10 @@ def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
     return values
 
 
-def _filling(call: Call, values: dict[str, str]) -> Filling:
+def _filling(call: Call, prompt: Prompt, values: dict[str, str]) -> Filling:
     """Arguments make a prompt no longer than a program could."""
-    return Filling(values, limit_chars=call.services.settings.max_tool_output_size)
+    limit_chars = call.services.settings.max_tool_output_size
+    return Filling(values, limit_chars=limit_chars, has_dollars=prompt.placeholders != "braces")
 
 
 def _number_in_json(prompt: Prompt, name: str, value: float) -> str:
