@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MAX_CURSOR_CHARS = 1024
+MAX_LIMIT_DIGITS = 9  # more than any page has
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_", b"+/")
@@ -43,16 +44,17 @@ def page(
     start = 0 if is_first else offset_in(cursor, collection, hash)
     if not is_first and not 0 <= start < items_total:
         raise InvalidParams("This cursor points outside the list; start again without a cursor.")
-    stop = min(start + _items_per_page(limit, page_size), items_total)
+    stop = min(start + within(limit, page_size), items_total)
     if stop >= items_total:
         return start, stop, None
     return start, stop, encode(collection, stop, hash, timestamp)
 
 
-def _items_per_page(limit: Any, page_size: int) -> int:
-    if type(limit) is int and limit >= 1:
-        return min(limit, page_size)
-    return page_size
+def within(limit: Any, most: int) -> int:
+    """How many items a client wants that sent this as `limit`: a number, or its digits, as shell clients send them."""
+    if type(limit) is str and limit.isdecimal() and limit.isascii():
+        return min(int(limit[:MAX_LIMIT_DIGITS]) or most, most)
+    return min(limit, most) if type(limit) is int and limit >= 1 else most
 
 
 def offset_in(cursor: Any, collection: str, hash: str) -> int:

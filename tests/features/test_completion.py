@@ -123,7 +123,8 @@ def test_more_than_a_hundred_values_come_in_pages(shared_speak: Callable[..., Cl
 
 
 @pytest.mark.parametrize(
-    ("limit", "count"), [(3, 3), (100, 100), (1000, 100), (0, 100), (-1, 100), ("3", 100), (True, 100), (None, 100)]
+    ("limit", "count"),
+    [(3, 3), (100, 100), (1000, 100), (0, 100), (-1, 100), ("3", 3), ("x", 100), (True, 100), (None, 100)],
 )
 def test_a_limit_makes_pages_shorter_never_longer(shared_speak: Callable[..., Client], limit: Any, count: int) -> None:
     assert len(complete(shared_speak(), "paint", "many", limit=limit)["values"]) == count

@@ -66,7 +66,7 @@ def _question(call: Call) -> Question:
         typed=typed,
         context=_context(call.params.get("context")),
         ref=ref,
-        limit=_limit(call.params.get("limit")),
+        limit=pagination.within(call.params.get("limit"), MAX_VALUES),
         offset=0,
         script=script_for(call, name, item),
     )
@@ -89,10 +89,6 @@ def _context(given: Any) -> Json:
     if not isinstance(context["arguments"], dict):
         raise InvalidParams("context.arguments must be an object.")
     return context
-
-
-def _limit(wanted: Any) -> int:
-    return min(wanted, MAX_VALUES) if type(wanted) is int and wanted > 0 else MAX_VALUES
 
 
 def _referenced(call: Call, ref: Json) -> tuple[str, Any]:
