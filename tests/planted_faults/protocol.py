@@ -226,8 +226,8 @@ FAULTS = [
     fault(
         "page-larger-than-allowed",
         "mcpgreen/protocol/pagination.py",
-        "return min(limit, page_size)",
-        "return limit",
+        "return min(limit, most) if",
+        "return limit if",
         "tests/protocol/test_pagination.py",
     ),
     fault(
