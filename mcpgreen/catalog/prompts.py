@@ -24,6 +24,7 @@ from mcpgreen.text import media
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
+PLACEHOLDERS = ("all", "braces")  # {{name}} and ${name}, or the first alone: a prompt may show shell code
 
 
 class Prompt(NamedTuple):
@@ -34,6 +35,7 @@ class Prompt(NamedTuple):
     required: tuple[str, ...]
     schemas: dict[str, Any]  # of the arguments that have one, for completion
     messages: list[dict[str, Any]] | None
+    placeholders: str
     input_requests: dict[str, Any]  # elicitations and the like, whose results become arguments
     definition: dict[str, Any]
     timeout_secs: float | None
@@ -50,6 +52,7 @@ FIELD_RULES = {
     "role": A_STRING,
     "arguments": Rule(lambda value: isinstance(value, (dict, list)), "an array of arguments or a schema"),
     "messages": Rule(lambda value: isinstance(value, list) and bool(value), "an array of messages"),
+    "placeholders": Rule(lambda value: value in PLACEHOLDERS, f"one of {', '.join(PLACEHOLDERS)}"),
     "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
 }
@@ -93,6 +96,7 @@ def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str
         required=required,
         schemas=schemas,
         messages=fields.get("messages"),
+        placeholders=fields.get("placeholders", PLACEHOLDERS[0]),
         input_requests=input_requests,
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),

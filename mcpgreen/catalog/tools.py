@@ -1,7 +1,7 @@
 """Read the tools of a project: which files below tools/ are tools, and what their descriptions say.
 
-A tool is an executable file, or a shell or shebang script without the bit that has a description. Hidden files and
-directories, smoke.sh and the descriptions themselves are none.
+A tool is an executable program, or any executable or shell or shebang script that has a description. Hidden files and
+directories, smoke.sh, the descriptions themselves and all that lies below a directory `ui` are none.
 
 Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
 
@@ -24,7 +24,9 @@ from mcpgreen.project.project import Project
 from mcpgreen.protocol.input.requests import NEEDS
 from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
-from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of
+from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program
+
+UI_DIRECTORY = "ui"  # holds the app of a tool, and what that needs
 
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
@@ -39,6 +41,7 @@ FIELD_RULES = {
     "maxTimeoutSecs": metadata.A_DURATION,
     "timeoutHint": metadata.A_STRING,
     "progressExtendsTimeout": metadata.A_BOOLEAN,
+    "strictArguments": metadata.A_BOOLEAN,
     "maxConcurrent": metadata.Rule(lambda value: metadata.is_natural(value) and value > 0, "a positive integer"),
     "needs": metadata.Rule(
         lambda value: isinstance(value, list) and all(need in tuple(NEEDS) for need in value),
@@ -62,6 +65,7 @@ class Description(NamedTuple):
     progress_extends_timeout: bool | None = None
     max_timeout_secs: float | None = None
     max_concurrent: int | None = None
+    strict_arguments: bool | None = None
     needs: Sequence[str] = ()  # what has to be asked of a client
     interaction: str = INTERACTIONS[0]
 
@@ -93,17 +97,25 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     def read(project: Project, directory: Directory, file_name: str) -> tuple[Tool | None, tuple[str, ...]]:
         return _tool_of(project, directory, file_name, warnings, hints), ()
 
-    found = list(read_files(project, tree, _scripts_in, read, what="the tool", warnings=warnings))
-    for directory in tree.directories:
-        lonely = (name for name in metadata.lonely_descriptions(directory.files) if name != metadata.UI_DESCRIPTION)
+    ui = os.path.join(project.tools_dir, UI_DIRECTORY)
+    if any(directory.path == ui for directory in tree.directories):
+        hints.append(f"{project.shown(ui)}: not a tool, and none is in it: below ui/ is what belongs to a page")
+    of_tools = tree._replace(directories=[each for each in tree.directories if not _is_of_an_app(project, each)])
+    found = list(read_files(project, of_tools, _scripts_in, read, what="the tool", warnings=warnings))
+    for directory in of_tools.directories:
+        lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
         warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
     warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
-    if any(os.path.basename(directory.path) == "ui" for directory in tree.directories):
+    if any(os.path.basename(directory.path) == UI_DIRECTORY for directory in tree.directories):
         found = _with_apps(project, found)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
+
+
+def _is_of_an_app(project: Project, directory: Directory) -> bool:
+    return UI_DIRECTORY in directory.path.removeprefix(project.tools_dir.rstrip("/")).split("/")
 
 
 def _scripts_in(names: Iterable[str]) -> list[str]:
@@ -135,16 +147,17 @@ def _tool_of(
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
     head = b"" if is_executable and meta_file else metadata.head_of(path)
-    command = command_of(path, head, is_executable=is_executable)
+    command = command_of(path, head or b"", is_executable=is_executable)
     if command is None:
         if meta_file:
             warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
         return None
     source = f"{directory.path}/{meta_file}" if meta_file else path
-    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline(path, head)
-    if fields is None and not is_executable:
-        # A library that tools source, or a tool that was forgotten.
-        hints.append(f"{project.shown(path)}: not a tool: not executable (chmod +x) and without a description")
+    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline(path, head or b"")
+    if fields is None and not (is_executable and (head is None or is_program(path, head))):
+        # A library that tools source, a text where all files have the bit, or a tool that was forgotten.
+        lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
+        hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
         return None
     description = describe_tool(source, fields or {}, file_name=file_name, private=project.private)
     warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
@@ -164,7 +177,7 @@ def _described_tool(project: Project, path: str, command: list[str], description
 def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.stat_result) -> tuple[Tool, list[str]]:
     """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    command = command_of(path, b"" if is_executable else metadata.head_of(path), is_executable=is_executable)
+    command = command_of(path, b"" if is_executable else metadata.head_of(path) or b"", is_executable=is_executable)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
     description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)

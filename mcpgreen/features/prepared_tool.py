@@ -38,6 +38,8 @@ class ToolTerms:
         self._tool = tool
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}
+        is_strict = described.strict_arguments
+        self._is_lenient = not (settings.strict_arguments if is_strict is None else is_strict)
         self._extends = settings.progress_extends_timeout if extends is None else extends
         self._cap_secs = described.max_timeout_secs or settings.max_timeout_secs
         self.limits = Limits.of(settings)
@@ -58,9 +60,10 @@ class ToolTerms:
         self._variables = _variables(tool)
         self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
 
-    def argument_problems(self, arguments: dict[str, Any], encoded: bytes) -> list[str]:
-        """What is wrong with the arguments, which are also given as JSON, by the tool's inputSchema. May wait."""
-        return self._problems("inputSchema", "argument", arguments, encoded)
+    def checked_arguments(self, arguments: dict[str, Any], encoded: bytes) -> tuple[list[str], bytes]:
+        """What is wrong with the arguments, which are also given as JSON, by the tool's inputSchema; and the JSON for
+        its script. May wait."""
+        return self._judged("inputSchema", "argument", arguments, encoded, is_lenient=self._is_lenient)
 
     def time_and_expectation(self, call: Call) -> tuple[Deadline, Expectation]:
         """How long a call that begins now may take and what is expected of its output."""
@@ -78,14 +81,16 @@ class ToolTerms:
         return env
 
     def _output_problems(self, value: Any) -> list[str]:
-        return self._problems("outputSchema", "property", value, jsontext.dumps(value))
+        return self._judged("outputSchema", "property", value, jsontext.dumps(value), is_lenient=False)[0]
 
-    def _problems(self, which: str, noun: str, value: Any, encoded: bytes) -> list[str]:
+    def _judged(
+        self, which: str, noun: str, value: Any, encoded: bytes, *, is_lenient: bool
+    ) -> tuple[list[str], bytes]:
         try:
             schema = self._schemas.get(which)
             if schema is None:
                 schema = self._schemas[which] = Schema(self._tool.definition[which], noun=noun)
-            return self._checks.problems(schema, value, encoded)
+            return self._checks.judged(schema, value, encoded, is_lenient=is_lenient)
         except BadSchema as error:
             raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
 

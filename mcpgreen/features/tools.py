@@ -48,17 +48,17 @@ def call_tool(call: Call) -> Json:
 
 
 def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
-    """The arguments as JSON; if they are large, they are kept in this form alone."""
+    """The arguments as JSON for the script; if what the client sent is large, that is kept in this form alone."""
     arguments = call.arguments
     if arguments is None:
         arguments = {}
     if type(arguments) is not dict:
         raise InvalidParams("arguments must be an object.")
-    arguments_json = encoded(arguments, "arguments")
-    problems = terms.argument_problems(arguments, arguments_json)
+    sent = encoded(arguments, "arguments")
+    problems, arguments_json = terms.checked_arguments(arguments, sent)
     if problems:
         raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
-    call.keep_arguments_as(arguments_json)
+    call.keep_arguments_as(sent)  # not what was made of it: a client that comes back sends the same again
     return arguments_json
 
 

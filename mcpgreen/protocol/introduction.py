@@ -35,8 +35,10 @@ def initialize(
     if handshake.view is not None:
         raise InvalidRequest("Server already initialized")
     requested = params.get("protocolVersion")
+    if requested is None:
+        requested = ""  # a client that does not say, as old smoke scripts do not, is like one that nobody knows
     if not isinstance(requested, str):
-        raise InvalidParams("initialize needs a protocolVersion (a string).")
+        raise InvalidParams("initialize: protocolVersion must be a string.")
     capabilities = _object_or_absent(params, "capabilities")
     _object_or_absent(params, "clientInfo")
     revision = revisions.negotiated(requested)

@@ -17,6 +17,7 @@ from mcpgreen.text import jsontext
 
 VERSION = 1
 MAX_CURSOR_CHARS = 1024
+MAX_LIMIT_DIGITS = 9  # more than any page has
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_", b"+/")
@@ -34,19 +35,28 @@ def page(
 ) -> tuple[int, int, str | None]:
     """Start and stop of the slice to send, and the cursor for what follows it, None at the end.
 
-    `cursor` and `limit` are what the client sent, of any type; None stands for absent. `timestamp`, when the listing
-    was made, is for people who decode a cursor; nobody reads it back. Raises InvalidParams for a cursor that this
-    listing did not issue.
+    `cursor` and `limit` are what the client sent, of any type; None stands for absent, and so does an empty cursor,
+    which shell clients send before they have one. `timestamp`, when the listing was made, is for people who decode a
+    cursor; nobody reads it back. Raises InvalidParams for a cursor that this listing did not issue.
     """
-    start = 0 if cursor is None else offset_in(cursor, collection, hash)
-    if cursor is not None and not 0 <= start < items_total:
+    start = 0 if is_first(cursor) else offset_in(cursor, collection, hash)
+    if not is_first(cursor) and not 0 <= start < items_total:
         raise InvalidParams("This cursor points outside the list; start again without a cursor.")
-    if type(limit) is int and limit >= 1:
-        page_size = min(limit, page_size)
-    stop = min(start + page_size, items_total)
+    stop = min(start + within(limit, page_size), items_total)
     if stop >= items_total:
         return start, stop, None
     return start, stop, encode(collection, stop, hash, timestamp)
+
+
+def is_first(cursor: Any) -> bool:
+    return cursor is None or cursor == ""
+
+
+def within(limit: Any, most: int) -> int:
+    """How many items a client wants that sent this as `limit`: a number, or its digits, as shell clients send them."""
+    if type(limit) is str and limit.isdecimal() and limit.isascii():
+        return min(int(limit[:MAX_LIMIT_DIGITS]) or most, most)
+    return min(limit, most) if type(limit) is int and limit >= 1 else most
 
 
 def offset_in(cursor: Any, collection: str, hash: str) -> int:

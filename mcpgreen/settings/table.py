@@ -154,6 +154,9 @@ GROUPS = {
         Setting("json_tool", choice("jq", "gojq", "none"), "", doc=
             "Which of jq and gojq shell tools use to read JSON, if it is there; none tells them that there is none. "
             "Empty: jq, else gojq, else our own."),
+        Setting("strict_arguments", flag, False, doc=
+            "Whether arguments have to be as the schema says. Else null for an optional one that may not be null "
+            "counts as absent, and text as the value that it is in JSON where text is not allowed."),
         Setting("json_tool_bin", text, "", doc=
             "The program that shell tools use to read JSON, by its path. Empty, or not there: as json_tool says."),
     ),

@@ -11,6 +11,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 UNRESERVED = frozenset(LETTERS + "0123456789-._~")
 RESERVED = frozenset(":/?#[]@!$&'()*+,;=")
 WITHOUT_ENCODING = UNRESERVED | RESERVED | {"%"}
+ASCII_BUT_SPACE = frozenset(map(chr, range(128))) - {" "}
+KEPT_IN_FILES = WITHOUT_ENCODING | {"\\"}  # which is refused, whether it is encoded or not
 SCHEME_CHARACTERS = frozenset(LETTERS + "0123456789+-.")
 HEX_DIGITS = frozenset("0123456789ABCDEFabcdef")
 SAFE_BYTES = frozenset(map(ord, UNRESERVED | {"/"}))
@@ -47,8 +49,11 @@ def problem_with(uri: str) -> str | None:
         return "it is empty"
     if len(uri) > MAX_URI_CHARS:
         return f"it is longer than {MAX_URI_CHARS} characters"
-    if not scheme_of(uri):
+    scheme = scheme_of(uri)
+    if not scheme:
         return "it must begin with a scheme, such as file: or https:"
+    if scheme == "file":
+        uri = with_encoded_text(uri)  # such as clients make by putting "file://" before a path
     if not WITHOUT_ENCODING.issuperset(uri):
         character = next(each for each in uri if each not in WITHOUT_ENCODING)
         is_plain = character.isascii() and character.isprintable()
@@ -65,13 +70,23 @@ def problem_with(uri: str) -> str | None:
 
 
 def with_encoded_text(uri: str) -> str:
-    """A URI as people write it, with the spaces and letters encoded that no URI may hold. Nothing else is mended."""
-    if uri.isascii() and " " not in uri:
+    """A URI as people write it, with the spaces and letters encoded that no URI may hold; in that of a file also what
+    else can only be part of a name, such as a lone %. Nothing else is mended."""
+    is_file = scheme_of(uri) == "file"
+    if is_file and "%" in uri:
+        first, *pieces = uri.split("%")
+        uri = first + "".join(f"%{each}" if _is_escape(each) else f"%25{each}" for each in pieces)
+    kept = KEPT_IN_FILES if is_file else ASCII_BUT_SPACE
+    if kept.issuperset(uri):
         return uri
     return "".join(
-        each if each != " " and (each.isascii() or not each.isprintable()) else f"%{each.encode().hex('%').upper()}"
-        for each in uri
+        each if each in kept or not each.isprintable() else f"%{each.encode().hex('%').upper()}" for each in uri
     )
+
+
+def _is_escape(piece: str) -> bool:
+    """Whether what follows a % makes an escape of it."""
+    return len(piece) > 1 and HEX_DIGITS.issuperset(piece[:2])
 
 
 def percent_decoded(text: str) -> bytes:
@@ -81,7 +96,7 @@ def percent_decoded(text: str) -> bytes:
     first, *escaped = text.split("%")
     decoded = [first.encode("ascii")]
     for piece in escaped:
-        if len(piece) < 2 or not HEX_DIGITS.issuperset(piece[:2]):
+        if not _is_escape(piece):
             raise ValueError("each % must be followed by two hexadecimal digits; write %25 for % itself")
         decoded.append(bytes.fromhex(piece[:2]) + piece[2:].encode("ascii"))
     return b"".join(decoded)
@@ -95,6 +110,7 @@ def path_of(uri: str, *, base: str) -> str:
     """
     if scheme_of(uri) != "file":
         raise ValueError("it is not a file: URI")
+    uri = with_encoded_text(uri)
     rest = uri.partition(":")[2]
     if _begins_with_drive(rest):
         raise ValueError("it begins with a Windows drive, which this system does not have")

@@ -104,6 +104,55 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("file_name", "content"),
+    [
+        ("a.py", b"#!/usr/bin/env python3\n"),
+        ("a", b"\x7fELF\2\1\1"),
+        ("a", b"\xcf\xfa\xed\xfe\7"),
+        ("a", b"\xfe\xed\xfa\xce"),
+        ("a", b"\xca\xfe\xba\xbe"),
+        ("a.exe", b"MZ\x90\0"),
+        ("a.sh", b"echo hello\n"),
+        ("a.bash", b""),
+    ],
+    ids=str,
+)
+def test_an_executable_that_can_be_run_needs_no_description(tree: TreeBuilder, file_name: str, content: bytes) -> None:
+    tree.write(f"tools/{file_name}", content, mode=0o755)
+    assert names(tree) == ["a"]
+
+
+@pytest.mark.parametrize("content", [b"", b"text\n", b"<html>", b"#", b"\xef\xbb\xbf#!/bin/sh\n", b"\x89PNG"], ids=str)
+def test_the_bit_alone_makes_no_tool(tree: TreeBuilder, content: bytes) -> None:
+    """On some file systems every file has it, and after `chmod -R 755`."""
+    for name in ("LICENSE", "README.md", "index.html"):
+        tree.write(f"tools/x/{name}", content, mode=0o755)
+    discovery = discovered(tree)
+    assert (discovery.items, discovery.warnings) == ([], [])
+    reason = "not a tool: neither a script (#!) nor a program and without a description"
+    assert sorted(discovery.hints) == [f"tools/x/{name}: {reason}" for name in ("LICENSE", "README.md", "index.html")]
+
+
+@pytest.mark.parametrize("text", [INLINE, "text\n"])
+def test_a_description_makes_a_tool_of_any_executable(tree: TreeBuilder, text: str) -> None:
+    tree.write("tools/x/a", text, mode=0o755)
+    if text != INLINE:
+        tree.write("tools/x/a.meta.json", "{}")
+    assert names(tree) == ["a"]
+
+
+def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
+    tree.tool("good")
+    for place in ("tools/good/ui", "tools/good/ui/lib", "tools/ui"):
+        tree.write(f"{place}/build.sh", "#!/bin/sh\n", mode=0o755)
+        tree.write(f"{place}/described.py", "#!/usr/bin/env python3\n", mode=0o755)
+        tree.write(f"{place}/described.meta.json", "{}")
+    discovery = discovered(tree)
+    assert [tool.name for tool in discovery.items] == ["good"]
+    assert discovery.hints == ["tools/ui: not a tool, and none is in it: below ui/ is what belongs to a page"]
+
+
 def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
     assert found_in(Project(str(tmp_path), {}))[:2] == ([], [])
 

@@ -119,14 +119,18 @@ def test_a_page_says_what_its_description_says(tree: TreeBuilder) -> None:
     assert (page.template, page.config, page.entry) == ("kanban", {"title": "Tasks"}, None)
 
 
-def test_a_page_that_says_nothing_has_the_defaults(tree: TreeBuilder) -> None:
-    tree.write("ui/home/index.html", HTML)
+@pytest.mark.parametrize(
+    ("place", "description"), [("ui/home", "The page of home"), ("tools/home/ui", "The page of the tool home")]
+)
+def test_a_page_that_says_nothing_has_the_defaults(tree: TreeBuilder, place: str, description: str) -> None:
+    tree.write(f"{place}/index.html", HTML)
 
     page = only_page(tree)
 
     assert page.definition == {
         "name": "home",
         "uri": "ui://server/home",
+        "description": description,
         "mimeType": MIME_TYPE,
         "_meta": {"ui": {"csp": {}, "permissions": {}, "prefersBorder": True}},
     }

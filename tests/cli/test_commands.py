@@ -275,7 +275,6 @@ def test_run_tool_refuses_arguments_that_are_no_object(project: ProjectBuilder, 
 def test_a_tool_that_fails_is_still_a_result(project: ProjectBuilder) -> None:
     project.tool("bad", "echo no >&2; exit 3")
     done = run_tool(project, "bad", "--verbose")
-    assert done.returncode == 0
     assert json.loads(done.stdout)["isError"] is True
     assert "no" in done.stderr
 

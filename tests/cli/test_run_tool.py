@@ -77,3 +77,39 @@ def test_a_script_that_is_no_tool_is_mentioned(project: ProjectBuilder, file: st
 def test_where_there_are_no_tools_none_is_missed(project: ProjectBuilder) -> None:
     project.write("tools/greet.py", "#!/usr/bin/env python3\n")
     assert run_tool(project, "greet", "--minimal").stderr == ""
+
+
+READY_MADE = '{"content": [{"type": "text", "text": "not today"}], "isError": true}'
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "status"),
+    [
+        ("echo fine", "{}", 0),
+        (f"echo '{READY_MADE}'", "{}", 0),
+        (f"echo '{READY_MADE}'; exit 3", "{}", 1),
+        ("exit 3", "{}", 1),
+        ("sleep 60", "{}", 1),
+        ("echo fine", '{"count": "three"}', 1),
+    ],
+    ids=["well", "says-so", "says-so-and-fails", "fails", "too-late", "refused"],
+)
+def test_the_status_tells_whether_the_script_failed(
+    project: ProjectBuilder, script: str, arguments: str, status: int
+) -> None:
+    """`run-tool NAME || exit 1` never ended the scripts of those who wrote it."""
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}}
+    project.tool("one", script, inputSchema=schema, timeoutSecs=0.5)
+    done = run_tool(project, "one", "--args", arguments)
+    assert done.returncode == status
+    assert "content" in json.loads(done.stdout)
+
+
+def test_a_file_to_source_may_lie_in_the_project(project: ProjectBuilder) -> None:
+    project.tool("show", 'printf "%s" "$MCP_A $MCP_B"')
+    project.write("config/one.sh", "export MCP_A=1 MCP_B=1\n")
+    project.write("two.sh", 'export MCP_B="after $MCP_A"\n')
+    done = run_tool(project, "show", "--source", "config/one.sh", "--source", "two.sh")
+    assert json.loads(done.stdout)["content"][0]["text"] == "1 after 1"
+    done = run_tool(project, "show", "--source", "three.sh")
+    assert (done.returncode, done.stdout) == (2, "")

@@ -123,7 +123,8 @@ def test_more_than_a_hundred_values_come_in_pages(shared_speak: Callable[..., Cl
 
 
 @pytest.mark.parametrize(
-    ("limit", "count"), [(3, 3), (100, 100), (1000, 100), (0, 100), (-1, 100), ("3", 100), (True, 100), (None, 100)]
+    ("limit", "count"),
+    [(3, 3), (100, 100), (1000, 100), (0, 100), (-1, 100), ("3", 3), ("x", 100), (True, 100), (None, 100)],
 )
 def test_a_limit_makes_pages_shorter_never_longer(shared_speak: Callable[..., Client], limit: Any, count: int) -> None:
     assert len(complete(shared_speak(), "paint", "many", limit=limit)["values"]) == count
@@ -143,7 +144,7 @@ def forged(offset: Any) -> str:
     return pagination.encode("completion", offset, jsontext.digest(["paint", "colour"]), "")
 
 
-@pytest.mark.parametrize("cursor", ["", "rubbish", 5, {}, "e30", forged(-3)], ids=ascii)
+@pytest.mark.parametrize("cursor", ["rubbish", 5, {}, "e30", forged(-3)], ids=ascii)
 def test_a_foreign_cursor_is_refused(shared_speak: Callable[..., Client], cursor: Any) -> None:
     error = shared_speak().error("completion/complete", about("paint", cursor=cursor))
     assert error["code"] == -32602
@@ -318,6 +319,8 @@ def test_a_script_of_a_template_sees_it(project: ProjectBuilder, speak: Callable
         ({"suggestions": ["a"], "total": "many"}, {"values": ["a"], "total": 1, "hasMore": False}),
         ({"suggestions": ["a"], "hasMore": True}, {"values": ["a"], "hasMore": True}),
         ({"suggestions": ["a"], "next": 5}, {"values": ["a"], "hasMore": True}),
+        ({"suggestions": ["a"], "next": 1, "hasMore": False}, {"values": ["a"], "total": 1, "hasMore": False}),
+        ({"suggestions": ["a"], "next": 1, "hasMore": None}, {"values": ["a"], "hasMore": True}),
         ({"suggestions": ["a"], "nextCursor": "own"}, {"values": ["a"], "hasMore": True}),
         ({"suggestions": ["a"], "hasMore": True, "total": 50}, {"values": ["a"], "total": 50, "hasMore": True}),
         ({}, {"values": [], "total": 0, "hasMore": False}),
@@ -338,7 +341,7 @@ def test_what_a_script_may_print(
 
 @pytest.mark.parametrize(
     "printed",
-    ["not json", "[1, 2]", '["a", null]', '{"suggestions": "a"}', "5", '"a"', "null", '["a"] ["b"]'],
+    ["[1, 2]", '["a", null]', '{"suggestions": "a"}', "5", '"a"', "null"],
 )
 def test_what_is_no_list_of_texts_is_an_error(
     project: ProjectBuilder, speak: Callable[..., Client], printed: str
@@ -349,6 +352,32 @@ def test_what_is_no_list_of_texts_is_an_error(
 
     assert error["code"] == -32603
     assert error["message"].startswith("Completion provider emitted invalid JSON")
+
+
+@pytest.mark.parametrize("printed", ["not json", '["a"] ["b"]', "1e", "[" * 200])
+def test_output_that_is_no_json_is_an_empty_completion_and_a_warning(
+    project: ProjectBuilder, speak: Callable[..., Client], printed: str
+) -> None:
+    project.prompt("pick.txt", "{{colour}}")
+    project.program("prompts/pick.completion", printing(printed))
+    client = speak()
+
+    assert complete(client, "pick") == {"values": [], "total": 0, "hasMore": False}
+    (told,) = [message["params"] for message in client.wire.notices("notifications/message")]
+    assert (told["level"], told["logger"]) == ("warning", "mcp.completion")
+    assert told["data"].startswith("Completion 'pick' printed no JSON")
+    eventually(lambda: told["data"] in client.wire.stderr)
+
+
+@pytest.mark.parametrize("context", [None, {}, {"arguments": None}], ids=str)
+def test_a_script_finds_the_other_arguments_also_where_there_are_none(
+    project: ProjectBuilder, speak: Callable[..., Client], context: Json | None
+) -> None:
+    project.prompt("pick.txt", "{{colour}}")
+    project.program("prompts/pick.completion", "printf %s \"$MCP_COMPLETION_ARGS_JSON\" > asked; printf '[]'")
+    speak().result("completion/complete", {**about("pick"), **({} if context is None else {"context": context})})
+
+    assert json.loads(project.read("asked"))["context"] == {"arguments": {}}
 
 
 def test_a_script_that_pages_is_asked_for_each_page(project: ProjectBuilder, speak: Callable[..., Client]) -> None:

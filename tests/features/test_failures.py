@@ -187,7 +187,7 @@ def test_a_tool_that_cannot_be_started_is_an_internal_error(project: ProjectBuil
 
 @pytest.mark.requirement("G-cannot-start")
 def test_an_executable_text_without_shebang_runs_by_the_shell(project: ProjectBuilder, client: Wire) -> None:
-    path = project.write("tools/bare", "echo from a shell\n")
+    path = project.write("tools/bare", '# mcp: {"description": "Without a first line"}\necho from a shell\n')
     path.chmod(0o755)
 
     assert text_of(client.call_tool("bare")) == "from a shell\n"

@@ -62,9 +62,16 @@ def test_one_page_has_no_cursor(shared_speak: Callable[..., Client]) -> None:
 
 
 @pytest.mark.requirement("P-145")
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"])
+def test_an_empty_cursor_asks_for_the_first_page(shared_speak: Callable[..., Client], method: str) -> None:
+    client = shared_speak(page_size=2)
+    assert client.result(method, {"cursor": ""}) == client.result(method)
+
+
+@pytest.mark.requirement("P-145")
 @pytest.mark.parametrize(
     "cursor",
-    ["garbage", "", "\u20ac", "AAAA", 5, 0, True, {}, [], "x" * 100_000],
+    ["garbage", "\u20ac", "AAAA", 5, 0, True, {}, [], "x" * 100_000],
     ids=lambda cursor: str(cursor)[:20],
 )
 def test_a_cursor_that_is_none_is_refused(shared_speak: Callable[..., Client], cursor: Any) -> None:

@@ -34,6 +34,11 @@ def test_both_forms_of_a_placeholder_are_replaced(template: str, filled: str) ->
     assert fill(template, values) == filled
 
 
+def test_dollars_can_be_left_alone() -> None:
+    filling = Filling({"name": "Ada", "HOME": "x"}, limit_chars=100, has_dollars=False)
+    assert filling.fill("{{name}}: ${name} ${HOME} ${{name}}") == "Ada: ${name} ${HOME} $Ada"
+
+
 @pytest.mark.parametrize(
     "template",
     ["{{other}}", "${other}", "${name:-x}", "{name}", "$name", "{{name", "${name", "{{na{me}}", "{{}}", "${}", "{{ }}"],

@@ -179,6 +179,22 @@ def test_an_optional_argument_left_out_is_its_default_or_nothing(
     assert text_of(speak().get_prompt("fill")) == "<|B|5>"
 
 
+def test_shell_code_in_a_prompt_stays_as_it_is_where_the_description_says_so(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    code = 'Explain to {{name}}: for name in *; do echo "${name}"; done'
+    project.prompt("shell.txt", code, arguments=[{"name": "name"}], placeholders="braces")
+    said = [{"role": "user", "content": code}]
+    project.prompt("said.txt", "", arguments=[{"name": "name"}], messages=said, placeholders="braces")
+    project.prompt("odd.txt", code, placeholders="dollars")
+    client = speak()
+
+    for prompt in ("shell", "said"):
+        assert text_of(client.get_prompt(prompt, {"name": "Ada"})) == code.replace("{{name}}", "Ada")
+    assert client.error("prompts/get", {"name": "odd"})["code"] == -32602
+    eventually(lambda: "placeholders must be one of all, braces" in client.wire.stderr)
+
+
 def test_a_prompt_that_declares_nothing_takes_any_argument(shared_speak: Callable[..., Client]) -> None:
     client = shared_speak()
     assert text_of(client.get_prompt("plain", {"any": "yes", "other": "no"})) == "As it is: yes"

@@ -266,6 +266,21 @@ def test_what_is_declared_holds_for_every_way_to_write_the_address_of_a_file(
         assert read(client, uri) == {"uri": uri, "mimeType": "text/x-notes", "text": "Hello"}
 
 
+@pytest.mark.requirement("P-122")
+@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
+@pytest.mark.parametrize("name", ["my notes.txt", "caf\u00e9.txt", "a{b}|c.txt", "100%.txt"])
+def test_a_file_is_read_also_where_its_name_is_not_encoded(
+    project: ProjectBuilder, speak: Speak, revision: str, name: str
+) -> None:
+    """Clients of mcp-bash put "file://" before a path; what they sent is what they get back."""
+    path = project.resource(name, "Hello", mimeType="text/x-notes")
+    client = speak(revision)
+
+    for uri in (f"file://{path}", f"file://./resources/{name}"):
+        assert read(client, uri) == {"uri": uri, "mimeType": "text/x-notes", "text": "Hello"}
+    assert client.error("resources/read", {"uri": f"file://{path}x"})["code"] in (-32002, -32602)
+
+
 @pytest.mark.requirement("P-120")
 def test_a_declared_address_with_spaces_is_listed_and_read_encoded(project: ProjectBuilder, speak: Speak) -> None:
     project.resource("my notes.txt", "Hello", uri="file://./resources/my notes.txt")
@@ -343,7 +358,6 @@ def test_what_does_not_exist_is_not_found(project: ProjectBuilder, speak: Speak,
         "no-scheme",
         "/etc/passwd",
         "../x",
-        "file:///a b",
         "docs://{x}",
         "docs://a%zz",
         "docs://a%00",

@@ -49,7 +49,12 @@ def _tools(shared_project: ProjectBuilder) -> None:
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [({}, "name"), ({"name": 5}, "name"), ({"name": "x", "count": "3"}, "count"), ({"name": "x", "count": 0}, "count")],
+    [
+        ({}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "x", "count": "three"}, "count"),
+        ({"name": "x", "count": 0}, "count"),
+    ],
     ids=str,
 )
 def test_unfit_arguments_are_an_error_result_that_names_them(

@@ -86,8 +86,15 @@ FAULTS = [
     fault(
         "helpers-are-tools",
         "mcpgreen/catalog/tools.py",
-        "if fields is None and not is_executable:",
+        "if fields is None and not (is_executable and (head is None or is_program(path, head))):",
         "if fields is None and not file_name:",
+        "tests/catalog/test_tools.py",
+    ),
+    fault(
+        "the-bit-alone-makes-a-tool",
+        "mcpgreen/catalog/tools.py",
+        "not (is_executable and (head is None or is_program(path, head))):",
+        "not is_executable:",
         "tests/catalog/test_tools.py",
     ),
     fault(

@@ -226,8 +226,8 @@ FAULTS = [
     fault(
         "page-larger-than-allowed",
         "mcpgreen/protocol/pagination.py",
-        "page_size = min(limit, page_size)",
-        "page_size = limit",
+        "return min(limit, most) if",
+        "return limit if",
         "tests/protocol/test_pagination.py",
     ),
     fault(
@@ -285,5 +285,21 @@ FAULTS = [
         '    rb"\\s*\\{\\s*(?:" + _VERSION + rb\')?"id"',
         '    rb"[\\s\\[]*\\{\\s*(?:" + _VERSION + rb\')?"id"',
         "tests/protocol/test_refused_lines.py",
+    ),
+    fault(
+        "text-read-as-a-value-where-text-is-admitted",
+        "mcpgreen/protocol/schemas/lenience.py",
+        """            if "string" in types:
+                return value
+""",
+        "",
+        "tests/protocol/test_lenience.py",
+    ),
+    fault(
+        "null-dropped-where-it-is-required",
+        "mcpgreen/protocol/schemas/lenience.py",
+        "if is_optional and",
+        "if",
+        "tests/protocol/test_lenience.py",
     ),
 ]

@@ -23,6 +23,7 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.project.project import Project
+from mcpgreen.text.uris import is_within
 
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
@@ -198,7 +199,9 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
 
     server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
     uri = f"{SCHEME}{server}/{path}"
+    owner = "the tool " if is_within(directory, project.tools_dir) else ""
     said = {key: fields[key] for key in ("title", "description") if fields.get(key)}
+    said.setdefault("description", f"The page of {owner}{name}")
     definition = {"name": name, "uri": uri, **said, "mimeType": MIME_TYPE, "_meta": {"ui": ui}}
     return App(name, uri, directory, entry, template, config, definition)
 

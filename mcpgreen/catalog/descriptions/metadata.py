@@ -152,14 +152,17 @@ def read_meta_file(path: str) -> dict[str, Any]:
 
 def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | None:
     """The annotation in a file of which nothing has been read yet; None if there is none."""
-    return read_inline(path, head_of(path), is_prose=is_prose)
+    return read_inline(path, head_of(path) or b"", is_prose=is_prose)
 
 
-def head_of(path: str) -> bytes:
+def head_of(path: str) -> bytes | None:
+    """How a file begins; None for one that may not be read. If it is executable, it can only be run."""
     try:
         return read_start(path, HEAD_BYTES)
-    except (PermissionError, FileNotFoundError):
-        return b""  # a program may be executable and not readable
+    except PermissionError:
+        return None
+    except FileNotFoundError:
+        return b""
 
 
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:

@@ -188,7 +188,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
         terms = terms_of(services, snapshot, tool)
         services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())
         terms.script.require_safe()
-        problems = terms.argument_problems(arguments, jsontext.dumps(arguments))
+        problems, _ = terms.checked_arguments(arguments, jsontext.dumps(arguments))
     except RpcError as error:
         problems = [error.message]
     timeout_secs = timeout_secs or tool.description.timeout_secs or services.settings.default_tool_timeout

@@ -65,8 +65,9 @@ def _request(call: Call) -> CompletionRequest:
     if len(typed) > MAX_TYPED_CHARS:
         raise InvalidParams(f"argument.value is too long: it may have {MAX_TYPED_CHARS} characters.")
     _require_known_argument(item, argument["name"])
-    cursor, limit = call.params.get("cursor"), call.params.get("limit")
-    offset = 0 if cursor is None else pagination.offset_in(cursor, COLLECTION, _cursor_scope(name, argument["name"]))
+    cursor = call.params.get("cursor")
+    scope = _cursor_scope(name, argument["name"])
+    offset = 0 if pagination.is_first(cursor) else pagination.offset_in(cursor, COLLECTION, scope)
     if offset < 0:
         raise InvalidParams("This cursor points outside the list; start again without a cursor.")
     return CompletionRequest(
@@ -76,21 +77,22 @@ def _request(call: Call) -> CompletionRequest:
         typed=typed,
         context=_context(call.params.get("context")),
         ref=ref,
-        limit=min(limit, MAX_VALUES) if type(limit) is int and limit > 0 else MAX_VALUES,
+        limit=pagination.within(call.params.get("limit"), MAX_VALUES),
         offset=offset,
         script=script_for(call, name, item),
     )
 
 
 def _context(given: Any) -> Json:
-    """What the client says about the other arguments."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
+    """What the client says about the other arguments, which scripts find there in any case."""
+    context = {} if given is None else given
+    if not isinstance(context, dict):
         raise InvalidParams("context must be an object.")
-    if not isinstance(given.get("arguments", {}), dict):
+    if context.get("arguments") is None:
+        return {**context, "arguments": {}}
+    if not isinstance(context["arguments"], dict):
         raise InvalidParams("context.arguments must be an object.")
-    return given
+    return context
 
 
 def _referenced(call: Call, ref: Json) -> tuple[str, Any]:

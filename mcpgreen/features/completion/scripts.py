@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from mcpgreen import journal
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.manual.items import CompletionScript
 from mcpgreen.catalog.prompts import Prompt
@@ -93,7 +94,14 @@ def suggested(call: Call, request: CompletionRequest) -> Answer:
         env = services.provider_environment.for_run("", variables)
         run = ScriptRun(script, env, Deadline(secs), Limits.of(services.settings), call.serial, unheard)
         outcome = run_script(services.runner, run)
-    return _printed(b"".join(output_or_error(script.label, outcome, secs)), request)
+    text = b"".join(output_or_error(script.label, outcome, secs)).decode("utf-8", "replace").strip()
+    try:
+        return _printed(jsontext.loads(text) if text else [], request)
+    except ValueError as error:
+        warning = f"{script.label} printed no JSON, so there are no suggestions: {error}"
+        journal.warning("%s", warning)
+        call.log("warning", "mcp.completion", warning)
+        return page_of([], request)
 
 
 def _place_of(call: Call, item: Item | None) -> str | None:
@@ -151,13 +159,8 @@ def _about_the_item(item: Item | None) -> dict[str, str]:
     return {**about, "MCP_RESOURCE_URI": uri, "MCP_RESOURCE_PROVIDER": item.provider}
 
 
-def _printed(output: bytes, request: CompletionRequest) -> Answer:
+def _printed(value: Any, request: CompletionRequest) -> Answer:
     """What a script suggests: an array of strings, or `{suggestions, hasMore, next, total}`."""
-    text = output.decode("utf-8", "replace").strip()
-    try:
-        value = jsontext.loads(text) if text else []
-    except ValueError as error:
-        raise InternalError(f"Completion provider emitted invalid JSON: {error}") from error
     suggestions = value.get("suggestions", value.get("values", [])) if isinstance(value, dict) else value
     if not isinstance(suggestions, list) or not all(isinstance(each, str) for each in suggestions):
         raise InternalError("Completion provider emitted invalid JSON: an array of strings is wanted")
@@ -167,7 +170,8 @@ def _printed(output: bytes, request: CompletionRequest) -> Answer:
     values = suggestions[: request.limit]
     end = request.offset + len(values)
     following, counted = details.get("next"), details.get("total")
-    says_more = details.get("hasMore") or details.get("nextCursor") or details.get("cursor") or type(following) is int
+    implied = type(following) is int and details.get("hasMore") is None  # many print `next` on the last page, too
+    says_more = details.get("hasMore") or details.get("nextCursor") or details.get("cursor") or implied
     has_more = bool(says_more) or len(suggestions) > len(values)
     total = counted if type(counted) is int and counted >= end else None if has_more else end
     if not has_more:

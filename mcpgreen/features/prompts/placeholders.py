@@ -1,4 +1,4 @@
-"""Put arguments into a template: `{{name}}` and `${name}`, each replaced literally, once.
+"""Put arguments into a template: `{{name}}` and, unless it says otherwise, `${name}`, each replaced literally, once.
 
 What an argument says is never looked at again, so a value that contains a placeholder stays as it is; nothing is ever
 evaluated. A placeholder that no argument answers stays in the text.
@@ -13,21 +13,23 @@ from typing import Any
 from mcpgreen.errors import OutputTooLarge
 
 # Any name may be an argument's. Up to the next brace, so that each character is looked at once.
-PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
+IN_BRACES = re.compile(r"\{\{([^{}]+)\}\}()")
+IN_BRACES_OR_AFTER_DOLLAR = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
 
 
 class Filling:
     """The values for a template, and how many characters of them may be put in altogether: a template that names a
     long one a thousand times is short."""
 
-    def __init__(self, values: Mapping[str, str], *, limit_chars: int) -> None:
+    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool = True) -> None:
         self._values = values
+        self._placeholder = IN_BRACES_OR_AFTER_DOLLAR if has_dollars else IN_BRACES
         self._limit_chars = limit_chars
         self._used_chars = 0
 
     def fill(self, template: str) -> str:
         """Raises OutputTooLarge."""
-        return PLACEHOLDER.sub(self._value_for, template)
+        return self._placeholder.sub(self._value_for, template)
 
     def fill_all(self, value: Any) -> Any:
         """The same in every text of a JSON value; names of members are left alone."""

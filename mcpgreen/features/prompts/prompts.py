@@ -50,7 +50,8 @@ def get_prompt(call: Call) -> Json:
     arguments = _arguments(call, prompt)
     values = _values(prompt, arguments)
     # Arguments make a prompt no longer than a program could.
-    filling = Filling(values, limit_chars=call.services.settings.max_tool_output_size)
+    limit_chars = call.services.settings.max_tool_output_size
+    filling = Filling(values, limit_chars=limit_chars, has_dollars=prompt.placeholders != "braces")
     if prompt.is_program:
         given = {name: value for name, value in values.items() if value or name in arguments}
         result = _from_program(call, prompt, given)

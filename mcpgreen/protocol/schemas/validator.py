@@ -19,6 +19,7 @@ from itertools import islice
 
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.protocol.schemas.keywords import REFERENCES, our_keywords
+from mcpgreen.protocol.schemas.lenience import Lenience
 from mcpgreen.protocol.schemas.problems import sentences
 from mcpgreen.text import json_bounds, jsontext
 
@@ -45,12 +46,13 @@ class BadSchema(ValueError):
 class Checker:
     """One schema, ready for use. Keeps a copy: later changes to the original have no effect."""
 
-    __slots__ = ("_is_simple", "_noun", "_schema", "_validator")
+    __slots__ = ("_is_simple", "_lenience", "_noun", "_schema", "_validator")
 
     def __init__(self, schema: dict[str, Any], noun: str) -> None:
         self._schema = schema
         self._noun = noun
         self._is_simple = quick.is_simple(schema)
+        self._lenience = Lenience(schema)  # before `$schema` is taken out
         # A simple schema is well-formed as far as we have seen; any other has to prove it now, not in the first call.
         self._validator = None if self._is_simple else _validator_for(schema)
 
@@ -64,6 +66,10 @@ class Checker:
         if self._validator is None:
             self._validator = _validator_for(self._schema)
         return _abridged(_problems(*self._validator, value, self._noun))
+
+    def meant(self, value: Any) -> Any:
+        """The value as it was probably meant; the value itself if there is nothing to change."""
+        return self._lenience.meant(value)
 
 
 def compile_schema(schema: Any, *, noun: str = "argument") -> Checker:

@@ -13,6 +13,8 @@ MARK = b"#!"
 LINE_BYTES = 256  # the kernel reads no more
 SHELL_SUFFIXES = (".sh", ".bash")
 PLAIN_SHELL = "/bin/sh"
+# How files begin that can be run: scripts, ELF, the kinds of Mach-O, PE.
+BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | None:
@@ -36,6 +38,11 @@ def shell_of(path: str) -> str:
 
         return shutil.which("bash") or PLAIN_SHELL
     return PLAIN_SHELL
+
+
+def is_program(path: str, head: bytes) -> bool:
+    """Whether a file that begins so is meant to be run: the executable bit alone does not say it."""
+    return path.endswith(SHELL_SUFFIXES) or head.startswith(BEGINNINGS)
 
 
 def fault_of(path: str, *, search_path: str | None = None) -> str | None:

@@ -43,7 +43,7 @@ def main() -> None:
         wanted = jsontext.loads(about)
         # Of the processor, not of the clock: on a busy machine nobody is refused for the load that others make.
         signal.setitimer(signal.ITIMER_PROF, wanted["secs"])
-        answer = answer_to(schema, value, noun=wanted["noun"])
+        answer = answer_to(schema, value, noun=wanted["noun"], is_lenient=wanted["is_lenient"])
         signal.setitimer(signal.ITIMER_PROF, 0)
         send(jsontext.dumps(answer) + b"\n")
 
@@ -53,14 +53,25 @@ def compiled(schema: bytes, noun: str) -> validator.Checker:
     return validator.compile_schema(jsontext.loads(schema), noun=noun)
 
 
-def answer_to(schema: bytes, value: bytes, *, noun: str) -> dict[str, Any]:
+def answer_to(schema: bytes, value: bytes, *, noun: str, is_lenient: bool) -> dict[str, Any]:
     """What is wrong with the value, or with the schema."""
     try:
-        problems = compiled(schema, noun).problems(jsontext.loads(value))
+        return _judgement(compiled(schema, noun), jsontext.loads(value), is_lenient=is_lenient)
     except validator.BadSchema as error:
         return {"fault": str(error)[:MAX_SENTENCE_CHARS]}
     except MemoryError:
         return {"problems": ["the value takes too much memory to be checked"]}
+
+
+def _judgement(checker: validator.Checker, value: Any, *, is_lenient: bool) -> dict[str, Any]:
+    """What is wrong, and what was meant, as JSON, if only that is right."""
+    problems = checker.problems(value)
+    if problems and is_lenient:
+        meant = checker.meant(value)
+        if meant is not value:
+            problems = checker.problems(meant)
+            if not problems:
+                return {"problems": [], "meant": jsontext.dumps(meant).decode("ascii")}
     return {"problems": [problem[:MAX_SENTENCE_CHARS] for problem in problems]}
 
 

@@ -21,11 +21,13 @@ from gevent.os import nb_read, nb_write
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol.schemas import quick, validator
+from mcpgreen.protocol.schemas.lenience import Lenience
 from mcpgreen.running.processes.runner import Runner
 from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.text import jsontext
 
 QUICK_BYTES = 16384  # up to which a value is looked at here
+MEANT_BYTES = 4096  # and up to which it is read as it was meant, which takes five times as long
 PROCESSES = 2
 PATIENCE_FACTOR = 5  # by which a check may take longer on a busy machine: its time is that of the processor
 START_SECS = 20.0  # for the first answer of a process, on such a machine
@@ -40,12 +42,20 @@ class Schema:
 
     def __init__(self, schema: Any, *, noun: str) -> None:
         self._schema = validator.clean_copy(schema)
+        self._lenience = Lenience(self._schema)
         self._is_plain = quick.is_simple(self._schema)
         self.noun = noun
 
     def admits(self, value: Any, encoded: bytes) -> bool:
         """Whether the value is certainly valid. False says nothing."""
         return self._is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
+
+    def meant(self, value: Any, encoded: bytes) -> bytes | None:
+        """The value as it was meant, as JSON, if that is certainly valid."""
+        if not self._is_plain or len(encoded) > MEANT_BYTES:
+            return None
+        meant = self._lenience.meant(value)
+        return jsontext.dumps(meant) if meant is not value and quick.matches(self._schema, meant) else None
 
     @cached_property
     def encoded(self) -> bytes:
@@ -62,25 +72,28 @@ class SchemaChecks:
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
 
-    def problems(self, schema: Schema, value: Any, encoded: bytes) -> list[str]:
-        """What is wrong, in a few sentences that a model can act on; empty when nothing is. `encoded` is the value as
-        JSON. May wait. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
+    def judged(self, schema: Schema, value: Any, encoded: bytes, *, is_lenient: bool) -> tuple[list[str], bytes]:
+        """What is wrong, in a few sentences that a model can act on, empty when nothing is; and the value as JSON, as
+        it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. May wait. Raises
+        `schemas.BadSchema`, and InternalError when no process can be had."""
         if schema.admits(value, encoded):
-            return []
+            return [], encoded
+        meant = schema.meant(value, encoded) if is_lenient else None
+        if meant is not None:
+            return [], meant
         with self._turns:
-            answer = self._answer(schema, encoded)
+            answer = self._answer(schema, encoded, is_lenient=is_lenient)
         if "fault" in answer:
             raise validator.BadSchema(answer["fault"])
-        problems: list[str] = answer["problems"]
-        return problems
+        return answer["problems"], answer["meant"].encode("ascii") if "meant" in answer else encoded
 
     def close(self) -> None:
         for process in (*self._idle, *self._busy):
             process.end()
 
-    def _answer(self, schema: Schema, encoded: bytes) -> Any:
+    def _answer(self, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
         while self._idle:
-            answer = self._answer_of(self._idle.pop(), schema, encoded)
+            answer = self._answer_of(self._idle.pop(), schema, encoded, is_lenient=is_lenient)
             if answer is not None:
                 return answer
         try:
@@ -88,7 +101,7 @@ class SchemaChecks:
         except OSError as error:
             raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
         began_at = time.monotonic()
-        answer = self._answer_of(process, schema, encoded)
+        answer = self._answer_of(process, schema, encoded, is_lenient=is_lenient)
         if answer is not None:
             return answer
         is_overdue = time.monotonic() - began_at >= self._timeout_secs
@@ -96,12 +109,12 @@ class SchemaChecks:
         journal.warning("a check of a value by its schema %s", what)
         return {"problems": [f"checking it {what}; send less, or something simpler"]}
 
-    def _answer_of(self, process: _Process, schema: Schema, encoded: bytes) -> Any:
+    def _answer_of(self, process: _Process, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
         """What the process says; None if it ends instead."""
         self._busy.add(process)
         line = None
         try:
-            line = process.ask(schema, encoded, secs=self._timeout_secs)
+            line = process.ask(schema, encoded, is_lenient=is_lenient, secs=self._timeout_secs)
         finally:
             self._busy.discard(process)
             if line is None:
@@ -130,9 +143,10 @@ class _Process:
         self._runner = runner
         runner.know(self._pid)
 
-    def ask(self, schema: Schema, encoded: bytes, *, secs: float) -> bytes | None:
+    def ask(self, schema: Schema, encoded: bytes, *, is_lenient: bool, secs: float) -> bytes | None:
         """The line that it answers; None if there is none in time."""
-        lines = [jsontext.dumps({"noun": schema.noun, "secs": secs}), schema.encoded, encoded, b""]
+        about = {"noun": schema.noun, "is_lenient": is_lenient, "secs": secs}
+        lines = [jsontext.dumps(about), schema.encoded, encoded, b""]
         with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False):
             try:
                 self._send(b"\n".join(lines))

@@ -1,0 +1,235 @@
+"""Arguments as models and old helpers send them, read as they were meant where the schema leaves no doubt.
+
+Text counts as what it is in JSON where text is not admitted: "5" as an integer, "true" as a boolean, "[1]" as an array.
+Only what JSON itself would write for that type counts: neither " 5" nor "0x5" is a number, "5.0" is no integer. `null`
+for an optional property that does not admit null counts as absent.
+
+Not a validator: whether the whole is valid is asked before, and again of what comes out.
+
+Rule: what is in doubt stays as it is, and a value in which nothing changes is the same object.
+"""
+
+from __future__ import annotations
+
+from mcpgreen.protocol.schemas import quick
+from mcpgreen.text import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Types = frozenset[str]
+
+MAX_PARTS = 64  # of a schema that concern one value, by references and allOf
+MAX_CHOICES = 8  # anyOf inside of anyOf
+MAX_EXACT_DIGITS = 15  # so many a double keeps, whatever they are
+MAX_NUMBER_CHARS = 1000
+ALL_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
+NUMBERS = frozenset({"integer", "number"})
+LITERALS = {"true": True, "false": False, "null": None}
+# In these a reference hides what stands beside it.
+OLD_DIALECTS = tuple(f"json-schema.org/draft-0{number}/schema" for number in (4, 6, 7))
+
+
+class Lenience:
+    """What values by one schema may have been meant to be. The schema must not change meanwhile."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._root = schema
+        self._hides_siblings = quick.dialect_of(schema) in OLD_DIALECTS
+        self._types: dict[tuple[int, ...], Types] = {}
+
+    def meant(self, value: Any) -> Any:
+        """The value as it was probably meant; the value itself if there is nothing to change."""
+        try:
+            return self._read([self._root], value)
+        except RecursionError:
+            return value
+
+    def _read(self, parts: list[Any], value: Any) -> Any:
+        """`parts` are the schemas that hold for this value, all of them."""
+        if isinstance(value, str):
+            types = self._types_of(parts)
+            if "string" in types:
+                return value
+            found = _in_json(value, types)
+            return value if found is value else self._read(parts, found)
+        if isinstance(value, dict):
+            return self._read_object(self._parts_for("object", parts), value)
+        if isinstance(value, list):
+            return self._read_array(self._parts_for("array", parts), value)
+        return value
+
+    def _read_object(self, parts: list[dict[str, Any]], value: dict[str, Any]) -> dict[str, Any]:
+        changed: dict[str, Any] = {}
+        absent: set[str] = set()
+        for name, member in value.items():
+            about = [each for part in parts for each in _about_member(part, name)]
+            if member is None:
+                is_optional = any(_declares(part, name) for part in parts) and not any(
+                    name in _list_in(part, "required") for part in parts
+                )
+                if is_optional and "null" not in self._types_of(about):
+                    absent.add(name)
+            elif about and (found := self._read(about, member)) is not member:
+                changed[name] = found
+        if not changed and not absent:
+            return value
+        return {name: changed.get(name, member) for name, member in value.items() if name not in absent}
+
+    def _read_array(self, parts: list[dict[str, Any]], value: list[Any]) -> list[Any]:
+        found = []
+        for index, item in enumerate(value):
+            about = [each for part in parts for each in _about_item(part, index)]
+            found.append(self._read(about, item) if about else item)
+        return value if all(new is old for new, old in zip(found, value, strict=True)) else found
+
+    def _parts_for(self, type_name: str, parts: list[Any], choices: int = MAX_CHOICES) -> list[dict[str, Any]]:
+        """All parts that hold for a value of this type. Of alternatives, one alone that can be meant."""
+        found: list[dict[str, Any]] = []
+        for part in self._joined(parts):
+            found.append(part)
+            for keyword in ("anyOf", "oneOf"):
+                fitting = [each for each in _list_in(part, keyword) if type_name in self._types_of([each])]
+                if len(fitting) == 1 and choices:
+                    found.extend(self._parts_for(type_name, fitting, choices - 1))
+        return found
+
+    def _joined(self, parts: list[Any]) -> list[dict[str, Any]]:
+        """The parts with those that they refer to and those of their `allOf`; what is unknown restricts nothing."""
+        found: dict[int, dict[str, Any]] = {}
+        pending = list(parts)
+        while pending and len(found) < MAX_PARTS:
+            part = pending.pop()
+            if not isinstance(part, dict) or id(part) in found:
+                continue
+            if "$ref" in part:
+                pending.append(self._referenced(part["$ref"]))
+                if self._hides_siblings:
+                    continue
+            found[id(part)] = part
+            pending.extend(_list_in(part, "allOf"))
+        return list(found.values())
+
+    def _referenced(self, reference: Any) -> Any:
+        """What a pointer into this schema leads to; None for any other reference."""
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            return None
+        target: Any = self._root
+        for step in _steps_of(reference):
+            if isinstance(target, list) and step.isdecimal() and int(step) < len(target):
+                target = target[int(step)]
+            elif isinstance(target, dict) and step in target:
+                target = target[step]
+            else:
+                return None
+        return target
+
+    def _types_of(self, parts: list[Any], choices: int = MAX_CHOICES) -> Types:
+        """The types of which a value can be by these parts; too many rather than too few."""
+        key = tuple(map(id, parts))
+        known = self._types.get(key)
+        if known is None:
+            known = ALL_TYPES
+            for part in self._joined(parts):
+                known &= self._types_of_part(part, choices)
+            self._types[key] = known
+        return known
+
+    def _types_of_part(self, part: dict[str, Any], choices: int) -> Types:
+        types = ALL_TYPES
+        if "type" in part:
+            named = part["type"] if isinstance(part["type"], list) else [part["type"]]
+            types = frozenset(each for each in named if isinstance(each, str))
+            if "number" in types:
+                types |= NUMBERS
+        if "const" in part:
+            types &= _types_of_values([part["const"]])
+        if isinstance(part.get("enum"), list):
+            types &= _types_of_values(part["enum"])
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(part.get(keyword), list) and choices:
+                types &= frozenset[str]().union(*(self._types_of([each], choices - 1) for each in part[keyword]))
+        return types
+
+
+def _in_json(text: str, types: Types) -> Any:
+    """What the text is as JSON of one of these types; the text itself if it is none."""
+    first, last = text[:1], text[-1:]
+    if text in LITERALS:
+        return LITERALS[text] if ("null" if text == "null" else "boolean") in types else text
+    if first == "-" or first.isdecimal():
+        number = _number_in(text) if types & NUMBERS else None
+        return text if number is None or (isinstance(number, float) and "number" not in types) else number
+    is_container = (first == "{" and last == "}" and "object" in types) or (
+        first == "[" and last == "]" and "array" in types
+    )
+    if not is_container:
+        return text
+    try:
+        value = jsontext.loads(text)
+    except ValueError:
+        return text
+    return value if jsontext.is_writable(value) else text
+
+
+def _number_in(text: str) -> int | float | None:
+    """The number, if this is how JSON writes one and nothing of it is lost."""
+    import re
+
+    if len(text) > MAX_NUMBER_CHARS:
+        return None
+    match = re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", text)
+    if match is None:
+        return None
+    whole, fraction, exponent = match.groups("")
+    if not fraction and not exponent:
+        return None if text == "-0" else int(text)
+    digits = (whole + fraction[1:]).lstrip("0")
+    number = float(text)
+    is_kept = len(digits) <= MAX_EXACT_DIGITS and number - number == 0 and bool(number) == bool(digits.strip("0"))
+    return number if is_kept else None
+
+
+def _about_member(part: dict[str, Any], name: str) -> Iterator[Any]:
+    properties = part.get("properties")
+    if isinstance(properties, dict) and name in properties:
+        yield properties[name]
+    elif "patternProperties" not in part and isinstance(part.get("additionalProperties"), dict):
+        yield part["additionalProperties"]
+
+
+def _about_item(part: dict[str, Any], index: int) -> Iterator[Any]:
+    first_ones = part.get("prefixItems", part.get("items"))
+    if isinstance(first_ones, list) and index < len(first_ones):
+        yield first_ones[index]
+    elif isinstance(part.get("items"), dict):
+        yield part["items"]
+
+
+def _declares(part: dict[str, Any], name: str) -> bool:
+    properties = part.get("properties")
+    return isinstance(properties, dict) and name in properties
+
+
+def _list_in(part: dict[str, Any], keyword: str) -> list[Any]:
+    given = part.get(keyword)
+    return given if isinstance(given, list) else []
+
+
+def _types_of_values(values: list[Any]) -> Types:
+    return frozenset[str]().union(*map(_types_of_value, values))
+
+
+def _types_of_value(value: Any) -> Types:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return NUMBERS
+    names = {bool: "boolean", str: "string", list: "array", dict: "object"}
+    return frozenset({names.get(type(value), "null")})
+
+
+def _steps_of(pointer: str) -> list[str]:
+    from urllib.parse import unquote
+
+    return [step.replace("~1", "/").replace("~0", "~") for step in unquote(pointer).split("/")[1:]]

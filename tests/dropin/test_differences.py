@@ -1,0 +1,105 @@
+"""Rows of "What differs, and why" that nothing else proves: what the page says is so."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.wire import Wire, text_of
+
+from .conftest import OldTree, Serve
+
+Json = dict[str, Any]
+
+
+def test_a_script_that_ends_with_the_status_of_a_timeout_has_failed(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("late", "exit 124\n", name="late", timeoutSecs=10)
+    result = serve().call_tool("late")
+
+    assert (result["isError"], text_of(result)) == (True, "Tool failed: exit code 124")
+
+
+def test_a_list_tells_only_what_the_protocol_knows(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("bare", "", name="bare", timeoutSecs=10)
+    tree.write("resources/note.txt", "note\n")
+    tree.write("prompts/ask.txt", "{{a}} {{b}}\n")
+    arguments = {"type": "object", "properties": {"a": {"type": "string"}}}
+    tree.json("prompts/ask.meta.json", {"name": "ask", "role": "system", "metadata": {"k": 1}, "arguments": arguments})
+    client = serve()
+
+    assert client.tools()["bare"].keys() == {"name", "inputSchema"}
+    (resource,) = client.result("resources/list")["resources"]
+    assert resource.keys() == {"name", "uri", "mimeType", "size"}
+    (prompt,) = client.result("prompts/list")["prompts"]
+    assert prompt == {"name": "ask", "arguments": [{"name": "a", "required": False}]}
+    said = {"messages": [{"role": "user", "content": {"type": "text", "text": " {{b}}"}}]}
+    assert client.get_prompt("ask") == said
+
+
+def test_a_registered_resource_tells_its_provider_and_a_registered_template_may_have_its_name(
+    tree: OldTree, serve: Serve
+) -> None:
+    tree.json("resources/found.meta.json", {"name": "greeting", "uriTemplate": "memo://{name}"})
+    registered = {
+        "version": 1,
+        "resources": [{"name": "greeting", "uri": "echo://hello"}],
+        "resourceTemplates": [{"name": "greeting", "uriTemplate": "note://{name}"}],
+    }
+    tree.json("server.d/register.json", registered)
+    client = serve()
+
+    (resource,) = client.result("resources/list")["resources"]
+    assert resource == {"name": "greeting", "uri": "echo://hello", "provider": "echo"}
+    (template,) = client.result("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "note://{name}"
+
+
+def test_one_name_that_clients_refuse_costs_one_tool(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("good", "", name="good")
+    tree.shell_tool("bad", "", name="not a name!")
+
+    assert list(serve().tools()) == ["good"]
+
+
+def test_a_provider_that_others_may_write_to_is_refused(tree: OldTree, serve: Serve) -> None:
+    tree.provider("memo.sh", "echo hello", mode=0o775)
+    error = serve().error("resources/read", {"uri": "memo://a"})
+
+    assert error["code"] == -32602
+    assert "chmod go-w providers/memo.sh" in error["message"]
+
+
+def test_an_empty_answer_leaves_the_configured_roots(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("roots", 'mcp_emit_text "${MCP_ROOTS_PATHS}"\n', name="roots")
+    client = serve(capabilities={"roots": {}})
+    client.answer(client.asked("roots/list"), {"roots": []})
+
+    assert text_of(client.call_tool("roots")) == str(tree.root)
+
+
+@pytest.mark.parametrize(("uri", "code"), [("memo://nobody", -32002), ("resources/note.txt", -32602)])
+def test_an_address_that_nobody_serves_is_no_file(tree: OldTree, serve: Serve, uri: str, code: int) -> None:
+    tree.write("resources/note.txt", "note\n")
+
+    assert serve().error("resources/read", {"uri": uri})["code"] == code
+
+
+def test_a_server_that_is_asked_to_end_has_not_failed(tree: OldTree, serve: Serve) -> None:
+    wire = serve().wire
+    wire.process.send_signal(signal.SIGTERM)
+
+    assert wire.wait() == 0
+
+
+def test_without_a_project_the_example_is_served_and_nothing_is_made(tmp_path: Path) -> None:
+    wire = Wire(None, arguments=(), cwd=tmp_path)
+    try:
+        wire.handshake()
+        assert "hello" in json.dumps(wire.result("tools/list"))
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        wire.end()
