@@ -31,6 +31,7 @@ class Command(NamedTuple):
 
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve"),),
+    "Connect": (Command("config", "clients.config"),),
     "Try": (Command("run-tool", "run_tool", max_words=1, needs="a NAME"),),
     "Check": (
         Command("validate", "checking.validate"),
