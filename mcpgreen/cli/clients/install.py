@@ -98,7 +98,7 @@ def _installed(file: ClientFile, target: Target, entry: Any, records: Records, *
     if before is not None:
         backup = planned.base or file.back_up()
         is_base = planned.base_digest == digest(file.content)
-        planned = planned._replace(base=backup if is_base else planned.base, backups=(*planned.backups, backup))
+        planned = planned._replace(base=backup if is_base else planned.base, backups=tuple({*planned.backups, backup}))
     file.replace(_bytes(after, target))
     return Change(file.path, before, after, backup, records.keep(file.path, planned))
 

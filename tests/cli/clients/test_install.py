@@ -197,6 +197,17 @@ def test_an_entry_can_be_renewed_and_still_be_taken_out(desk: Desk) -> None:
     assert (desk.path.read_bytes(), desk.names()) == (BEFORE, ["mcp.json"])
 
 
+def test_a_record_does_not_grow_with_each_renewal(desk: Desk, tmp_path: Path) -> None:
+    """It named its backup once more each time, until it was too long to be read."""
+    desk.path.write_bytes(BEFORE)
+    desk.install()
+    (record,) = (tmp_path / "home").rglob("*.json")
+    size = record.stat().st_size
+    for entry in (OTHER, ENTRY, OTHER, ENTRY):
+        desk.install(entry=entry)
+    assert record.stat().st_size == size
+
+
 def test_what_others_write_meanwhile_stays(desk: Desk) -> None:
     desk.path.write_bytes(BEFORE)
     desk.install()
