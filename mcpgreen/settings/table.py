@@ -44,7 +44,7 @@ level = choice(
 GROUPS = {
     "project": (
         Setting("project_root", directory, "", doc=
-            "The folder to serve. Empty: the nearest folder upwards that has server.d/server.meta.json."),
+            "The folder to serve. Empty: the nearest folder upwards that is a project."),
         Setting("tools_dir", directory, "", doc="Where tools are. Empty: tools/ in the project."),
         Setting("resources_dir", directory, "", doc="Where resources are. Empty: resources/ in the project."),
         Setting("prompts_dir", directory, "", doc="Where prompts are. Empty: prompts/ in the project."),
@@ -277,8 +277,9 @@ GROUPS = {
 
 ROWS = tuple(row for rows in GROUPS.values() for row in rows)
 
-# Ours, but no settings: one is read by the launcher, one is set for scripts, which may start another server.
-OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")
+# Ours, but no settings: one is read by the launcher, one is set by it, one is set for scripts, which may start another
+# server.
+OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
