@@ -56,6 +56,9 @@ dist: $(VENV)/.build ## Build wheel and sdist in dist/, and try the wheel in an 
 	@$(BIN)/python -m build --outdir dist . >/dev/null
 	@$(BIN)/python scripts/check_dist.py
 
+launcher: $(VENV)/.runs ## Write dist/mcpgreen, one file to copy anywhere (OFFLINE=1: with all packages inside)
+	@$(BIN)/python scripts/build_launcher.py $(if $(OFFLINE),--offline)
+
 docs: $(VENV)/.runs ## Write the generated pages of docs/
 	@$(BIN)/python scripts/build_docs.py
 
@@ -93,4 +96,4 @@ $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
 	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help run test lint stress faults bench conformance dist docs clean
+.PHONY: help run test lint stress faults bench conformance dist launcher docs clean

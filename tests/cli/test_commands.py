@@ -211,6 +211,15 @@ def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: P
     assert entry == {"command": '/opt/my "own"/mcpgreen', "args": ["serve", "--project-root", root]}
 
 
+@pytest.mark.parametrize("home", ["", "/proc/nobody"])
+def test_a_home_is_not_needed_to_serve(project: ProjectBuilder, home: str) -> None:
+    project.tool("greet", "echo hi")
+    with Wire(project.root, env={"HOME": home}) as wire:
+        wire.handshake()
+        assert text_of(wire.call_tool("greet")) == "hi\n"
+        assert wire.stderr == ""
+
+
 def test_what_the_bundled_example_tells_to_do_makes_a_server(tmp_path: Path) -> None:
     with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path)}) as wire:
         wire.handshake()
