@@ -51,6 +51,14 @@ conformance: $(VENV)/.tests $(SUITE)/node_modules/.ready ## Let the official con
 	@$(BIN)/python scripts/conformance.py $(CONFORMANCE)
 	@$(BIN)/python -m pytest -q $(SUITE)/checks.py
 
+dist: $(VENV)/.build ## Build wheel and sdist in dist/, and try the wheel in an environment of its own
+	@rm -rf build dist/*.whl dist/*.tar.gz
+	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/python scripts/check_dist.py
+
+launcher: $(VENV)/.runs ## Write dist/mcpgreen, one file to copy anywhere (OFFLINE=1: with all packages inside)
+	@$(BIN)/python scripts/build_launcher.py $(if $(OFFLINE),--offline)
+
 docs: $(VENV)/.runs ## Write the generated pages of docs/
 	@$(BIN)/python scripts/build_docs.py
 
@@ -72,6 +80,11 @@ $(VENV)/.tests: $(VENV)/.runs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) '.[test]'
 	@touch $@
 
+$(VENV)/.build: $(VENV)/.runs
+	@echo "Installing what builds packages (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@touch $@
+
 $(VENV)/.bench: $(VENV)/.runs
 	@echo "Installing the peers (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) '.[bench]'
@@ -83,4 +96,4 @@ $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
 	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help run test lint stress faults bench conformance docs clean
+.PHONY: help run test lint stress faults bench conformance dist launcher docs clean

@@ -21,6 +21,7 @@ from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
 from mcpgreen.project.project import Project
+from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.input.requests import NEEDS
 from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
@@ -238,5 +239,5 @@ def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
 
 def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
     for path, mode in tree.links_out.items():
-        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *metadata.META_SUFFIXES)):
+        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
             yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
+NO_PROJECT = "no folder has a server.d/, or a script or description in tools/, resources/ or prompts/"
+REMEDY = "Name yours with --project-root, or put an executable into tools/ here"
 
 # Attribute and setting -> directory below the root when the setting says nothing.
 DEFAULT_DIRECTORIES = {
@@ -203,7 +205,8 @@ class Project:
 
 
 def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:
-    """The project that `explicit` names, else the one around `cwd`, else None.
+    """The project that `explicit` names, else the one around `cwd`, else None. Around it, the nearest folder with
+    MARKER counts before any that `unmarked` could find.
 
     Raises ProjectError if `explicit` is no directory that can be used: serving another project than the one asked for
     would be worse than not starting.
@@ -215,11 +218,15 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
         if not os.access(root, os.X_OK):
             raise ProjectError(explicit, "the project directory may not be entered")
         return Project(root, directories)
-    place = os.path.realpath(cwd)
+    start = place = os.path.realpath(cwd)
     while not os.path.isfile(os.path.join(place, MARKER)):
-        if place == os.path.dirname(place):
-            return None
-        place = os.path.dirname(place)
+        parent = os.path.dirname(place)
+        if parent == place:
+            from mcpgreen.project.unmarked import unmarked_root
+
+            unmarked = unmarked_root(start)
+            return None if unmarked is None else Project(unmarked, directories)
+        place = parent
     return Project(place, directories)
 
 
@@ -236,10 +243,9 @@ def open_project(
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
         if needs_own:
-            reason = f"there is no project here or above ({MARKER} is missing); name one with --project-root"
-            raise ProjectError(cwd, reason)
+            raise ProjectError(cwd, f"there is no project here or above: {NO_PROJECT}. {REMEDY}")
         project = Project(bundled_project_root(), directories)
-        journal.warning("no project around %s (%s is missing); using the bundled example", cwd, MARKER)
+        journal.warning("no project around %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)
     own_variables = project.variables()
     if settings.origin("log_level") == "default" and os.path.exists(project.server_file(".debug")):
         own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")

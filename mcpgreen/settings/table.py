@@ -44,7 +44,7 @@ level = choice(
 GROUPS = {
     "project": (
         Setting("project_root", directory, "", doc=
-            "The folder to serve. Empty: the nearest folder upwards that has server.d/server.meta.json."),
+            "The folder to serve. Empty: the nearest folder upwards that is a project."),
         Setting("server_name", text, "", doc=
             "What the server is called, also in the addresses of its pages, unless server.d/server.meta.json says it. "
             "Empty: the name of the folder."),
@@ -286,8 +286,9 @@ GROUPS = {
 
 ROWS = tuple(row for rows in GROUPS.values() for row in rows)
 
-# Ours, but no settings: one is read by the launcher, one is set for scripts, which may start another server.
-OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_CALL")
+# Ours, but no settings: one is read by the launcher, one is set by it, one is set for scripts, which may start another
+# server.
+OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:

@@ -2,8 +2,8 @@
 # source://TOOL: the script behind a tool. A provider gets the address as its argument and the variables of the
 # template in its environment, prints the content, and says by its exit status what went wrong.
 case "${MCP_RESOURCE_VAR_tool-}" in
-  "" | *[!a-z-]*)
-    echo "The name of a tool has letters and dashes only." >&2
+  "" | *[!a-z_-]*)
+    echo "The name of a tool has letters, dashes and underscores only." >&2
     exit 4
     ;;
 esac

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.project import unmarked
 from mcpgreen.project.project import Project, bundled_project_root, find_project, open_project
 from tests.catalog.trees import TreeBuilder
+from tests.support.prerequisites import NOBODY
 
 
 @pytest.fixture
@@ -57,8 +59,104 @@ def test_the_project_is_found_from_a_directory_deep_inside_it(tree: TreeBuilder)
     assert project.root == str(tree.root)
 
 
-def test_without_the_marker_there_is_no_project(tmp_path: Path) -> None:
+def test_a_folder_with_nothing_of_ours_is_no_project(tmp_path: Path) -> None:
+    for name in ("tools", "resources", "prompts"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        (tmp_path / name / "sub" / "notes.txt").write_text("", encoding="utf-8")
+        (tmp_path / name / ".hidden").write_text("", encoding="utf-8")
+        (tmp_path / name / ".hidden").chmod(0o755)
     assert found(None, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "mode"),
+    [
+        ("server.d/anything", 0o644),
+        ("tools/hello", 0o755),
+        ("tools/group/hello/hello.sh", 0o755),
+        ("tools/hello.meta.json", 0o644),
+        ("resources/about.meta.yaml", 0o644),
+        ("prompts/explain/explain.meta.yml", 0o644),
+    ],
+)
+def test_a_folder_with_something_of_ours_is_a_project(tree: TreeBuilder, path: str, mode: int) -> None:
+    tree.write(path, "", mode=mode)
+    deep = tree.root / "docs" / "more"
+    deep.mkdir(parents=True)
+
+    project = found(None, deep)
+
+    assert project is not None
+    assert project.root == str(tree.root)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("server.d/server.meta.json", "server.d/env"), ("server.d/env", "tools/hello.meta.json")],
+)
+def test_a_folder_that_says_more_wins_over_a_nearer_one(tree: TreeBuilder, outer: str, inner: str) -> None:
+    tree.write(outer, "{}")
+    tree.write(f"inner/{inner}", "{}")
+
+    project = found(None, tree.root / "inner")
+
+    assert project is not None
+    assert project.root == str(tree.root)
+
+
+def test_of_folders_that_say_the_same_the_nearest_wins(tree: TreeBuilder) -> None:
+    tree.tool("outer")
+    tree.write("inner/prompts/explain.meta.json", "{}")
+
+    project = found(None, tree.root / "inner")
+
+    assert project is not None
+    assert project.root == str(tree.root / "inner")
+
+
+def test_a_look_for_something_of_ours_has_a_bound(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(unmarked.MAX_BELOW // 10):
+        for name in range(20):
+            tree.write(f"tools/{number}/{name}", "")
+    looks = []
+    monkeypatch.setattr(unmarked, "_is_ours", lambda entry: looks.append(entry.path))
+
+    assert found(None, tree.root) is None
+
+    assert unmarked.MAX_BELOW // 2 < len(looks) <= unmarked.MAX_BELOW
+
+
+def test_a_large_folder_does_not_hide_what_lies_beside_it(tree: TreeBuilder) -> None:
+    for number in range(unmarked.MAX_OF_ONE + 100):
+        tree.write(f"tools/a/{number}", "")
+        tree.write(f"tools/z/{number}", "")
+    tree.tool("m")
+
+    assert found(None, tree.root) is not None
+
+
+@pytest.mark.parametrize("path", ["server.d/env", "tools/hello"])
+def test_what_belongs_to_another_user_is_no_project_unless_it_is_named(tree: TreeBuilder, path: str) -> None:
+    """Who can write to /tmp could have decided what is served to whoever starts a server below it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(tree.write(path, "", mode=0o755).parent, NOBODY, -1)
+
+    assert found(None, tree.root) is None
+    assert found(str(tree.root), tree.root) is not None
+
+
+def test_a_home_that_is_taken_for_a_project_is_worth_a_word(
+    tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tree.tool("stray")
+    found(None, tree.root)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setenv("HOME", str(tree.root))
+
+    assert found(None, tree.root) is not None
+
+    assert f"{tree.root} is the project, because of {tree.root}/tools/stray/stray.sh" in capfd.readouterr().err
 
 
 def test_paths_are_physical(tree: TreeBuilder, tmp_path: Path) -> None:
@@ -191,7 +289,9 @@ def test_introducing_the_server_imports_nothing_slow(tree: TreeBuilder) -> None:
     tree.write("icon.png", b"PNG")
     server_meta(tree, '{"icons": [{"src": "icon.png"}]}')
     program = (
-        "import sys; from mcpgreen.project.project import Project; Project(sys.argv[1], {}).server_info();"
+        "import sys; from mcpgreen.project.project import Project, find_project;"
+        "Project(sys.argv[1], {}).server_info();"
+        "find_project(None, cwd='/', directories={});"
         "print(sorted({'typing', 're', 'dataclasses', 'pathlib', 'enum', 'yaml', 'gevent'} & set(sys.modules)))"
     )
     # -S: what the site-packages of a test environment import at start is none of our doing; ujson is found by path.

@@ -13,7 +13,7 @@ import pytest
 from tests.support.forking import can_fork
 from tests.support.prerequisites import without_privileges
 from tests.support.project import ProjectBuilder
-from tests.support.wire import CHECKOUT, clean_environment, nursery
+from tests.support.wire import CHECKOUT, Wire, clean_environment, nursery, text_of
 
 
 def mcpgreen(
@@ -195,14 +195,39 @@ def test_without_a_project_a_command_fails_and_says_so_once(tmp_path: Path, comm
     done = mcpgreen(*command, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"mcpgreen: error: {tmp_path}: there is no project here or above")
-    assert "--project-root" in done.stderr
+    assert "Name yours with --project-root, or put an executable into tools/ here" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_project_the_bundled_example_is_served(tmp_path: Path) -> None:
-    done = mcpgreen("serve", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "using the bundled example" in done.stderr
+def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: Path) -> None:
+    with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path), "MCPGREEN_LAUNCHER": '/opt/my "own"/mcpgreen'}) as wire:
+        greeting = wire.handshake()
+        told = text_of(wire.call_tool("getting_started"))
+        assert "using the bundled example. Name yours with --project-root" in wire.stderr
+    assert "no project was named and none was found" in greeting["instructions"]
+    assert "`getting_started`" in greeting["instructions"]
+    entry = json.loads(told[told.index("{\n") : told.rindex("}") + 1])["mcpServers"]["my-server"]
+    root = f"{tmp_path}/my-server"
+    assert entry == {"command": '/opt/my "own"/mcpgreen', "args": ["serve", "--project-root", root]}
+
+
+@pytest.mark.parametrize("home", ["", "/proc/nobody"])
+def test_a_home_is_not_needed_to_serve(project: ProjectBuilder, home: str) -> None:
+    project.tool("greet", "echo hi")
+    with Wire(project.root, env={"HOME": home}) as wire:
+        wire.handshake()
+        assert text_of(wire.call_tool("greet")) == "hi\n"
+        assert wire.stderr == ""
+
+
+def test_what_the_bundled_example_tells_to_do_makes_a_server(tmp_path: Path) -> None:
+    with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path)}) as wire:
+        wire.handshake()
+        told = text_of(wire.call_tool("getting_started"))
+    commands = [line for line in told.splitlines() if line.startswith(("mkdir", "printf", "chmod"))]
+    subprocess.run(["sh", "-euc", "\n".join(commands)], check=True)
+    done = mcpgreen("run-tool", "hello", cwd=tmp_path / "my-server")
+    assert json.loads(done.stdout)["content"][0]["text"] == "Hello from a script.\n"
 
 
 def test_verbose_shows_what_a_client_would_be_told_meanwhile(project: ProjectBuilder) -> None:

@@ -148,3 +148,57 @@ def test_without_a_fitting_python_it_says_so_on_stderr(tmp_path: Path, where: st
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"no Python >= 3.10" in done.stderr
     assert (b"make run" in done.stderr) == (where == "checkout")
+
+
+def test_it_tells_the_server_where_it_is(project: ProjectBuilder, tmp_path: Path) -> None:
+    """For whoever writes a client's configuration: the path that was called, which may be a link, from the root on."""
+    project.tool("where", 'printf "%s" "$MCPGREEN_LAUNCHER"')
+    (tmp_path / "server").symlink_to(LAUNCHER)
+    done = subprocess.run(
+        ["./server", "run-tool", "where", "--project-root", str(project.root)],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "MCPGREEN_PYTHON": sys.executable},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (json.loads(done.stdout)["content"][0]["text"], done.stderr) == (str(tmp_path / "server"), b"")
+
+
+@pytest.mark.parametrize(
+    ("place", "variables"),
+    [
+        (".local/bin", {}),
+        (".pyenv/versions/3.12.1/bin", {}),
+        ("elsewhere/versions/3.12.1/bin", {"PYENV_ROOT": "elsewhere"}),
+        (".local/share/uv/python/cpython-3.12.1-linux-x86_64-gnu/bin", {}),
+    ],
+)
+def test_a_python_that_is_not_on_the_path_is_found(tmp_path: Path, place: str, variables: dict[str, str]) -> None:
+    """Clients that a desktop starts have a short PATH."""
+    launcher = checkout_with(tmp_path, python="exit 1", is_complete=False)
+    python = tmp_path / "home" / place / "python3.12"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{GOOD}\n", encoding="utf-8")
+    python.chmod(0o755)
+    env = {name: str(tmp_path / "home" / value) for name, value in variables.items()}
+    assert answer(launched(launcher, path="/nonexistent", HOME=str(tmp_path / "home"), **env)) == PONG
+
+
+def test_a_python_knows_where_it_is_without_a_path(tmp_path: Path, project: ProjectBuilder) -> None:
+    """A shell has a PATH of its own where none is given, and what it starts has not: Python did not find itself."""
+    project.tool("which", 'printf "%s" "$MCPGREEN_PYTHON"')
+    (tmp_path / "checkout").mkdir()
+    launcher = checkout_with(tmp_path / "checkout", python="exit 1", is_complete=False)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys._base_executable)  # type: ignore[attr-defined]
+    text = launcher.read_text(encoding="utf-8").replace("set -u\n", f"set -u\nPATH={tmp_path}/bin:/usr/bin:/bin\n", 1)
+    launcher.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [str(launcher), "run-tool", "which", "--project-root", str(project.root)],
+        env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert json.loads(done.stdout)["content"][0]["text"] == f"{tmp_path}/bin/python3", done.stderr

@@ -14,6 +14,28 @@ FAULTS = [
         "test_variables_that_others_could_have_written_keep_the_server_from_starting",
     ),
     fault(
+        "project-of-another-user",
+        "mcpgreen/project/unmarked.py",
+        " and status.st_uid in (os.geteuid(), 0)",
+        "",
+        "tests/catalog/test_project.py::test_what_belongs_to_another_user_is_no_project_unless_it_is_named",
+    ),
+    fault(
+        "look-for-a-project-without-a-bound",
+        "mcpgreen/project/unmarked.py",
+        "        if left == 0:\n            break\n        try:\n            with os.scandir(path) as entries:\n"
+        "                for entry in islice(entries, min(left, MAX_OF_ONE)):",
+        "        try:\n            with os.scandir(path) as entries:\n                for entry in entries:",
+        "tests/catalog/test_project.py::test_a_look_for_something_of_ours_has_a_bound",
+    ),
+    fault(
+        "nearer-folder-wins-over-the-mark",
+        "mcpgreen/project/unmarked.py",
+        "        if _is_trusted_directory(os.path.join(folder, SERVER_DIRECTORY)):\n            return folder\n",
+        "        pass\n",
+        "tests/catalog/test_project.py::test_a_folder_that_says_more_wins_over_a_nearer_one",
+    ),
+    fault(
         "package-json-before-version",
         "mcpgreen/project/project.py",
         "        if version:\n            return version\n",

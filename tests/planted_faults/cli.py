@@ -55,6 +55,27 @@ FAULTS = [
         "tests/cli/clients/test_config.py::test_settings_go_along_and_secrets_do_not",
     ),
     fault(
+        "environment-open-to-others",
+        "scripts/mcpgreen",
+        "    d???------*) return 0 ;;\n",
+        "    d*) return 0 ;;\n",
+        "tests/cli/test_single_file.py::test_an_environment_that_others_can_write_to_is_refused",
+    ),
+    fault(
+        "environment-of-another-user",
+        "scripts/mcpgreen",
+        '  [ -O "$1" ] || return 1\n',
+        "",
+        "tests/cli/test_single_file.py::test_an_environment_of_another_user_is_refused",
+    ),
+    fault(
+        "environment-removed-from-under-a-server",
+        "scripts/launcher/start.py",
+        "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        "fcntl.LOCK_UN",
+        "tests/cli/test_single_file.py::test_a_server_that_runs_keeps_its_environment",
+    ),
+    fault(
         "failed-scan-succeeds",
         "mcpgreen/cli/registry.py",
         "    return 1 if is_failed else 0\n",

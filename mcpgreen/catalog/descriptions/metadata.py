@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
+from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
 
-META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
 UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
 ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES

@@ -1,0 +1,92 @@
+"""Find the project that no server.d/server.meta.json marks: by a server.d/, or by what tools/ and its like hold.
+
+Not a scanner: the first thing of ours that it meets is enough, and what it costs to look has a bound.
+
+Rule: it runs before the first answer, where the mark is missing. It may import `os` and leaf modules, nothing else.
+What belongs to another user is no project of ours unless somebody names it: the way up may lead through /tmp.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import islice
+
+from mcpgreen import journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVER_DIRECTORY = "server.d"
+CONTENT_DIRECTORIES = ("tools", "resources", "prompts")
+META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
+ANY_EXECUTABLE_BIT = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+# How many entries are looked at: of one directory, and below one of CONTENT_DIRECTORIES.
+MAX_OF_ONE = 256
+MAX_BELOW = 1024
+
+
+def upwards(place: str) -> Iterator[str]:
+    """A folder, and all that it lies in."""
+    while True:
+        yield place
+        parent = os.path.dirname(place)
+        if parent == place:
+            return
+        place = parent
+
+
+def unmarked_root(place: str) -> str | None:
+    """The nearest folder with a server.d/, else the nearest with something of ours in it; `place` is a real path."""
+    for folder in upwards(place):
+        if _is_trusted_directory(os.path.join(folder, SERVER_DIRECTORY)):
+            return folder
+    for folder in upwards(place):
+        for name in CONTENT_DIRECTORIES:
+            found = _something_of_ours(os.path.join(folder, name))
+            if found:
+                if folder in (os.sep, os.path.realpath(os.path.expanduser("~"))):
+                    # A stray one there would surprise whoever expects the example, or another project.
+                    journal.warning("%s is the project, because of %s; --project-root names another", folder, found)
+                return folder
+    return None
+
+
+def _is_trusted_directory(path: str) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid in (os.geteuid(), 0)
+
+
+def _something_of_ours(directory: str) -> str | None:
+    """The path of an executable or of a description, the nearer to the top the sooner. Links are not followed."""
+    if not _is_trusted_directory(directory):
+        return None
+    left = MAX_BELOW
+    pending = [directory]
+    for path in pending:
+        if left == 0:
+            break
+        try:
+            with os.scandir(path) as entries:
+                for entry in islice(entries, min(left, MAX_OF_ONE)):
+                    left -= 1
+                    if entry.name[0] == ".":
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif _is_ours(entry):
+                        return entry.path
+        except OSError:
+            continue  # vanished, or not for us to read
+    return None
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    if not entry.is_file(follow_symlinks=False):
+        return False
+    return entry.name.endswith(META_SUFFIXES) or bool(entry.stat(follow_symlinks=False).st_mode & ANY_EXECUTABLE_BIT)

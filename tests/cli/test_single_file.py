@@ -1,0 +1,289 @@
+"""dist/mcpgreen, the launcher with everything inside, copied elsewhere and started as clients do."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts import build_launcher
+from scripts.launcher import install
+from tests.support.prerequisites import require_program, without_privileges
+from tests.support.wheels import wheels_of_environment
+from tests.support.wire import Wire, text_of
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+PONG = {"jsonrpc": "2.0", "id": 1, "result": {}}
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+OUR_PYTHON: str = sys._base_executable  # type: ignore[attr-defined]
+NO_PATH = "/nonexistent"
+SETTING_UP = b"mcpgreen: setting up "
+# As long as another worker may take to make the environment that all share.
+FIRST_START_SECS = 120
+
+# A real one that says that it is older: what matters is what the launcher asks for.
+OLD_PYTHON = f"""#!/bin/sh
+exec '{OUR_PYTHON}' -I -c 'import sys; sys.version_info = (3, 9, 18, "final", 0); exec(sys.argv[1])' "$3"
+"""
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for all workers of this run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "single-file"
+    shared.mkdir(mode=0o700, exist_ok=True)
+    return shared
+
+
+@pytest.fixture(scope="session")
+def launcher(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all workers: what is made of the same wheels is the same."""
+    with open(shared / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = shared / "bin dir" / "mcpgreen"
+        if not path.exists():
+            wheels = wheels_of_environment(tmp_path_factory.mktemp("wheels"))
+            build_launcher.assemble(path, wheels, pythons=[VERSION])
+    return path
+
+
+@pytest.fixture(scope="session")
+def home(shared: Path) -> Path:
+    """A home with a Python that is not on the PATH."""
+    (shared / "home" / ".local" / "bin").mkdir(parents=True, exist_ok=True)
+    link = shared / "home" / ".local" / "bin" / f"python{VERSION}"
+    if not link.is_symlink():
+        link.symlink_to(OUR_PYTHON)
+    return shared / "home"
+
+
+@pytest.fixture(scope="session")
+def cache(launcher: Path, home: Path, shared: Path) -> Path:
+    """A cache directory with an environment that works."""
+    done = started([str(launcher), "--version"], HOME=str(home), XDG_CACHE_HOME=str(shared / "cache"))
+    assert (done.returncode, done.stdout[:9]) == (0, b"mcpgreen "), done.stderr
+    return shared / "cache"
+
+
+@pytest.fixture
+def own_cache(cache: Path, tmp_path: Path) -> Path:
+    """One that a test may damage."""
+    shutil.copytree(cache, tmp_path / "cache", symlinks=True)
+    (tmp_path / "cache" / "mcpgreen").chmod(0o700)
+    return tmp_path / "cache"
+
+
+def started(
+    command: Sequence[str], *, prefix: Sequence[str] = (), given: bytes = PING, path: str = NO_PATH, **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    """A start as some clients have it: no variables but these, and the current directory is /."""
+    return subprocess.run(
+        [*prefix, *command],
+        input=given,
+        capture_output=True,
+        cwd="/",
+        env={"PATH": path, **env},
+        timeout=FIRST_START_SECS,
+        check=False,
+    )
+
+
+def answer(done: subprocess.CompletedProcess[bytes]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def environment_in(cache: Path) -> Path:
+    (found,) = (each for each in (cache / "mcpgreen").iterdir() if each.is_dir())
+    return found
+
+
+def test_two_first_starts_at_the_same_time_both_serve(launcher: Path, home: Path, tmp_path: Path) -> None:
+    """With dash, and a python3 that is too old first on the PATH. Nothing but answers is on stdout."""
+    dash = require_program("dash")
+    (tmp_path / "bin").mkdir()
+    old = tmp_path / "bin" / "python3"
+    old.write_text(OLD_PYTHON, encoding="utf-8")
+    old.chmod(0o755)
+    env = {"PATH": str(old.parent), "HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    both = [subprocess.Popen([dash, str(launcher)], stdin=-1, stdout=-1, stderr=-1, env=env, cwd="/") for _ in range(2)]
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write(PING)
+        process.stdin.flush()
+    done = [process.communicate(timeout=FIRST_START_SECS) for process in both]
+
+    assert [(json.loads(stdout), process.returncode) for process, (stdout, _) in zip(both, done, strict=True)] == [
+        (PONG, 0),
+        (PONG, 0),
+    ], done
+    assert sum(stderr.count(SETTING_UP) for _, stderr in done) == 1, done
+    assert sorted(each.name for each in (tmp_path / "cache" / "mcpgreen").iterdir()) == [
+        environment_in(tmp_path / "cache").name,
+        "lock",
+    ]
+    assert (tmp_path / "cache" / "mcpgreen").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"], ["bash", "--posix"]], ids=lambda words: words[0])
+def test_another_start_says_nothing_of_its_own(launcher: Path, cache: Path, shell: list[str]) -> None:
+    command = [require_program(shell[0]), *shell[1:], str(launcher), "run-tool", "hello"]
+    root = next(environment_in(cache).glob("lib/python3*/site-packages/mcpgreen/default_project"))
+    done = started(command, path="/usr/bin:/bin", XDG_CACHE_HOME=str(cache), MCPGREEN_PROJECT_ROOT=str(root))
+    assert (answer(done)["content"][0]["text"], done.stderr) == ("Hello from default_project.\n", b"")
+
+
+def test_it_becomes_the_server_and_names_itself(launcher: Path, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(launcher)
+    env = {"XDG_CACHE_HOME": str(cache), "MCPGREEN_PYTHON": sys.executable, "PATH": os.environ["PATH"]}
+    with Wire(None, command=["./link", "serve"], env=env, cwd=tmp_path) as wire:
+        wire.handshake()
+        assert wire.call_tool("hello")["isError"] is False
+        told = text_of(wire.call_tool("getting_started"))
+        running = Path(f"/proc/{wire.process.pid}/cmdline").read_bytes().split(b"\0")
+    environment = environment_in(cache)
+    assert running[:3] == [bytes(environment / "bin" / "python"), b"-I", bytes(environment / "start.py")]
+    assert f'"command": "{tmp_path}/link"' in told
+
+
+def without_a_package(environment: Path) -> None:
+    shutil.rmtree(next(environment.glob("lib/python3*/site-packages/gevent")))
+
+
+def without_a_module(environment: Path) -> None:
+    """As after an upgrade of Python: all is there, and nothing is found."""
+    next(environment.glob("lib/python3*/site-packages/mcpgreen/__main__.py")).unlink()
+
+
+def test_a_broken_environment_is_made_anew(launcher: Path, home: Path, own_cache: Path) -> None:
+    without_a_package(environment_in(own_cache))
+    (own_cache / "mcpgreen" / "new-left-behind").mkdir()
+
+    done = started([require_program("busybox"), "sh", str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
+
+    assert answer(done) == PONG
+    assert done.stderr.count(SETTING_UP) == 1
+    assert len(os.listdir(own_cache / "mcpgreen")) == len(("the environment", "lock"))
+    assert SETTING_UP not in started([str(launcher)], XDG_CACHE_HOME=str(own_cache)).stderr
+
+
+def test_an_environment_that_turns_out_to_be_broken_is_made_anew(launcher: Path, home: Path, own_cache: Path) -> None:
+    without_a_module(environment_in(own_cache))
+    done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
+    assert answer(done) == PONG
+    assert done.stderr.count(SETTING_UP) == 1
+    assert SETTING_UP not in started([str(launcher)], XDG_CACHE_HOME=str(own_cache)).stderr
+
+
+def test_what_a_first_start_starts_has_a_stderr(launcher: Path, tmp_path: Path) -> None:
+    """Where it is closed, the next file that Python opened took its number, and pip failed to write to it."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\n[ "$2" = -c ] || { echo said >&2 && echo open; }\n', encoding="utf-8")
+    python.chmod(0o755)
+    silent = ["/bin/sh", "-c", 'exec "$0" 2>&-', str(launcher)]
+    done = started(silent, XDG_CACHE_HOME=str(tmp_path), MCPGREEN_PYTHON=str(python))
+    assert done.stdout == b"open\n"
+
+
+@pytest.mark.parametrize("damage", ["no python", "no mark"])
+def test_what_the_quick_way_needs_is_looked_at(launcher: Path, own_cache: Path, damage: str) -> None:
+    """A Python that is not there lets the slow way end soon."""
+    environment = environment_in(own_cache)
+    (environment / {"no python": "bin/python", "no mark": "ready"}[damage]).unlink()
+    done = started([str(launcher)], XDG_CACHE_HOME=str(own_cache), MCPGREEN_PYTHON="/nonexistent/python")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"MCPGREEN_PYTHON=/nonexistent/python is not found" in done.stderr
+
+
+def test_an_environment_that_others_can_write_to_is_refused(launcher: Path, home: Path, own_cache: Path) -> None:
+    (own_cache / "mcpgreen").chmod(0o770)
+    done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == (
+        f"mcpgreen: {own_cache}/mcpgreen is open to others, who could decide what is run. "
+        f"Run: chmod 700 '{own_cache}/mcpgreen'\n"
+    )
+
+
+def test_an_environment_of_another_user_is_refused(launcher: Path, home: Path, own_cache: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(own_cache / "mcpgreen", 65534, -1)
+    done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"belongs to another user" in done.stderr
+
+
+def test_a_home_that_does_not_exist_is_told_with_the_remedy(launcher: Path) -> None:
+    done = started([str(launcher)], HOME="/proc/nobody", MCPGREEN_PYTHON=OUR_PYTHON)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"mcpgreen: /proc/nobody/.cache/mcpgreen cannot be made: ")
+    assert done.stderr.endswith(b" Set XDG_CACHE_HOME to a directory that you can write to.\n")
+
+
+def test_a_home_that_is_read_only_is_told_with_the_remedy(launcher: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o500)
+    env = {"HOME": str(tmp_path / "home"), "MCPGREEN_PYTHON": OUR_PYTHON}
+    done = started([str(launcher)], prefix=without_privileges(), **env)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == (
+        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be made: Permission denied. "
+        "Set XDG_CACHE_HOME to a directory that you can write to.\n"
+    )
+
+
+def test_an_environment_in_a_home_that_is_read_only_serves(launcher: Path, own_cache: Path) -> None:
+    for path in (own_cache, own_cache / "mcpgreen", environment_in(own_cache)):
+        path.chmod(0o500)
+    try:
+        done = started([str(launcher)], prefix=without_privileges(), XDG_CACHE_HOME=str(own_cache))
+    finally:
+        (own_cache / "mcpgreen").chmod(0o700)
+        own_cache.chmod(0o700)
+    assert answer(done) == PONG
+    assert SETTING_UP not in done.stderr
+
+
+def test_packages_for_another_python_are_told(cache: Path, home: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "mcpgreen-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"")
+    build_launcher.assemble(tmp_path / "mcpgreen", [wheel], pythons=["3.98", "3.99"])
+    env = {"HOME": str(home), "XDG_CACHE_HOME": str(tmp_path)}
+
+    done = started([str(tmp_path / "mcpgreen")], **env)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"no Python was found that is one of 3.98 3.99" in done.stderr
+    done = started([str(tmp_path / "mcpgreen")], MCPGREEN_PYTHON=OUR_PYTHON, **env)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"none of the versions that this launcher has packages for: 3.98 3.99" in done.stderr
+
+
+def test_environments_of_older_launchers_are_removed_unless_they_are_in_use(tmp_path: Path) -> None:
+    for name in ("0.9.0-aaaa", "0.10.0-used", "0.10.0-ours", "0.10.0-same", "0.11.0-newer", "old-swept"):
+        (tmp_path / name).mkdir()
+    fd = os.open(tmp_path / "0.10.0-used", os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        install._remove_older(str(tmp_path), str(tmp_path / "0.10.0-ours"))
+    finally:
+        os.close(fd)
+    assert sorted(os.listdir(tmp_path)) == ["0.10.0-ours", "0.10.0-used", "0.11.0-newer"]
+
+
+def test_a_server_that_runs_keeps_its_environment(launcher: Path, own_cache: Path) -> None:
+    environment = environment_in(own_cache)
+    with Wire(None, command=[str(launcher)], env={"XDG_CACHE_HOME": str(own_cache)}) as wire:
+        wire.handshake()
+        install._remove_older(str(environment.parent), str(environment.parent / "9.9.9-newer"))
+        assert environment.is_dir()
+    install._remove_older(str(environment.parent), str(environment.parent / "9.9.9-newer"))
+    assert not environment.exists()
