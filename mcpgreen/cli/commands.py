@@ -32,6 +32,7 @@ class Command(NamedTuple):
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve"),),
     "Try": (Command("run-tool", "run_tool", max_words=1, needs="a NAME"),),
+    "Make": (Command("wrap", "wrapping.wrap", max_words=99, needs="a command after --, or a file"),),
     "Check": (
         Command("validate", "checking.validate"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
