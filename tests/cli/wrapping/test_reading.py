@@ -93,6 +93,16 @@ def test_a_value_is_given_as_the_command_takes_it(name: str, option: str, words:
     assert argument(sample(name), option).words == words
 
 
+@pytest.mark.parametrize(
+    ("text", "is_ended"), [("Only file names after this", True), ("terminates argument processing", False)]
+)
+def test_two_dashes_are_taken_where_the_help_lists_them_as_the_end_of_options(text: str, is_ended: bool) -> None:
+    """jq 1.6 lists them, and shows its usage when they stand before the filter."""
+    made = read(f"Usage: edit [options] FILE\n\n  -a     all of it\n  --     {text}\n", "edit")
+
+    assert (made.separator_before, made.separator_guess) == ("file" if is_ended else None, "")
+
+
 def test_curl_takes_no_equals_sign() -> None:
     """Nobody knows which library it uses, so that its values are words of their own, as it documents them."""
     made = read("Usage: fetch [options...] <url>\n -o, --output <file>   Write to file\n -s, --silent   Be silent\n")

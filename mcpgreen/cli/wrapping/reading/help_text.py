@@ -37,7 +37,8 @@ SECTION = re.compile(
     r"^\s{0,3}(?:╭─ )?([A-Z][\w /-]{2,40}|[a-z]+ (?:arguments|options)|options|commands)(?::$| ─.*$|$)"
 )
 ENTRY = re.compile(r"^ {2,8}(?:\[?<?([A-Za-z][\w.:-]{0,40})>?\]?\.{0,3}),?(?: {2,}(.*)|$)")
-SEPARATOR_ENTRY = re.compile(r"^ {1,40}--(?: {2,}).*\S", re.MULTILINE)
+# Not every `--` ends the options for what follows: jq 1.6 wants its filter before it.
+SEPARATOR_ENTRY = re.compile(r"^ {1,40}-- {2,}.*(?:file names|end of )", re.MULTILINE)
 STDIN = re.compile(r"(?i)\bstandard input\b|\bstdin\b")
 NUMBER_OPTION = re.compile(r"-<\w{1,20}>, (?=-)")
 LISTS = re.compile(r"(?i)(?:[\w-]+ )?(?:arguments|options|commands|flags):")
