@@ -49,6 +49,13 @@ SNIPPETS = [
     Snippet("os.path.isfile", "path = 'gone'", "", "No file gone\\nHint: Call list-files first"),
     Snippet("image_block", "open('chart.png', 'wb').write(b'png')", "", '"structuredContent":{"rows":5}'),
     Snippet("convert-all", "os.environ['PATH'], folder = os.getcwd(), 'x'", "", '"message":"bad x\\n"'),
+    Snippet(
+        "CommandLine",
+        "os.environ['PATH'] = f'{os.getcwd()}:{os.environ[\"PATH\"]}'\nos.environ['MCP_TOOL_ARGS_JSON'] = "
+        '\'{"all": true, "label": ["a", "b"], "pattern": "-x", "file": ["f"]}\'',
+        "",
+        '"text":"seek --plain --all -l a -l b -- -x f\\n"',
+    ),
     Snippet("remove_rows", "def remove_rows(): print('removed')", "", "removed"),
     Snippet("is_accepted", "greet = print", "", "Ada"),
     Snippet("mcp_tool.ask(", "", "print(name.content, joke['model'])", "{'name': 'Ada'} m"),
@@ -72,6 +79,8 @@ def test_every_piece_of_code_is_run() -> None:
 def test_a_piece_of_code_does_what_the_page_says(tmp_path: Path, snippet: Snippet) -> None:
     (tmp_path / "convert-all").write_text('#!/bin/sh\necho 50% >&2\necho "bad $1" >&2\nexit 3\n', encoding="utf-8")
     (tmp_path / "convert-all").chmod(0o755)
+    (tmp_path / "seek").write_text('#!/bin/sh\necho "seek $*"\n', encoding="utf-8")
+    (tmp_path / "seek").chmod(0o755)
     script = f"{HEAD}{snippet.before}\n{block_with(snippet.mark)}\n{snippet.after}\n"
     (tmp_path / "tool.py").write_text(script, encoding="utf-8")
     command = [sys.executable, "-B", str(tmp_path / "tool.py")]

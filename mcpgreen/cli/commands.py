@@ -42,6 +42,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("prompt", "trying.prompt", max_words=ANY, needs="a NAME"),
         Command("complete", "trying.complete", max_words=3, needs="REF and ARGUMENT"),
     ),
+    "Make": (Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),),
     "Check": (
         Command("validate", "checking.validate"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),

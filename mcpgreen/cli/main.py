@@ -102,6 +102,9 @@ def _words_of(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[list
     fault = None
     rest = iter(arguments)
     for word in rest:
+        if word == "--":  # what follows is for somebody else
+            words += rest
+            break
         name, equals, _ = word.partition("=")
         if not name.startswith("-") or name == "-":
             words.append(word)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from mcp_tool_asking import *  # noqa: F403  # for type checkers: the same names as in _ELSEWHERE
+    from mcp_tool_commands import *  # noqa: F403
     from mcp_tool_config import *  # noqa: F403
     from mcp_tool_content import *  # noqa: F403
     from mcp_tool_jsontext import *  # noqa: F403
@@ -34,6 +35,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 _ELSEWHERE = {
     "mcp_tool_asking": "Answer AskFailed AskTimeout CallCancelled Declined Dismissed NotAnswered Reply Unsupported ask "
     "input_required input_responses request_state",
+    "mcp_tool_commands": "CommandLine",
     "mcp_tool_config": "config_get config_load",
     "mcp_tool_content": "audio_block client_supports_ui image_block resource_block resource_link_block result "
     "result_text_with_resource result_with_ui text_block",

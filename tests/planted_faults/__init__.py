@@ -18,6 +18,7 @@ from tests.planted_faults import (
     running,
     sdk,
     transports,
+    wrapping,
 )
 from tests.planted_faults.fault import Fault, why_stale
 
@@ -35,4 +36,5 @@ FAULTS = [
     *transports.FAULTS,
     *cli.FAULTS,
     *sdk.FAULTS,
+    *wrapping.FAULTS,
 ]

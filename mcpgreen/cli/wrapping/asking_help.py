@@ -1,0 +1,148 @@
+"""Ask a command for its help, and for nothing else.
+
+It gets no stdin, no terminal, little time and little room, and a session of its own, which is ended with all that it
+started, however it ended.
+
+Rule: the words of the command and `--help` are all that is ever run; `-h` only if `--help` was refused, since it means
+something else to many commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mcpgreen.errors import ProjectError
+
+HELP_SECS = 20.0
+MAX_HELP_BYTES = 1 << 20
+CHUNK_BYTES = 65536
+SHOWN_CHARS = 200
+
+USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
+# One language, no colours, no pager, and lines that are not broken.
+ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "LANGUAGE": "",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "COLUMNS": "200",
+    "MANWIDTH": "200",
+    "PAGER": "cat",
+    "MANPAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+UNWANTED = ("FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONINSPECT")
+
+
+class Help(NamedTuple):
+    text: str
+    option: str  # that asked for it
+
+
+class _Ended(NamedTuple):
+    status: int | None  # None: it took too long, or said too much
+    stdout: str
+    stderr: str
+    is_late: bool
+
+    def help_text(self) -> str:
+        """What it said, if that is help."""
+        if self.status == 0:
+            return self.stdout if self.stdout.strip() else self.stderr.strip()
+        # A command that does not know the option may tell its usage all the same.
+        return next((text for text in (self.stdout, self.stderr) if USAGE.search(text)), "")
+
+
+def help_of(command: Sequence[str], *, directory: str, secs: float | None = None) -> Help:
+    """The help of a command. Raises ProjectError when it has none."""
+    secs = secs or HELP_SECS
+    shown = " ".join(command)[:SHOWN_CHARS]
+    ended = None
+    for option in ("--help", "-h"):
+        ended = _run([*command, option], directory=directory, secs=secs)
+        text = ended.help_text()
+        if text:
+            return Help(text, option)
+        if ended.is_late:
+            reason = f"it did not end within {secs:g} s, and was stopped; give it more with --timeout"
+            raise ProjectError(f"{shown} {option}", reason)
+        if ended.status == 0:
+            break  # it knows --help, and has nothing to say
+    assert ended is not None
+    said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
+    reason = "it has no help that can be read" + (f" ({said})" if said.isprintable() and said else "")
+    raise ProjectError(shown, f"{reason}; write a tool by hand, as docs/tools.md shows")
+
+
+def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
+    environ = {name: value for name, value in os.environ.items() if name not in UNWANTED}
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=directory,
+            env=environ | ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ProjectError(words[0], f"it cannot be started: {error.strerror}") from error
+    try:
+        stdout, stderr, is_late = _heard(process, until=time.monotonic() + secs)
+        status = process.poll()
+    finally:
+        _end(process)
+    return _Ended(status, stdout, stderr, is_late)
+
+
+def _heard(process: subprocess.Popen[bytes], *, until: float) -> tuple[str, str, bool]:
+    """What it says until it has ended, or has said enough; and whether its time was over before."""
+    assert process.stdout is not None and process.stderr is not None
+    said = {process.stdout: bytearray(), process.stderr: bytearray()}
+    is_late = False
+    with selectors.DefaultSelector() as selector:
+        for stream, heard in said.items():
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, heard)
+        while selector.get_map():
+            # Who has ended may have left somebody behind who holds the pipes: what is there is read, and no more.
+            has_ended = process.poll() is not None
+            ready = selector.select(0 if has_ended else min(0.05, max(0.0, until - time.monotonic())))
+            for key, _ in ready:
+                chunk = os.read(key.fd, CHUNK_BYTES)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                key.data.extend(chunk)
+            if any(len(heard) > MAX_HELP_BYTES for heard in said.values()) or (has_ended and not ready):
+                break
+            is_late = time.monotonic() >= until
+            if is_late:
+                break
+    while not is_late and process.poll() is None and time.monotonic() < until:
+        if any(len(heard) > MAX_HELP_BYTES for heard in said.values()):
+            break
+        time.sleep(0.005)  # it has closed both, and is about to end
+    stdout, stderr = (bytes(heard[:MAX_HELP_BYTES]).decode("utf-8", "replace") for heard in said.values())
+    return stdout, stderr, is_late
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End whoever is left of its session."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # nobody is
+    except PermissionError:
+        process.kill()  # macOS says so of a group of the dead
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,61 @@
+"""What a tool will be: its name, its arguments with their schemas, and the words that they become. Values only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+MAX_NAME_CHARS = 64
+MAX_DESCRIPTION_CHARS = 300
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Argument(NamedTuple):
+    """One argument of the tool, and the line of the script that passes it on."""
+
+    name: str
+    schema: dict[str, Any]
+    method: str  # of CommandLine
+    words: tuple[str, ...] = ()
+    keywords: tuple[tuple[str, str], ...] = ()
+    is_required: bool = False
+    guesses: tuple[str, ...] = ()
+
+
+class Blueprint(NamedTuple):
+    name: str
+    source: str  # what it was read from, for people
+    description: str
+    command: tuple[str, ...]
+    arguments: tuple[Argument, ...] = ()
+    notes: tuple[str, ...] = ()  # about the whole
+    separator_before: str | None = None  # `--` stands before this argument
+    separator_guess: str = ""
+
+    @property
+    def guesses(self) -> int:
+        return sum(len(argument.guesses) for argument in self.arguments) + bool(self.separator_guess)
+
+
+def tool_name(words: str) -> str:
+    """A name that every client accepts; empty if nothing is left of the words."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", words).strip("-")[:MAX_NAME_CHARS].rstrip("-")
+
+
+def property_name(words: str, taken: Container[str]) -> str:
+    """A name for an argument that no other has."""
+    base = re.sub(r"[^A-Za-z0-9]+", "_", words).strip("_")[: MAX_NAME_CHARS - 5] or "option"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def plain(text: str, limit: int = MAX_DESCRIPTION_CHARS) -> str:
+    """One line of what can be printed, cut at a word."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    if len(line) <= limit:
+        return line
+    return line[: limit - 3].rpartition(" ")[0].rstrip(" ,;:") + "..."

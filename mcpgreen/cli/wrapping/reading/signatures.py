@@ -1,0 +1,269 @@
+"""Read how an option is written: `-o, --output=FILE`, `--[no-]color[=WHEN]`, `-n <number>`, `--arg name value`.
+
+Rule: one pass from left to right; no expression here can go back over what it has read, whatever the text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from mcpgreen.cli.wrapping.reading.documented import Option
+
+MAX_NAMES = 8
+MAX_VALUES = 4
+MAX_VALUE_CHARS = 200  # a list of choices may be long
+
+NAME = re.compile(r"--\[no-?\][A-Za-z0-9][\w-]*|--?[A-Za-z0-9?@%][\w+-]*(?:\.[\w-]+)*|-#+")
+DOTS = re.compile(r" ?(?:\[?\.\.\.\]?|…)|\.\.(?= )")
+GAP = re.compile(r"  |\t|$| ?: |, ?-| -{1,2}[A-Za-z]| ?[\[{|]")
+UPPER = re.compile(r"[A-Z](?:[A-Z0-9_:/=|+*@%-]|[.,](?![., ]|$))*")
+LOWER = re.compile(r"[A-Za-z](?:[\w/:=+-]|[.,](?![., ]|$)){0,30}")
+BRACKETED_VALUE = re.compile(r"<?[\w./:=|{},<>@+*\[\]-]+(?: ?\.\.\.)?")
+SEPARATOR = re.compile(r" {0,2}, *(?=-)| ?\|+ ?(?=-)| (?=-)| {2,40}(?=--[a-z])| {1,2}or {1,2}(?=--)")
+NEGATION = re.compile(r" ?/ ?(?=-)")
+TYPES = re.compile(r"<[A-Z]+(?: [A-Z]+){1,3}>")
+NOT_VALUES = ("or", "and")
+CLOSING = {"[": "]", "<": ">", "{": "}", "(": ")"}
+
+
+class Spelling(NamedTuple):
+    """One name with what follows it."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    joint: str = ""
+    is_value_optional: bool = False
+    is_greedy: bool = False
+    is_repeated: bool = False
+    end: int = 0
+
+
+class Signature(NamedTuple):
+    option: Option
+    end: int  # where the description begins
+
+
+def signature_at(text: str, start: int = 0) -> Signature | None:
+    """The option that begins there, under all its names; None if there is none."""
+    spellings: list[Spelling] = []
+    negatives: list[str] = []
+    position, is_negative = start, False
+    while len(spellings) + len(negatives) < MAX_NAMES:
+        spelling = _spelling_at(text, position)
+        if spelling is None:
+            break
+        if is_negative or (spellings and spelling.name == f"--no-{spellings[0].name.lstrip('-')}"):
+            negatives.append(spelling.name)
+        else:
+            spellings.append(spelling)
+        end = spelling.end
+        slash, comma = NEGATION.match(text, end), SEPARATOR.match(text, end)
+        follows = slash or comma
+        if follows is None or (follows[0].isspace() and not _is_alias(spellings, text, follows)):
+            break
+        is_negative, position = slash is not None, follows.end()
+    if not spellings:
+        return None
+    return Signature(_merged(spellings, negatives), end)
+
+
+def closing(text: str, start: int) -> int:
+    """The position of the bracket that closes the one at `start`; -1 if none does."""
+    opened, closed = text[start], CLOSING[text[start]]
+    depth = 0
+    for position in range(start, min(len(text), start + 2000)):
+        if text[position] == opened:
+            depth += 1
+        elif text[position] == closed:
+            depth -= 1
+            if depth == 0:
+                return position
+    return -1
+
+
+def _is_alias(spellings: list[Spelling], text: str, gap: re.Match[str]) -> bool:
+    """Whether what follows after mere spaces is another name of the same option."""
+    if len(gap[0]) > 1:  # a long name in a column of its own, after a short one
+        return len(spellings) == 1 and not spellings[0].name.startswith("--")
+    following = NAME.match(text, gap.end())
+    # find: -empty -false are two
+    return following is not None and (following[0].startswith("--") or len(following[0]) == 2)
+
+
+def _merged(spellings: list[Spelling], negatives: list[str]) -> Option:
+    names = []
+    for spelling in spellings:
+        if spelling.name.startswith("--[no"):
+            bare = "--" + spelling.name.partition("]")[2]
+            names.append(bare)
+            negatives = [*negatives, "--no-" + bare[2:]]
+        else:
+            names.append(spelling.name)
+    # --no-decorate, --decorate[=HOW]: the positive one takes the value.
+    positive = {f"--no-{name[2:]}" for name in names if name.startswith("--")}
+    negatives = [*negatives, *(name for name in names if name in positive)]
+    kept = [(spelling, name) for spelling, name in zip(spellings, names, strict=True) if name not in positive]
+    spellings, names = [spelling for spelling, _ in kept], [name for _, name in kept]
+    chosen = Option(tuple(dict.fromkeys(names)))
+    own = next(spelling for spelling, name in zip(spellings, names, strict=True) if name == chosen.name)
+    telling = own if own.values else next((each for each in spellings if each.values), own)
+    joint = telling.joint
+    if telling is not own and joint != " ":
+        # `-n5, --number` says nothing about how the long one takes it.
+        joint = "=" if own.name.startswith("--") else joint
+    return chosen._replace(
+        values=telling.values,
+        joint=joint,
+        is_value_optional=telling.is_value_optional,
+        is_greedy=telling.is_greedy,
+        is_repeated=any(each.is_repeated for each in spellings),
+        negative=next((name for name in negatives if name.startswith("--")), negatives[0] if negatives else ""),
+    )
+
+
+def _spelling_at(text: str, position: int) -> Spelling | None:
+    found = NAME.match(text, position)
+    if found is None:
+        return None
+    name = found[0].rstrip("-")
+    if name in ("", "-"):
+        return None
+    spelling = _valued(text, found.end(), Spelling(name))
+    dots = DOTS.match(text, spelling.end)
+    if dots is None:
+        return spelling
+    # CODE1,CODE2.. is one word, and the dots of click's <INTEGER INTEGER>... mean nothing more.
+    is_single = len(spelling.values) > 1 or any("," in value for value in spelling.values)
+    return spelling._replace(is_repeated=not is_single, end=dots.end())
+
+
+def _valued(text: str, position: int, bare: Spelling) -> Spelling:
+    """The name with the value that follows at `position`, if one does."""
+    bare = bare._replace(end=position)
+    after = text[position : position + 2]
+    if after[:1] == "[" and after != "[.":
+        end = closing(text, position)
+        if end < 0 or DOTS.match(text, position):
+            return bare
+        inside = text[position + 1 : end]
+        if inside.startswith("-"):  # --reference[-if-able]: another option of nearly the same name
+            return _valued(text, end + 1, bare)
+        joint = "=" if inside.startswith("=") else ""
+        return _with_value(bare, inside.lstrip("=:"), joint, end + 1, is_optional=True)
+    if after[:1] == "=":
+        if after == "=[" and (end := closing(text, position + 1)) > 0 and text[end + 1 : end + 2] in ("", " ", ","):
+            return _with_value(bare, text[position + 2 : end], "=", end + 1, is_optional="|" not in text[position:end])
+        end = _end_of_token(text, position + 1)
+        if end == position + 1 and text.startswith("...", end):  # node: --title=...
+            return _with_value(bare, "value", "=", end + 3)
+        return _with_value(bare, text[position + 1 : end] or "value", "=", end)
+    if after == ",<":  # gcc: -Wl,<options>
+        end = _end_of_token(text, position + 1)
+        return _with_value(bare._replace(name=bare.name + ","), text[position + 1 : end], "", end)
+    if after[:1] in ("<", "/") and bare.name[1:2] != "-" and after != "/ ":
+        end = _end_of_token(text, position)
+        return _with_value(bare, text[position:end], "", end)
+    if after[:1] == " " and after != "  ":
+        return _separate(text, position + 1, bare)
+    return bare
+
+
+def _separate(text: str, position: int, bare: Spelling) -> Spelling:
+    """The name with the values that follow after one space."""
+    values: list[str] = []
+    is_optional = is_greedy = False
+    end = bare.end
+    while len(values) < MAX_VALUES:
+        token_end, value = _separate_value(text, position, is_first=not values)
+        if token_end is None:
+            break
+        if value.startswith("["):
+            inside = value[1:-1]
+            if values or "..." in inside:  # FILE [FILE ...], or [FILE ...]
+                is_greedy, is_optional = "..." in inside, is_optional or not values
+                values = values or [inside]
+            else:
+                is_optional = "|" not in inside
+                values.append(inside)
+            end = token_end
+            break
+        values.append(value)
+        end = token_end
+        if DOTS.match(text, end):
+            break
+        if text[end : end + 1] != " " or text[end : end + 2] == "  ":
+            break
+        position = end + 1
+    if not values:
+        return bare
+    if len(values) == 1 and TYPES.fullmatch(values[0]):
+        values = values[0].strip("<>").split()
+    if values[1:] == ["RANGE"]:  # click's INTEGER RANGE
+        values = values[:1]
+    shown = tuple(_cleaned(value) for value in values)
+    return bare._replace(values=shown, joint=" ", end=end, is_value_optional=is_optional, is_greedy=is_greedy)
+
+
+def _separate_value(text: str, position: int, *, is_first: bool) -> tuple[int | None, str]:
+    start = text[position : position + 1]
+    if start in ("<", "{"):
+        end = _end_of_token(text, position)
+        return end, text[position:end]
+    if start == "[":
+        end = closing(text, position)
+        inside = text[position + 1 : end] if end > 0 else ""
+        is_value = BRACKETED_VALUE.fullmatch(inside) and not inside.startswith(("-", "default", "required"))
+        if is_value and is_first and text[end + 1 : end + 2] not in ("", " ", ",", "]"):  # -L [<KIND>=]<PATH>
+            end = _end_of_token(text, position)
+            return end, text[position:end].replace("[", "").replace("]", "")
+        return (end + 1, text[position : end + 1]) if is_value else (None, "")
+    upper = UPPER.match(text, position)
+    if upper:
+        end, following = upper.end(), text[upper.end() : upper.end() + 1]
+        if following in ("<", "["):
+            end = _end_of_token(text, position)
+        is_alone = GAP.match(text, end) or DOTS.match(text, end)
+        if is_alone or (following == " " and len(upper[0]) >= 2 and upper[0] != "NOT"):
+            return end, text[position:end]
+    lower = LOWER.match(text, position)
+    if lower and lower[0] in NOT_VALUES:
+        return None, ""
+    if lower and text[lower.end() : lower.end() + 1] in ("[", "<") and (end := _end_of_token(text, position)):
+        return end, text[position:end]
+    if lower and (GAP.match(text, lower.end()) or DOTS.match(text, lower.end())):
+        return lower.end(), lower[0]
+    if lower and is_first:  # jq: --arg name value, with a description after a gap
+        second = LOWER.match(text, lower.end() + 1) if text[lower.end() : lower.end() + 1] == " " else None
+        if second and text[second.end() : second.end() + 2] == "  " and len(lower[0]) + len(second[0]) < 16:
+            return lower.end(), lower[0]
+    return None, ""
+
+
+def _end_of_token(text: str, position: int) -> int:
+    """Where a value ends: at a space, or at a comma before another name; brackets hold together."""
+    while position < len(text):
+        char = text[position]
+        if char in CLOSING:
+            end = closing(text, position)
+            if end < 0:
+                return len(text) if " " not in text[position:] else text.index(" ", position)
+            position = end + 1
+            continue
+        if char in " \t|])" or (char == "," and text[position + 1 : position + 2] in (" ", "")):
+            break
+        if text.startswith("...", position):
+            break
+        position += 1
+    return position
+
+
+def _with_value(bare: Spelling, value: str, joint: str, end: int, *, is_optional: bool = False) -> Spelling:
+    return bare._replace(values=(_cleaned(value),), joint=joint, end=end, is_value_optional=is_optional)
+
+
+def _cleaned(value: str) -> str:
+    value = value.strip().removesuffix("...").strip()[:MAX_VALUE_CHARS]
+    if len(value) > 2 and value[0] in "<[" and value[-1] == CLOSING[value[0]] and value.count(value[0]) == 1:
+        value = value[1:-1]
+    return value.strip() or "value"

@@ -1,0 +1,311 @@
+"""Read usage lines: which operands there are, which options have to be there, and where `--` may stand.
+
+    usage: git log [<options>] [<revision-range>] [[--] <path>...]
+
+Rule: every bracket is read once, at most MAX_DEPTH deep; what is not understood is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mcpgreen.cli.wrapping.reading.documented import Operand, Option
+from mcpgreen.cli.wrapping.reading.signatures import NAME, closing, signature_at
+
+MAX_FORMS = 20
+MAX_FORM_CHARS = 8000
+MAX_GROUPS = 1000
+MAX_DEPTH = 6
+MAX_OPERANDS = 12
+DEEP = 7  # a broken line goes on below the arguments, and "usage: " has seven characters
+
+HEADING = re.compile(r"(?i)^\W{0,4}(?:.{0,60}\. )?(?:usage|synopsis)\b(?! of\b)\s*:?\s*(.*)$")
+OTHER_FORM = re.compile(r"(?i)^or:? +")
+TRAILING_TEXT = re.compile(r"(?<! ) {3,80}(?=[a-z(])")
+PLACEHOLDER = re.compile(r"(?i)[\w -]*(?:options?|flags?|switch(?:es)?|opts|parameters)(?:\W*|;.*)")
+WORD = re.compile(r"<[^<>]{1,80}>[^\s\[\]()|]*|[^\s\[\]()|{}<>]+(?:<[^<>]{1,80}>)?")
+DOTS = re.compile(r"\s*(?:\.\.\.?|…)")
+LITERAL = re.compile(r"[a-z][\w:-]*")
+PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
+SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+)+")
+
+
+class Usage(NamedTuple):
+    """What one usage line says."""
+
+    operands: tuple[Operand, ...] = ()
+    options: tuple[Option, ...] = ()
+    has_separator: bool = False
+
+
+def forms_in(lines: Sequence[str]) -> list[str]:
+    """The usage lines, each in one piece and without its heading. Lines that are broken begin with spaces."""
+    for number, line in enumerate(lines):
+        found = HEADING.match(line)
+        if found and (found[1] or _says_only(line)):
+            return _collected(found[1], lines[number + 1 :])
+    return []
+
+
+def _says_only(line: str) -> bool:
+    return line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))
+
+
+def _collected(first: str, rest: Sequence[str]) -> list[str]:
+    forms = [first.strip()] if first.strip() else []
+    for line in rest:
+        text = line.strip()
+        if not text:
+            if forms:
+                break
+            continue
+        indent = len(line) - len(line.lstrip())
+        if not forms or OTHER_FORM.match(text) or _begins_with(text, forms[0]):
+            if len(forms) >= MAX_FORMS:
+                break
+            forms.append(OTHER_FORM.sub("", text))
+        elif indent < DEEP and not text.startswith(("[", "(", "<", "{", "|")):
+            break  # what comes next: an option, or a sentence
+        elif len(forms[-1]) < MAX_FORM_CHARS:
+            forms[-1] += " " + text
+    return [TRAILING_TEXT.split(form)[0][:MAX_FORM_CHARS] for form in forms]
+
+
+def _begins_with(text: str, form: str) -> bool:
+    words = form.split()
+    return bool(words) and text.split()[0] == words[0]
+
+
+def after_command(form: str, command: Sequence[str]) -> str | None:
+    """What follows the command and its subcommands in a form; None if the form does not name them."""
+    rest = _after_program(form)
+    for subcommand in _subcommands(command):
+        if subcommand not in rest:
+            return None
+        rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
+    return " ".join(rest)
+
+
+def after_other_names(form: str, command: Sequence[str]) -> str:
+    """What follows in a form that has other names for the subcommands, as `npm install` is the help of `npm i`."""
+    rest = _after_program(form)
+    for _ in _subcommands(command):
+        if rest and LITERAL.fullmatch(rest[0]):
+            rest = rest[1:]
+    return " ".join(rest)
+
+
+def _after_program(form: str) -> list[str]:
+    words = form.split()
+    is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
+    return words[3:] if is_module else words[1:]
+
+
+def _subcommands(command: Sequence[str]) -> list[str]:
+    rest = command[3:] if command[1:2] == ["-m"] else command[1:]
+    return [word for word in rest if os.sep not in word]  # not the script of an interpreter
+
+
+class Reader:
+    """Reads one form. `known` are the documented options by name: whether a word behind one is its value."""
+
+    def __init__(self, known: Mapping[str, Option], *, has_literals: bool) -> None:
+        self._known = known
+        self._has_literals = has_literals  # docopt: a word without brackets stands for itself
+        self._operands: list[Operand] = []
+        self._options: list[Option] = []
+        self._is_separated = False
+        self._groups = 0
+
+    def read(self, form: str) -> Usage:
+        self._sequence(form, is_required=True, depth=0)
+        return Usage(tuple(self._operands[:MAX_OPERANDS]), tuple(self._options), self._is_separated)
+
+    def _sequence(self, text: str, *, is_required: bool, depth: int) -> None:
+        position = 0
+        while position < len(text):
+            char = text[position]
+            if char.isspace():
+                position += 1
+            elif char in "[(":
+                position = self._group(text, position, is_required=is_required, depth=depth)
+            elif char == "{":
+                position = self._choices(text, position, is_required=is_required)
+            elif text.startswith("--", position) and text[position + 2 : position + 3] in ("", " "):
+                self._is_separated = True
+                position += 2
+            elif char == "-" and NAME.match(text, position):
+                position = self._option(text, position, is_required=is_required, depth=depth)
+            elif DOTS.match(text, position):
+                self._repeat_last()
+                position = DOTS.match(text, position).end()  # type: ignore[union-attr]  # it has just matched
+            elif found := WORD.match(text, position):
+                position = self._word(text, found, is_required=is_required)
+            else:
+                position += 1
+
+    def _group(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
+        self._groups += 1
+        if depth >= MAX_DEPTH:
+            return position + 1
+        end = closing(text, position)
+        if end < 0 or self._groups > MAX_GROUPS:
+            return len(text)
+        inside = text[position + 1 : end].strip()
+        is_required = is_required and text[position] == "("
+        dots = DOTS.match(text, end + 1)
+        after = dots.end() if dots else end + 1
+        if inside in ("...", ".."):
+            self._repeat_last()
+            return after
+        if PLACEHOLDER.fullmatch(inside) or not inside:
+            return after
+        before = len(self._operands), len(self._options)
+        parts = _parts(inside)
+        if len(parts) > 1:
+            self._alternatives(parts, is_required=is_required, depth=depth + 1)
+        else:
+            self._sequence(inside, is_required=is_required, depth=depth + 1)
+        if dots:
+            self._operands[before[0] :] = [each._replace(is_repeated=True) for each in self._operands[before[0] :]]
+            self._options[before[1] :] = [each._replace(is_repeated=True) for each in self._options[before[1] :]]
+        return after
+
+    def _alternatives(self, parts: Sequence[str], *, is_required: bool, depth: int) -> None:
+        words = [part.strip() for part in parts]
+        if all(WORD.fullmatch(word) and not word.startswith("-") for word in words):
+            are_literal = all(map(LITERAL.fullmatch, words))
+            name = "choice" if are_literal else _plain(words[0])
+            self._add(Operand(name, is_required, choices=tuple(words) if are_literal else ()))
+            return
+        aliases: list[str] = []
+        for word in words:
+            # -S|--save is one option, and --save|--no-save are two.
+            if NAME.fullmatch(word) and not word.startswith("--"):
+                aliases.append(word)
+                continue
+            text = ", ".join([*aliases, word]) if word.startswith("--") else word
+            aliases = [] if word.startswith("--") else aliases
+            self._sequence(text, is_required=False, depth=depth)
+        for alias in aliases:
+            self._sequence(alias, is_required=False, depth=depth)
+
+    def _choices(self, text: str, position: int, *, is_required: bool) -> int:
+        end = closing(text, position)
+        if end < 0:
+            return position + 1
+        inside = text[position + 1 : end]
+        dots = DOTS.match(text, end + 1)
+        choices = tuple(re.split(r"[,|]", inside)) if SEVERAL.fullmatch(inside) else ()
+        name = "command" if choices else _plain(inside)
+        is_repeated = dots is not None and text[end + 1 : end + 2] == "."  # `{a,b} ...` is argparse's subcommand
+        # sed: {script-only-if-no-other-script}
+        self._add(Operand(name, is_required and bool(choices), is_repeated, choices))
+        if dots and not is_repeated:
+            self._add(Operand("arguments", False, True))
+        return dots.end() if dots else end + 1
+
+    def _option(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
+        name = NAME.match(text, position)
+        assert name is not None
+        known = self._known.get(name[0])
+        signature = signature_at(text, position)
+        if signature is None or (depth == 0 and known and text[name.end() : name.end() + 1] == " "):
+            # What the option does not take is an operand: -t DIRECTORY SOURCE...
+            end, option = name.end(), Option((name[0],))
+            for _ in known.values if known else ():
+                value = WORD.match(text, end + 1)
+                end = value.end() if value else end
+        else:
+            end, option = signature.end, signature.option
+        for each in _unbundled(option) if known is None else [option]:
+            self._options.append(each._replace(is_required=is_required))
+        return end
+
+    def _word(self, text: str, found: re.Match[str], *, is_required: bool) -> int:
+        word, end = found[0], found.end()
+        is_repeated = False
+        while word.endswith("..") or (word.endswith(".") and is_repeated):
+            word, is_repeated = word[:-1], True
+        if text[end : end + 1] == "[":  # FILE[,FILE]...: more of the same
+            close = closing(text, end)
+            end = close + 1 if close > 0 else end + 1
+        if dots := DOTS.match(text, end):
+            end, is_repeated = dots.end(), True
+        if PLACEHOLDER.fullmatch(word.strip("<>")) or not _plain(word):
+            return end
+        is_literal = self._has_literals and LITERAL.fullmatch(word) is not None
+        self._add(Operand(_plain(word), is_required, is_repeated, (word,) if is_literal else ()))
+        return end
+
+    def _add(self, operand: Operand) -> None:
+        is_plural = operand.name.lower() in PLURALS
+        operand = operand._replace(is_after_separator=self._is_separated, is_repeated=operand.is_repeated or is_plural)
+        last = self._operands[-1] if self._operands else None
+        if last and last.name == operand.name and not operand.choices:  # FILE [FILE ...]
+            self._operands[-1] = last._replace(is_repeated=True)
+        else:
+            self._operands.append(operand)
+
+    def _repeat_last(self) -> None:
+        if self._operands:
+            self._operands[-1] = self._operands[-1]._replace(is_repeated=True)
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the bars that are in no bracket."""
+    parts, start, position = [], 0, 0
+    while position < len(text):
+        if text[position] in "[({<":
+            end = closing(text, position)
+            if end < 0:
+                break
+            position = end
+        elif text[position] == "|":
+            parts.append(text[start:position])
+            start = position + 1
+        position += 1
+    return [*parts, text[start:]]
+
+
+def _plain(word: str) -> str:
+    """The name in `<name>` or `NAME=VALUE`."""
+    return word.strip("<>[]{}.,;:'\"`").partition("=")[0].strip("<>[]")
+
+
+def _unbundled(option: Option) -> list[Option]:
+    """`-abC` in a usage line is three flags, unless it looks like one word."""
+    letters = option.name[1:]
+    is_bundle = (
+        not option.name.startswith("--")
+        and len(letters) > 1
+        and letters.isalnum()
+        and len(set(letters)) == len(letters)
+        and (len(letters) <= 3 or list(letters) == sorted(letters) or not letters.islower())
+    )
+    if not is_bundle or len(option.names) > 1:
+        return [option]
+    *flags, last = (Option((f"-{letter}",)) for letter in letters)
+    return [*flags, option._replace(names=last.names)]
+
+
+def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
+    """The operands of all forms together; None if the forms have different ones."""
+    longest = max((usage.operands for usage in usages), key=len, default=())
+    for usage in usages:
+        if [each.name for each in usage.operands] != [each.name for each in longest[: len(usage.operands)]]:
+            return None
+    merged = []
+    for position, operand in enumerate(longest):
+        forms = [usage.operands[position] for usage in usages if position < len(usage.operands)]
+        merged.append(
+            operand._replace(
+                is_required=len(forms) == len(usages) and all(form.is_required for form in forms),
+                is_repeated=any(form.is_repeated for form in forms),
+                is_after_separator=all(form.is_after_separator for form in forms),
+            )
+        )
+    return tuple(merged)

@@ -1,0 +1,181 @@
+"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mcpgreen.catalog.tools import discover_tools
+from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import opened, seconds
+from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
+from mcpgreen.cli.wrapping.asking_help import help_of
+from mcpgreen.cli.wrapping.blueprint import NAME, Blueprint, tool_name
+from mcpgreen.cli.wrapping.reading.help_text import understood
+from mcpgreen.cli.wrapping.schema import blueprint_of
+from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
+from mcpgreen.cli.wrapping.tool_file import Written, existing, write_tool
+from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.project.project import Project
+
+SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
+INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
+MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
+
+# Option -> how its file is read, and how its tasks are run.
+TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Runner]]] = {
+    "--makefile": (makefiles.targets_in, makefiles.runner_for),
+    "--justfile": (justfiles.recipes_in, justfiles.runner_for),
+    "--package-json": (package_json.scripts_in, package_json.runner_for),
+}
+
+
+class Target(NamedTuple):
+    """Where tools are written, and from where they will run."""
+
+    directory: str
+    root: str
+    project: Project | None
+
+    def other(self, name: str) -> str | None:
+        """What has this name already."""
+        if self.project is not None and _is_below(self.directory, self.project.tools_dir):
+            found = discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items
+            for tool in found:
+                if tool.name == name:
+                    return str(tool.path)
+        return existing(self.directory, name)
+
+
+def run(options: Options) -> int:
+    """0 when a tool was written. Raises ProjectError and UsageError, which say what to do."""
+    name = options["--name"]
+    if name is not None and not NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: a name has 1 to 64 of A-Z a-z 0-9 _ -")
+    target = _target(options)
+    for option in TASK_FILES:
+        if options[option]:
+            return _wrap_tasks(option, options[option], prefix=name, target=target)
+    return _wrap_command([options["CMD"], *options["SUBCOMMAND"]], name, target, secs=seconds(options))
+
+
+def _target(options: Options) -> Target:
+    output = options["--output"]
+    if output == "":
+        raise UsageError("--output needs a directory")
+    try:
+        project = opened(options)[0]
+    except ProjectError:
+        if output is None or options["--project-root"]:
+            raise
+        project = None  # a folder that may become one
+    if output is not None:
+        directory = os.path.abspath(os.path.expanduser(output))
+        return Target(directory, project.root if project else os.getcwd(), project)
+    assert project is not None
+    return Target(project.tools_dir, project.root, project)
+
+
+def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, secs: float | None) -> int:
+    program = _program(words[0])
+    rest = _subcommands(words)
+    name = name or tool_name(" ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")]))
+    if not name:
+        raise UsageError(f"no name can be made of {words[0]!r}; give one with --name")
+    other = target.other(name)
+    if other is not None:  # before the command is asked for anything
+        raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
+    found = help_of([program, *rest], directory=target.root, secs=secs)
+    shown = [_shown(words[0], program, target.root), *rest]
+    documented = understood(found.text, [os.path.basename(words[0]), *rest])
+    if not documented.options and not documented.operands and not documented.has_usage:
+        reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
+        raise ProjectError(" ".join(words), reason)
+    blueprint = blueprint_of(name, shown, documented, asked_by=found.option)
+    _print(write_tool(blueprint, target.directory))
+    sys.stderr.write(_told(blueprint))
+    if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
+        example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
+        sys.stderr.write(f"It has subcommands, and each makes a better tool of its own: {example}\n")
+    return 0
+
+
+def _program(word: str) -> str:
+    """The command as a path. Raises ProjectError."""
+    if os.sep in word:
+        path = os.path.abspath(os.path.expanduser(word))
+        if not os.path.isfile(path):
+            raise ProjectError(word, "there is no such file")
+        if not os.access(path, os.X_OK):
+            raise ProjectError(word, "it is not executable; make it so with chmod +x")
+        return path
+    path_found = shutil.which(word)
+    if path_found is None:
+        raise ProjectError(word, "there is no such command on the PATH; install it, or name it with its path")
+    return word
+
+
+def _subcommands(words: Sequence[str]) -> list[str]:
+    """The words after the command. Raises UsageError for any that the command might act upon: all that it is ever to
+    do is to show its help."""
+    rest = list(words[1:])
+    checked = rest
+    if INTERPRETER.fullmatch(os.path.basename(words[0])):
+        if len(rest) > 1 and rest[0] == "-m" and MODULE.fullmatch(rest[1]):
+            checked = rest[2:]
+        elif rest and os.path.isfile(rest[0]):
+            rest[0] = os.path.abspath(rest[0])
+            checked = rest[1:]
+    for word in checked:
+        if not SUBCOMMAND.fullmatch(word) or os.path.isfile(word):
+            kind = "is a file" if os.path.isfile(word) else "is no subcommand"
+            raise UsageError(
+                f"{word} {kind}: name only the command and its subcommands; wrap finds the rest in its help"
+            )
+    return rest
+
+
+def _shown(word: str, program: str, root: str) -> str:
+    """The command as the script names it: as it was given, or from the root, where tools run."""
+    if os.sep not in word:
+        return word
+    return os.path.join(os.curdir, os.path.relpath(program, root)) if _is_below(program, root) else program
+
+
+def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -> int:
+    path = os.path.abspath(os.path.expanduser(path))
+    read, runner_for = TASK_FILES[option]
+    tasks = read(path)
+    if not tasks:
+        raise ProjectError(path, "it has nothing that a tool could be made of")
+    runner = runner_for(path, target.root)
+    written = 0
+    for blueprint in blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name):
+        other = target.other(blueprint.name)
+        if other is not None:
+            sys.stderr.write(f"{other} exists, and is left as it is.\n")
+            continue
+        _print(write_tool(blueprint, target.directory))
+        written += 1
+    if not written:
+        raise ProjectError(path, "there is a tool for each of its tasks already")
+    sys.stderr.write(f"{written} tools from {os.path.basename(path)}.\n")
+    return 0
+
+
+def _is_below(path: str, root: str) -> bool:
+    return os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) == os.path.realpath(root)
+
+
+def _print(written: Written) -> None:
+    sys.stdout.write(f"{written.script}\n{written.description}\n")
+
+
+def _told(blueprint: Blueprint) -> str:
+    guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
+    return f"{blueprint.name}: {len(blueprint.arguments)} arguments{guesses}. Try: mcpgreen run-tool {blueprint.name}\n"

@@ -1,0 +1,386 @@
+"""`mcpgreen wrap -- CMD`: what it runs, what it writes, and what becomes of the arguments of a call."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_commands import mcpgreen, run_tool
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+
+HERE = Path(__file__).parent
+Done = subprocess.CompletedProcess[str]
+
+# Writes down how it was started, each word between brackets, and whether anything is on its stdin.
+RECORDER = r"""#!/bin/bash
+{ printf '[%s]' "$@"; echo; } >> "RECORD"
+if [ "${@: -1}" = --help ]; then
+    cat <<'END'
+HELP
+END
+    exit 0
+fi
+[ "${!#}" = fail ] && { echo started; echo "first line" >&2; echo "the reason" >&2; exit 7; }
+printf '[%s]' "$@"
+"""
+
+
+def recorder(project: ProjectBuilder, help_text: str, name: str = "rake") -> Path:
+    script = RECORDER.replace("RECORD", str(project.root / "record")).replace("HELP", help_text)
+    return project.program(f"bin/{name}", script)
+
+
+def sample(name: str) -> str:
+    return (HERE / "samples" / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
+
+
+def wrap(project: ProjectBuilder, *words: str, cwd: Path | None = None) -> Done:
+    path = f"{project.root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return mcpgreen("wrap", *words, env={"PATH": path}, cwd=cwd or project.root)
+
+
+def call(project: ProjectBuilder, name: str, /, **arguments: Any) -> dict[str, Any]:
+    path = f"{project.root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = run_tool(project, name, "--args", json.dumps(arguments), env={"PATH": path})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def text_of(result: dict[str, Any]) -> str:
+    return "\n".join(block["text"] for block in result["content"])
+
+
+def validated(project: ProjectBuilder) -> dict[str, Any]:
+    done = mcpgreen("validate", "--json", "--strict", "--project-root", str(project.root))
+    assert done.returncode == 0, done.stdout
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def rake(project: ProjectBuilder) -> ProjectBuilder:
+    recorder(project, sample("getopt"))
+    done = wrap(project, "--", "rake")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def test_it_writes_a_script_and_a_description_and_prints_their_paths(project: ProjectBuilder) -> None:
+    recorder(project, sample("getopt"))
+
+    done = wrap(project, "--", "rake")
+
+    written = [project.root / "tools" / name for name in ("rake.py", "rake.meta.json")]
+    assert (done.returncode, done.stdout.splitlines()) == (0, [str(path) for path in written])
+    assert [path.stat().st_mode & 0o777 for path in written] == [0o755, 0o644]
+    assert "Try: mcpgreen run-tool rake" in done.stderr
+
+
+def test_the_command_is_run_for_its_help_and_for_nothing_else(rake: ProjectBuilder) -> None:
+    assert rake.read("record") == "[--help]\n"
+
+
+def test_subcommands_stand_before_help(project: ProjectBuilder) -> None:
+    recorder(project, sample("cobra"), "hive")
+
+    done = wrap(project, "--", "hive", "count")
+
+    assert (done.returncode, project.read("record")) == (0, "[count][--help]\n")
+    assert (project.root / "tools" / "hive-count.py").exists()
+
+
+@pytest.mark.parametrize("status", [0, 1, 129])
+def test_h_is_not_tried_once_help_has_worked(project: ProjectBuilder, status: int) -> None:
+    """Also a command that refuses --help may show its usage."""
+    record = project.root / "record"
+    project.program("bin/odd", f"echo \"[$*]\" >> {record}; echo 'usage: odd [-a] FILE' >&2; exit {status}")
+
+    assert wrap(project, "--", "odd").returncode == 0
+    assert project.read("record") == "[--help]\n"
+
+
+def test_h_is_tried_when_help_is_refused(project: ProjectBuilder) -> None:
+    record = project.root / "record"
+    body = f"echo \"[$*]\" >> {record}; [ $1 = -h ] && echo 'usage: old [-a] FILE'; exit 1"
+    project.program("bin/old", body)
+
+    assert wrap(project, "--", "old").returncode == 0
+    assert project.read("record") == "[--help]\n[-h]\n"
+
+
+def test_what_it_wrote_passes_validate_without_a_finding(rake: ProjectBuilder) -> None:
+    found = validated(rake)
+
+    assert {"level": "ok", "section": "tools", "message": "tool rake"}.items() <= found["messages"][-1].items()
+    assert (found["errors"], found["warnings"]) == (0, 0)
+
+
+def test_arguments_arrive_word_by_word(rake: ProjectBuilder) -> None:
+    result = call(
+        rake,
+        "rake",
+        all=True,
+        d=False,
+        basket="a b",
+        colour="",
+        max_count=3,
+        pattern="$(touch evil); `touch evil` 'x' \"y\" *",
+        file=["a b.txt", "", "ä\n"],
+    )
+
+    words = ["--all", "--basket=a b", "--colour", "--max-count=3", "--", "$(touch evil); `touch evil` 'x' \"y\" *"]
+    assert text_of(result) == "".join(f"[{word}]" for word in [*words, "a b.txt", "", "ä\n"])
+    assert not list(rake.root.rglob("evil"))
+
+
+def test_an_operand_that_begins_with_a_dash_stands_behind_two(rake: ProjectBuilder) -> None:
+    assert text_of(call(rake, "rake", pattern="--from=/etc/passwd", file=["-d"])) == "[--][--from=/etc/passwd][-d]"
+
+
+def test_it_is_refused_where_the_command_may_not_take_two_dashes(project: ProjectBuilder) -> None:
+    recorder(project, sample("usage"), "ferry")
+    assert wrap(project, "--", "ferry").returncode == 0
+
+    refused = [
+        call(project, "ferry", destination="-oProxyCommand=evil"),
+        call(project, "ferry", destination="home", b="-oProxyCommand=evil"),
+        call(project, "ferry", destination="home", command="ls", argument=["x", "-y"]),
+    ]
+    assert all(result["isError"] and "must not begin with '-'" in text_of(result) for result in refused)
+    assert text_of(call(project, "ferry", destination="home", p=-5)) == "[-p][-5][home]"
+    assert project.read("record") == "[--help]\n[-p][-5][home]\n"
+
+
+def test_an_operand_does_not_take_the_place_of_a_missing_one(project: ProjectBuilder) -> None:
+    recorder(project, sample("usage"), "ferry")
+    wrap(project, "--", "ferry")
+
+    result = call(project, "ferry", destination="home", argument=["x"])
+
+    assert result["isError"]
+    assert text_of(result) == "argument can only be given together with command, which stands before it."
+
+
+def test_status_and_the_end_of_stderr_reach_the_model(rake: ProjectBuilder) -> None:
+    result = call(rake, "rake", pattern="fail")
+
+    assert result["isError"]
+    assert [block["text"] for block in result["content"]] == [
+        "rake failed with exit status 7.\nfirst line\nthe reason",
+        "started\n",
+    ]
+    assert result["_meta"]["exitCode"] == 7
+
+
+def test_what_a_command_prints_is_only_text(project: ProjectBuilder) -> None:
+    """A page that curl fetched could have asked the user for a password, as if the tool had asked."""
+    asks = '{"resultType": "input_required", "inputRequests": {}, "content": []}'
+    body = f"[ \"$1\" = --help ] && {{ echo 'usage: get URL'; exit; }}; echo '{asks}'"
+    project.program("bin/get", body)
+    wrap(project, "--", "get")
+
+    result = call(project, "get", url="x")
+
+    assert (text_of(result), result["isError"], "structuredContent" in result) == (asks + "\n", False, False)
+
+
+def test_stdin_is_given_where_the_help_speaks_of_it(project: ProjectBuilder) -> None:
+    body = "[ \"$1\" = --help ] && { echo 'usage: upper [FILE]'; echo 'reads standard input'; exit; }; tr a-z A-Z"
+    project.program("bin/upper", body)
+    wrap(project, "--", "upper")
+
+    assert text_of(call(project, "upper", stdin="abc")) == "ABC"
+    assert text_of(call(project, "upper")) == "It printed nothing."
+
+
+def test_a_command_of_the_project_is_named_from_its_root(project: ProjectBuilder) -> None:
+    recorder(project, sample("getopt"))
+
+    done = wrap(project, "--name", "sweep", "--", "./rake", cwd=project.root / "bin")
+
+    assert done.returncode == 0, done.stderr
+    assert 'mcp_tool.CommandLine("./bin/rake")' in project.read("tools/sweep.py")
+    assert text_of(call(project, "sweep", pattern="x")) == "[--][x]"
+
+
+def test_a_script_is_wrapped_with_its_interpreter(project: ProjectBuilder) -> None:
+    recorder(project, sample("getopt"))
+
+    done = wrap(project, "--name", "sweep", "--", "bash", "bin/rake")
+
+    assert done.returncode == 0, done.stderr
+    assert text_of(call(project, "sweep", pattern="x")) == "[--][x]"
+
+
+@pytest.mark.parametrize("words", [["-rf", "x"], ["/etc/passwd"], ["a/b"], ["*"], ["there"], [".."], ["a b"]])
+def test_words_that_are_no_subcommands_are_refused(project: ProjectBuilder, words: list[str]) -> None:
+    """`rm FILE --help` removes FILE, on systems whose rm stops at the first operand."""
+    recorder(project, sample("getopt"))
+    project.write("there", "")
+
+    done = wrap(project, "--", "rake", *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name only the command and its subcommands" in done.stderr
+    assert not (project.root / "record").exists()
+
+
+def test_nothing_is_overwritten_and_the_command_not_even_asked(rake: ProjectBuilder) -> None:
+    before = rake.read("tools/rake.py")
+
+    done = wrap(rake, "--", "rake")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is a tool rake already; choose another name with --name" in done.stderr
+    assert (rake.read("tools/rake.py"), rake.read("record")) == (before, "[--help]\n")
+
+
+@pytest.mark.parametrize("file", ["tools/rake.sh", "tools/rake.meta.yaml", "tools/deep/rake.sh"])
+def test_a_tool_of_the_same_name_is_not_hidden(project: ProjectBuilder, file: str) -> None:
+    recorder(project, sample("getopt"))
+    project.program(file, "#!/bin/sh\n")
+
+    done = wrap(project, "--", "rake")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert file in done.stderr
+
+
+def test_the_output_may_be_elsewhere(project: ProjectBuilder) -> None:
+    recorder(project, sample("getopt"))
+
+    done = wrap(project, "--output", "tools/garden/deep", "--name", "leaves_2", "--", "rake")
+
+    assert done.returncode == 0
+    assert (project.root / "tools/garden/deep/leaves_2.py").exists()
+    assert validated(project)["errors"] == 0
+    assert text_of(call(project, "leaves_2", pattern="x")) == "[--][x]"
+
+
+def test_an_output_needs_no_project(tmp_path: Path) -> None:
+    done = mcpgreen("wrap", "--output", "new/tools", "--", "ls", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == str(tmp_path / "new" / "tools" / "ls.py")
+
+
+def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Path) -> None:
+    """A tool in a directory that the group may write to is refused, and a umask of 002 makes such."""
+    before = os.umask(0o002)
+    try:
+        done = mcpgreen("wrap", "--output", "new/tools", "--", "ls", cwd=tmp_path)
+    finally:
+        os.umask(before)
+
+    assert done.returncode == 0
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("new", "new/tools")] == [0o755, 0o755]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--", "no-such-command"], "no-such-command: there is no such command on the PATH; install it, or name it"),
+        (["--", "./missing"], "./missing: there is no such file"),
+        (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
+        (["--", "mute"], "mute: it has no help that can be read; write a tool by hand, as docs/tools.md shows"),
+        (["--", "rude"], "rude: it has no help that can be read (what do you want?); write a tool by hand"),
+        (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
+        (["--", "binary"], "binary: its help has no options and no usage that can be read"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, words: list[str], message: str) -> None:
+    project.write("plain.txt", "")
+    project.program("bin/mute", "exit 0")
+    project.program("bin/rude", "echo 'what do you want?' >&2; exit 2")
+    project.program("bin/chatty", "echo Hello.")
+    project.program("bin/binary", "head -c 300000 /dev/zero")
+
+    done = wrap(project, *words)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert list((project.root / "tools").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "../x", "ä", "x" * 65, "a.b"])
+def test_a_name_that_clients_refuse_is_refused(project: ProjectBuilder, name: str) -> None:
+    done = wrap(project, f"--name={name}", "--", "ls")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a name has 1 to 64 of A-Z a-z 0-9 _ -" in done.stderr
+
+
+def test_without_a_project_it_says_so(tmp_path: Path) -> None:
+    done = mcpgreen("wrap", "--", "ls", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no project here or above" in done.stderr
+    assert "--project-root" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--"], ["--name", "x"]])
+def test_without_a_command_it_says_what_it_needs(words: list[str]) -> None:
+    done = mcpgreen("wrap", *words)
+
+    assert done.returncode == 2
+    assert done.stderr == "mcpgreen: wrap needs a command after --, or a file\nTry: mcpgreen wrap --help\n"
+
+
+def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: ProjectBuilder) -> None:
+    pids = project.root / "pids"
+    project.program("bin/stuck", f"sleep 600 & echo $! $$ > {pids}; cat; wait")
+
+    done = wrap(project, "--timeout", "1", "--", "stuck")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "stuck --help: it did not end within 1 s, and was stopped; give it more with --timeout" in done.stderr
+    eventually(lambda: not any(map(is_alive, project.read("pids").split())))
+
+
+def test_what_a_command_leaves_in_the_background_is_ended(project: ProjectBuilder) -> None:
+    pids = project.root / "pids"
+    project.program("bin/leaver", f"sleep 600 & echo $! > {pids}; echo 'usage: leaver FILE'")
+
+    assert wrap(project, "--", "leaver").returncode == 0
+    eventually(lambda: not is_alive(project.read("pids").strip()))
+
+
+def test_a_help_without_an_end_is_cut(project: ProjectBuilder) -> None:
+    project.program("bin/flood", "echo 'usage: flood [-a] FILE'; while :; do echo '  -b   more and more'; done")
+
+    done = wrap(project, "--", "flood")
+
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(project.read("tools/flood.meta.json"))["inputSchema"]["properties"]) == ["b", "a", "file"]
+
+
+def test_it_has_no_terminal_and_nothing_on_stdin(project: ProjectBuilder) -> None:
+    record = project.root / "record"
+    project.program("bin/asks", f"{{ cat; (: < /dev/tty) 2>&1; }} > {record}; echo 'usage: asks FILE'")
+
+    assert wrap(project, "--", "asks").returncode == 0
+    assert "No such device" in project.read("record")
+
+
+@pytest.mark.parametrize("evil", ["$(touch evil)", "`touch evil`", "'''; import os; os.system('touch evil')"])
+def test_a_help_text_is_never_evaluated(project: ProjectBuilder, evil: str) -> None:
+    recorder(project, f"usage: rake [--x {evil}] FILE\n\n{evil}\n\n  -a, --all   {evil} (default: {evil})")
+    wrap(project, "--", "rake")
+
+    call(project, "rake", all=True, file="x")
+    assert not list(project.root.rglob("evil"))
+    assert validated(project)["errors"] == 0
+
+
+def test_a_command_with_subcommands_is_told_of(project: ProjectBuilder) -> None:
+    text = "Usage: hive COMMAND\n\nKeep bees.\n\nCommands:\n  count   count them\n  feed    feed them"
+    recorder(project, text, "hive")
+
+    done = wrap(project, "--", "hive")
+
+    assert "each makes a better tool of its own: mcpgreen wrap -- hive count\n" in done.stderr
