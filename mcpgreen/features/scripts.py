@@ -81,6 +81,7 @@ def run_for(
         channel = Channel(Reports(call, deadline))
         outcome = run_script(services.runner, ScriptRun(script, env, deadline, limits, call.serial, channel.feed))
         call.run.output_place = outcome.place
+        call.run.note_end(outcome)
         call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
         return outcome, *files.take_reports()
 

@@ -55,7 +55,7 @@ def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
     arguments_json = encoded(arguments, "arguments")
     problems = terms.argument_problems(arguments, arguments_json)
     if problems:
-        raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
+        raise ToolFailure(f"Invalid arguments for tool '{tool.name}'", problems=problems)
     call.keep_arguments_as(arguments_json)
     return arguments_json
 
@@ -78,7 +78,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
     try:
         return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
     except UnexpectedOutput as failure:
-        _warn(call, f"Tool '{tool.name}': {failure.text}")
+        call.log("warning", "mcp.tools", f"Tool '{tool.name}': {failure.text}")  # stderr has the line of the call
         raise
     except ToolFailure:
         if call.is_stateless and _fell_over_a_question(call, outcome):

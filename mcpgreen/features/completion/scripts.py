@@ -93,6 +93,8 @@ def ask(call: Call, question: Question) -> Answer:
         env = services.provider_environment.for_run("", variables)
         run = ScriptRun(script, env, Deadline(secs), Limits.of(services.settings), call.serial, unheard)
         outcome = run_script(services.runner, run)
+        if call.run is not None:
+            call.run.note_end(outcome)
     return _printed(b"".join(output_or_error(script.label, outcome, secs)), question)
 
 
