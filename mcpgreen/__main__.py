@@ -12,7 +12,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from mcpgreen.project.project import Project
+    from mcpgreen.settings.settings import Settings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,6 +82,7 @@ def serve(root: str) -> int:
         journal.error("%s", error)
         return 1
     journal.set_level(settings.stderr_level)
+    close_log = _set_up_log(settings, project)
     for note in settings.notes:
         journal.warning("%s", note)
     identity = Identity(project.server_info(), project.instructions())
@@ -95,16 +99,29 @@ def serve(root: str) -> int:
         from mcpgreen.cli.welcome import welcome
 
         welcome(server)
-    return stdio.serve(
-        server,
-        stdin,
-        stdout,
-        handshake=opening.handshake,
-        first=opening.unread,
-        is_at_end=opening.is_at_end,
-        token=token,
-        parent_pid=parent_pid,
-    )
+    try:
+        return stdio.serve(
+            server,
+            stdin,
+            stdout,
+            handshake=opening.handshake,
+            greeting=opening.greeting,
+            first=opening.unread,
+            is_at_end=opening.is_at_end,
+            token=token,
+            parent_pid=parent_pid,
+        )
+    finally:
+        close_log()
+
+
+def _set_up_log(settings: Settings, project: Project) -> Callable[[], None]:
+    """Where the log goes, if not to stderr as text. What is returned ends it."""
+    if not settings.log_file and settings.log_format == "text":
+        return lambda: None
+    from mcpgreen.logs.outputs import set_up
+
+    return set_up(settings, project.root)
 
 
 def _take_over_signals() -> None:

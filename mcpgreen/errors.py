@@ -10,6 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 ERROR_CODES = range(-(1 << 31), 1 << 31)  # those that every client can hold
@@ -109,7 +110,7 @@ class ToolFailure(McpgreenError):
     """The tool ran, or was refused its arguments; becomes a result with `isError` that the model can act on.
 
     `meta` and `structured` go into the result as `_meta` and `structuredContent`; `more_text`, strings or a
-    LargeText, become further blocks.
+    LargeText, become further blocks. `problems` end the text; they repeat values, so a log has `what` without them.
     """
 
     def __init__(
@@ -119,9 +120,12 @@ class ToolFailure(McpgreenError):
         meta: dict[str, Any] | None = None,
         structured: dict[str, Any] | None = None,
         more_text: tuple[Any, ...] = (),
+        problems: Sequence[str] = (),
     ) -> None:
-        super().__init__(text)
-        self.text = text
+        self.what = text
+        self.problems = problems
+        self.text = f"{text}: {'; '.join(problems)}" if problems else text
+        super().__init__(self.text)
         self.meta = meta
         self.structured = structured
         self.more_text = more_text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 
+from mcpgreen import journal
 from mcpgreen.errors import RpcError
 from mcpgreen.protocol import introduction, messages, shapes
 from mcpgreen.protocol.admission import Handshake, admit
@@ -32,6 +33,7 @@ class Opening:
     def __init__(self) -> None:
         self.handshake = Handshake()
         self.unread = b""
+        self.greeting: tuple[bytes, bytes] | None = None  # the line that has been answered, and the answer
         self.is_at_end = False
 
 
@@ -72,6 +74,8 @@ def greet(
         return opening
     if _is_written(stdout, answer + b"\n"):
         opening.unread = rest
+        opening.greeting = line, answer
+        journal.record("info", f"{method} ok", fields={"method": method, "outcome": "ok"})
     return opening
 
 

@@ -20,7 +20,7 @@ PACKAGE = "mcpgreen"
 
 # From bottom to top: a module imports from its own layer or from one before it. Modules directly in the package are
 # leaves, as those in these packages are, apart from those that have a place of their own here.
-LEAVES = ("text", "files", "settings")
+LEAVES = ("text", "files", "settings", "logs")
 ORDER = (
     "leaves",
     "protocol",

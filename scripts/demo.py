@@ -31,7 +31,8 @@ class Client:
             [CHECKOUT / "scripts" / "mcpgreen", "serve", "--project-root", CHECKOUT / "project"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "MCPGREEN_PYTHON": sys.executable},
+            # Two calls are refused on purpose; warnings about that would stand between the messages.
+            env={"MCPGREEN_STDERR_LEVEL": "error", **os.environ, "MCPGREEN_PYTHON": sys.executable},
         )
         self._id = 0
 

@@ -117,8 +117,9 @@ class Link:
         if token.admits(message.get("params")):
             return False
         error = token.refusal(time.monotonic())
-        journal.info("a message is refused: %s", error.message)
-        if "id" in message:
+        if "id" not in message:
+            journal.info("a message is refused: %s", error.message)
+        else:
             self._refuse(sink, messages.normal_id(message["id"]), error)
         return True
 
@@ -214,6 +215,8 @@ class Link:
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
         sink.respond(messages.error(request_id, shapes.error_object(error)))
+        if journal.tells_failures:
+            self._router.tell("refused", "a request", None, error)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
 from gevent.lock import Semaphore
@@ -29,6 +31,9 @@ from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.revisions import Era, Revision
 from mcpgreen.running.scripts.results import failure_result
 from mcpgreen.text import jsontext
+
+if TYPE_CHECKING:
+    from mcpgreen.engine.call_log import CallLog
 
 Json = dict[str, Any]
 
@@ -109,6 +114,21 @@ class Router:
         self._changes = changes
         self._slots = Semaphore(services.settings.max_concurrent_requests)
 
+    def tell(self, what: str, *values: Any) -> None:
+        """A line about a call in the log, by one of its methods. Whatever is wrong there, as when nothing can be opened
+        any more, costs no answer."""
+        try:
+            getattr(self._log, what)(*values)
+        except Exception as error:
+            journal.error("a call cannot be told of: %s", error)
+
+    @cached_property
+    def _log(self) -> CallLog:
+        # Start-up does not need it, nor does a call that succeeds, unless somebody wants a line of each.
+        from mcpgreen.engine.call_log import CallLog
+
+        return CallLog(self.services)
+
     def dispatch(
         self, link: Link, request_id: str | int, method: str, params: Json, sink: Sink, weight_bytes: int
     ) -> None:
@@ -117,9 +137,13 @@ class Router:
             view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
             sink.respond(messages.error(request_id, shapes.error_object(error)))
+            if journal.tells_failures:
+                self.tell("refused", method, params, error)
             return
         if method in ANSWERS:
             sink.respond(messages.response(request_id, ANSWERS[method]))
+            if journal.tells_calls:
+                self.tell("answered", method)
             return
         session = None if view.revision.era == Era.STATELESS else link.session
         call = Call(
@@ -133,6 +157,8 @@ class Router:
             services=self.services,
         )
         call.weight_bytes = weight_bytes
+        if journal.tells_calls:
+            call.received_at = monotonic()
         try:
             if method == "subscriptions/listen":
                 self.services.subscriptions.open(call)
@@ -186,7 +212,9 @@ class Router:
             call.wait_for_roots()
             line = self._run(call, route)
         except gevent.GreenletExit:
-            return  # cancelled: no answer
+            if journal.tells_calls:
+                self.tell("cancelled", call)
+            return  # no answer
         except Exception as error:
             line = self._refusal(call, error)
         call.finish(line)
@@ -206,33 +234,43 @@ class Router:
 
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""
+        failure = None
         try:
             try:
                 result = route.handler(call)
             finally:
                 call.wait_until_adopted()
-        except ToolFailure as failure:
+        except ToolFailure as error:
+            failure = error
             result = failure_result(failure)
         except InputNeeded as needed:
             result = requests.input_required(needed.questions, needed.state)
+            if journal.tells_calls:
+                self.tell("asks", call)
             return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])
         except Exception as error:
             return self._refusal(call, error)
+        line: Line
         if isinstance(result, bytes):
-            return messages.response(call.id, result)
-        try:
-            if route.fit is not None:
-                result = route.fit(result, call.view.revision)
-            body = self._encoded(call, result, has_limit=not route.has_own_limit)
-        except RpcError as error:
-            return self._refusal(call, error)
-        return messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
+            line = messages.response(call.id, result)
+        else:
+            try:
+                fitted = result if route.fit is None else route.fit(result, call.view.revision)
+                body = self._encoded(call, fitted, has_limit=not route.has_own_limit)
+            except RpcError as error:
+                return self._refusal(call, error)
+            line = messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
+        if journal.tells_calls or (journal.tells_failures and type(result) is dict and result.get("isError")):
+            self.tell("ended", call, result, failure)
+        return line
 
     def _refusal(self, call: Call, error: Exception) -> bytes:
         """What a client hears of an error: of one that nobody foresaw, only that there was one."""
         if not isinstance(error, RpcError):
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             error = InternalError()
+        if journal.tells_failures:
+            self.tell("failed", call, error)
         return messages.error(call.id, shapes.error_object(error, call.view.revision))
 
     def _encoded(self, call: Call, result: Json, *, has_limit: bool) -> list[bytes]:

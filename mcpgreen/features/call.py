@@ -65,6 +65,7 @@ class Call:
         "interaction",
         "method",
         "params",
+        "received_at",
         "run",
         "serial",
         "services",
@@ -102,6 +103,7 @@ class Call:
         self.run: Run | None = None  # while it has a script
         self.token: str | int | None = None  # of progress, if the client gave one and the call takes time
         self.weight_bytes = 0  # of the request, in memory
+        self.received_at = 0.0  # if the log wants to know
         self.target: Any = None  # what the request is about, once its feature has found it
         self.greenlet: Any = None
         self.has_waited = False  # for a look at the disk: what was not there then is not there

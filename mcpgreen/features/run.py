@@ -13,6 +13,7 @@ from gevent.lock import Semaphore
 
 if TYPE_CHECKING:
     from mcpgreen.running.processes.output_places import OutputPlace
+    from mcpgreen.running.processes.process import Child, Outcome
     from mcpgreen.running.scripts.scratch import CallFiles
 
 MOST_PLACES = 4096  # more scripts than that never run at a time
@@ -74,17 +75,31 @@ class Slot:
         self.leave()
 
 
-class Run:
-    """Of one call. `turn` is its place among the calls of one tool, if that has a limit of its own."""
+STDERR_END_BYTES = 1024
 
-    __slots__ = ("_helpers", "files", "output_place", "slot", "turn")
+
+class Run:
+    """Of one call. `turn` is its place among the calls of one tool, if that has a limit of its own. What the log tells
+    of the script is there once it is over."""
+
+    __slots__ = ("_helpers", "child", "ended_by", "files", "output_place", "slot", "stderr_end", "turn")
 
     def __init__(self, slot: Slot, turn: Slot | None) -> None:
         self.slot = slot
         self.turn = turn
         self.files: CallFiles | None = None
         self.output_place: OutputPlace | None = None
+        self.child: Child | None = None
+        self.ended_by = ""
+        self.stderr_end = b""
         self._helpers: set[Any] = set()
+
+    def note_end(self, outcome: Outcome) -> None:
+        """What it printed is not kept here: it may be large."""
+        self.child = outcome.child
+        self.ended_by = outcome.ended_by
+        if outcome.stderr:
+            self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
 
     def leave_places(self) -> None:
         """Others may run meanwhile."""

@@ -85,6 +85,7 @@ def run_for(
         with ElicitationFiles(call, files, reports.asking_script):
             outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
+        call.run.note_end(outcome)
         call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
         return outcome, *files.take_reports()
 

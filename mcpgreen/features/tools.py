@@ -57,7 +57,7 @@ def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
     sent = encoded(arguments, "arguments")
     problems, arguments_json = terms.checked_arguments(arguments, sent)
     if problems:
-        raise ToolFailure(f"Invalid arguments for tool '{tool.name}': " + "; ".join(problems))
+        raise ToolFailure(f"Invalid arguments for tool '{tool.name}'", problems=problems)
     call.keep_arguments_as(sent)  # not what was made of it: a client that comes back sends the same again
     return arguments_json
 
@@ -80,7 +80,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
     try:
         return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
     except UnexpectedOutput as failure:
-        _warn(call, f"Tool '{tool.name}': {failure.text}")
+        call.log("warning", "mcp.tools", f"Tool '{tool.name}': {failure.text}")  # stderr has the line of the call
         raise
     except ToolFailure:
         if call.is_stateless and _failed_for_want_of_an_answer(call, outcome):

@@ -263,7 +263,18 @@ GROUPS = {
         Setting("log_level", level, "info", aliases=("MCPBASH_LOG_LEVEL_DEFAULT",), doc=
             "From which level on log messages are sent to a client that has not chosen one. If it is not set and "
             "there is a file server.d/.debug, it is debug."),
-        Setting("stderr_level", level, "warning", doc="From which level on the server writes to stderr."),
+        Setting("stderr_level", level, "warning", doc=
+            "From which level on the server writes to stderr, and to `log_file`: warning has calls that failed, timed "
+            "out or were refused, info every call, debug every message with its content."),
+        Setting("log_format", choice("text", "json"), "text", doc=
+            "How the lines on stderr and in `log_file` are written: as text, or as an object of JSON each."),
+        Setting("log_file", directory, "", doc=
+            "A file that gets what is written to stderr too, with times. A relative path begins at the project. Empty: "
+            "none."),
+        Setting("log_file_max_bytes", integer, 10 * MIB, low=4 * KIB, high=GIB, doc=
+            "How large log_file may become before it is renamed to log_file.1 and begun anew."),
+        Setting("log_file_keep", integer, 3, low=0, high=100, doc=
+            "How many older files are kept beside log_file, as .1, .2 and so on. 0: none."),
         Setting("core_dumps", flag, False, doc=
             "Whether the server may leave a core file, and debuggers of the same user may look into it. Scripts can "
             "then do that too: read its environment, and write to its client."),

@@ -7,6 +7,7 @@ forgotten early. Whatever comes in, others get a turn after some milliseconds.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -41,6 +42,7 @@ class LineReader:
         self._refusal = ""  # why it will not be served, once that is clear
         self._head = self._tail = b""  # where the id of one that is refused may stand
         self._turn_ends_at = 0.0
+        self.on_message: Callable[[Link, bytes, Any], None] | None = None  # for who wants to see them all
         self.reads = 0  # so far; who wants to know whether the client is silent compares
 
     def run(self, first: bytes, *, is_at_end: bool) -> None:
@@ -147,6 +149,8 @@ class LineReader:
             self._link.receive_rubbish("there is no memory left for it")
         else:
             if bare:
+                if self.on_message is not None:
+                    self.on_message(self._link, bare, message)
                 self._link.receive(message, weight_bytes=weight_of(bare))
 
     def _refuse(self, reason: str, head: bytes, tail: bytes) -> None:

@@ -22,6 +22,7 @@ from mcpgreen.transports.output_guard import EXIT_STATUS, CorruptionGuard
 
 if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken
+    from mcpgreen.transports.frame_log import FrameLog
 
 LAST_FLUSH_SECS = 0.2
 HANGUP_CHECK_SECS = 0.05
@@ -35,22 +36,27 @@ def serve(
     stdout: int,
     *,
     handshake: Handshake,
+    greeting: tuple[bytes, bytes] | None,
     first: bytes,
     is_at_end: bool,
     token: RemoteToken | None,
     parent_pid: int,
 ) -> int:
-    """Serve one client until it leaves. The exit status of the process."""
+    """Serve one client until it leaves. The exit status of the process. `greeting` is what was said and answered
+    before."""
     settings = server.services.settings
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
-    outbox = Outbox(target, max_backlog_bytes=settings.max_backlog_bytes)
+    frames = _frame_log(server, greeting)
+    outbox = _outbox(target, settings.max_backlog_bytes, frames)
     link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
     session = link.session
     outbox.on_broken = lambda: session.end("nobody reads")
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
+    if frames is not None:
+        reader.on_message = frames.came
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -83,6 +89,28 @@ def serve(
     if reason == FAULT:
         return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
+
+
+def _frame_log(server: Server, greeting: tuple[bytes, bytes] | None) -> FrameLog | None:
+    """Who tells of every frame, if somebody wants to know."""
+    if not journal.tells_frames:
+        return None
+    from mcpgreen.transports.frame_log import FrameLog
+
+    frames = FrameLog(server.services)
+    if greeting is not None:
+        frames.greeted(*greeting)
+    return frames
+
+
+def _outbox(target: Endpoint, max_backlog_bytes: int, frames: FrameLog | None) -> Outbox:
+    if frames is None:
+        return Outbox(target, max_backlog_bytes=max_backlog_bytes)
+    from mcpgreen.transports.frame_log import LoggedOutbox
+
+    outbox = LoggedOutbox(target, max_backlog_bytes=max_backlog_bytes)
+    outbox.frames = frames
+    return outbox
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

@@ -6,6 +6,20 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "refusals-flood-the-log",
+        "mcpgreen/engine/call_log.py",
+        "        return count <= A_SECOND\n",
+        "        return True\n",
+        "tests/e2e/test_log.py::test_a_flood_of_refused_calls_does_not_fill_the_log",
+    ),
+    fault(
+        "log-costs-the-answer",
+        "mcpgreen/engine/router.py",
+        "            getattr(self._log, what)(*values)\n        except Exception as error:",
+        "            getattr(self._log, what)(*values)\n        except KeyError as error:",
+        "tests/e2e/test_scarcity.py::test_whatever_is_asked_without_descriptors_costs_that_request_alone",
+    ),
+    fault(
         "batch-of-any-size",
         "mcpgreen/engine/link.py",
         "if len(batch) > MAX_BATCH_MEMBERS:",

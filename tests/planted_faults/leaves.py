@@ -6,6 +6,27 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "secrets-by-schema-shown",
+        "mcpgreen/logs/secrets.py",
+        'if part.get("format") == "password" or part.get("writeOnly") is True:',
+        'if part.get("format") == "password":',
+        "tests/logs/test_secrets.py",
+    ),
+    fault(
+        "log-file-follows-links",
+        "mcpgreen/logs/log_file.py",
+        "os.O_CREAT | os.O_NOFOLLOW | CAREFULLY",
+        "os.O_CREAT | CAREFULLY",
+        "tests/logs/test_log_file.py",
+    ),
+    fault(
+        "log-file-for-everybody",
+        "mcpgreen/logs/log_file.py",
+        "            os.fchmod(fd, NOBODY_ELSE)",
+        "            pass",
+        "tests/logs/test_log_file.py",
+    ),
+    fault(
         "resource-not-found-code",
         "mcpgreen/errors.py",
         "ResourceNotFound(RpcError, code=-32002, ",

@@ -94,6 +94,8 @@ def suggested(call: Call, request: CompletionRequest) -> Answer:
         env = services.provider_environment.for_run("", variables)
         run = ScriptRun(script, env, Deadline(secs), Limits.of(services.settings), call.serial, unheard)
         outcome = run_script(services.runner, run)
+        if call.run is not None:
+            call.run.note_end(outcome)
     text = b"".join(output_or_error(script.label, outcome, secs)).decode("utf-8", "replace").strip()
     try:
         return _printed(jsontext.loads(text) if text else [], request)

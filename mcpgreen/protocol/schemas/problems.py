@@ -37,6 +37,7 @@ _LIMITS = {
 _COUNTED = ("Length", "Items", "Properties")
 # Our own versions of these keywords word their messages so that they follow the path.
 _WORDED = ("pattern", "properties", "propertyNames")
+_VALUE = re.compile(r"(?s), got .*|(?<=breaks the rule) .*")
 
 
 def sentences(error: Any, noun: str) -> list[str]:
@@ -47,6 +48,11 @@ def sentences(error: Any, noun: str) -> list[str]:
     if error.validator == "additionalProperties":
         return _unexpected(error, noun)
     return [f"{_path(error) or 'the value'} {_expectation(error, noun)}"]
+
+
+def without_values(found: Iterable[str]) -> str:
+    """Such sentences as far as they may stand in a log: they say what was sent at their end."""
+    return "; ".join(_VALUE.sub("", each) for each in found)
 
 
 def _expectation(error: Any, noun: str) -> str:

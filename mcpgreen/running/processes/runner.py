@@ -92,6 +92,11 @@ class Runner:
         journal.debug("call %d: %s was process %d for %d ms", run.serial, run.script.label, child.pid, took_ms)
         return running.outcome(ended_by)
 
+    def process_of(self, serial: int) -> int | None:
+        """The process that runs for the call with this number."""
+        tag = self._tags.of(serial)
+        return next((pid for pid, child in self._leaders.items() if child.tag == tag), None)
+
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
         self._signal_all(signal.SIGTERM)

@@ -298,10 +298,11 @@ def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bo
 
 
 def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems, meta: Json) -> None:
+    problems: Sequence[str] = ()
     if printed.is_blank:
-        problem = "Tool output is empty for declared outputSchema"
+        fault = "Tool output is empty for declared outputSchema"
     elif "structuredContent" not in result:
-        problem = "Tool output is not valid JSON for declared outputSchema"
+        fault = "Tool output is not valid JSON for declared outputSchema"
     else:
         problems = output_problems(result["structuredContent"])
         if not problems:
@@ -309,6 +310,6 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
                 twin = jsontext.dumps(result["structuredContent"]).decode("ascii")
                 result["content"] = [{"type": "text", "text": twin}]
             return
-        problem = "Tool output does not satisfy outputSchema: " + "; ".join(problems)
+        fault = "Tool output does not satisfy outputSchema"
     more_text = () if printed.is_blank else (printed.text_to_send(),)
-    raise UnexpectedOutput(problem, meta=meta, more_text=more_text)
+    raise UnexpectedOutput(fault, problems=problems, meta=meta, more_text=more_text)
