@@ -42,7 +42,7 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Heard]:
 
 def conversation(block: Block, walk: Walk) -> Heard:
     answers = []
-    with Wire(walk.place) as server:
+    with Wire(walk.place, env={"MCPGREEN_STDERR_LEVEL": "error"}) as server:  # some requests are to be refused
         server.handshake()
         for line in block.text.splitlines():
             if line.startswith("-->"):

@@ -59,20 +59,22 @@ def run(options: Options) -> int:
 def _call(server: Server, params: Json, options: Options) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
-    bars = Bars(screen)
-    tell: Callable[[Json], object] | None = bars.tell
-    if is_for_programs:
-        tell = _print_frame if options["--verbose"] else None
+    bars = None if is_for_programs else Bars(screen)
+    tell: Callable[[Json], object] | None = None
+    if bars is not None:
+        tell = bars.tell
+    elif options["--verbose"]:
+        tell = _print_frame
     if tell is not None:
         params = {**params, "_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answers=answers_for(options["--answer"]), on_notification=tell)
     try:
         result = client.ask("tools/call", params)
     except Refused as refused:
-        bars.close()
         return _refused(refused, server, params["name"], screen, is_for_programs=is_for_programs)
     finally:
-        bars.close()
+        if bars is not None:
+            bars.close()
     has_failed = _has_failed(result) or (result["isError"] and options["--check"])
     said = result.get("_meta", {}).get("stderr", "")
     if is_for_programs:

@@ -129,6 +129,10 @@ class Bars:
     """Progress notifications as a bar, log messages as lines, on stderr, while a call runs."""
 
     def __init__(self, screen: Screen) -> None:
+        # Loaded before the call: whoever tells of progress holds the hub, and a script that does is read less.
+        import rich.progress
+
+        self._rich = rich.progress
         self._screen = screen
         self._progress: Progress | None = None
         self._task: TaskID | None = None
@@ -153,11 +157,9 @@ class Bars:
             self._screen.note(f"{done:g}{f'/{total:g}' if total else ''} {message}".rstrip(), "")
             return
         if self._progress is None or self._task is None:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            text = TextColumn("{task.description}", markup=False)
-            columns = (BarColumn(), TimeElapsedColumn(), text)
-            self._progress = Progress(*columns, console=self._screen.err, transient=True, auto_refresh=False)
+            text = self._rich.TextColumn("{task.description}", markup=False)
+            columns = (self._rich.BarColumn(), self._rich.TimeElapsedColumn(), text)
+            self._progress = self._rich.Progress(*columns, console=self._screen.err, transient=True, auto_refresh=False)
             self._progress.start()
             self._task = self._progress.add_task("", total=total)
         said = f"{100 * done / total:.0f}% {message}" if total else message

@@ -48,8 +48,9 @@ def wrap(project: ProjectBuilder, *words: str, cwd: Path | None = None) -> Done:
 def call(project: ProjectBuilder, name: str, /, **arguments: Any) -> dict[str, Any]:
     path = f"{project.root / 'bin'}{os.pathsep}{os.environ['PATH']}"
     done = run_tool(project, name, "--args", json.dumps(arguments), env={"PATH": path})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (1 if result["isError"] else 0), done.stdout + done.stderr
+    return result
 
 
 def text_of(result: dict[str, Any]) -> str:
