@@ -32,6 +32,11 @@ class Command(NamedTuple):
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve"),),
     "Try": (Command("run-tool", "run_tool", max_words=1, needs="a NAME"),),
+    "Make": (
+        Command("new", "making.new", max_words=1),
+        Command("init", "making.init"),
+        Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
+    ),
     "Check": (
         Command("validate", "checking.validate"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
