@@ -1,4 +1,4 @@
-"""What docs/projects.md shows is done and printed, as `test_docs_examples` does it for docs/tools.md.
+"""What docs/projects.md and docs/sharing.md show is done, as `test_docs_examples` does it for docs/tools.md.
 
 A text block after commands is what they print; `…` stands for anything on a line.
 """
@@ -12,7 +12,7 @@ import pytest
 
 from tests.test_docs_examples import CHECKOUT, Block, Walk, at_line, blocks_of, conversation_with
 
-PAGES = {name: blocks_of(CHECKOUT / "docs" / name) for name in ("projects.md",)}
+PAGES = {name: blocks_of(CHECKOUT / "docs" / name) for name in ("projects.md", "sharing.md")}
 STEPS = [
     (name, block, following if following and (following.language, following.info) == ("text", "") else None)
     for name, blocks in PAGES.items()

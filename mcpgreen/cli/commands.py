@@ -43,6 +43,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("scan", "registry"),
         Command("registry", "registry", max_words=1, needs="refresh or status"),
     ),
+    "Share": (
+        Command("bundle", "sharing.bundle"),
+        Command("vendor", "sharing.vendor"),
+        Command("server-json", "sharing.server_json"),
+    ),
 }
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.other_names)}
