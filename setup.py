@@ -25,7 +25,7 @@ setup(
     package_data={
         "mcpgreen": [
             *("py.typed", "sdk/*", "sdk/bin/*", "sdk/json_tool/*"),
-            *("providers/*.sh", "running/hooks/*.sh", "templates/ui/*", "cli/texts/*"),
+            *("providers/*.sh", "running/hooks/*.sh", "templates/*/*", "cli/texts/*"),
         ],
         "mcpgreen.default_project": ["**/*"],
     },

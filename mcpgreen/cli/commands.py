@@ -42,12 +42,22 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("prompt", "trying.prompt", max_words=ANY, needs="a NAME"),
         Command("complete", "trying.complete", max_words=3, needs="REF and ARGUMENT"),
     ),
-    "Make": (Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),),
+    "Make": (
+        Command("new", "making.new", max_words=1),
+        Command("init", "making.init"),
+        Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
+        Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),
+    ),
     "Check": (
         Command("validate", "checking.validate"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),
         Command("registry", "registry", max_words=1, needs="refresh or status"),
+    ),
+    "Share": (
+        Command("bundle", "sharing.bundle"),
+        Command("vendor", "sharing.vendor"),
+        Command("server-json", "sharing.server_json"),
     ),
     "More": (Command("completion", "completion", max_words=ANY, needs="bash, zsh or fish"),),
 }

@@ -36,6 +36,6 @@ def summary_of(command: Command) -> str:
 def first_screen() -> str:
     blocks = []
     for title, commands in GROUPS.items():
-        rows = [f"  {command.name:<11}{summary_of(command)}" for command in commands]
+        rows = [f"  {command.name:<13}{summary_of(command)}" for command in commands]
         blocks.append("\n".join([f"{title}:", *rows]))
     return FIRST_SCREEN.format(commands="\n\n".join(blocks))

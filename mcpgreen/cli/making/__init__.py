@@ -1,0 +1,1 @@
+"""Commands that write for you: a project, or a part of one."""

@@ -1,0 +1,37 @@
+"""What new things may be called."""
+
+from __future__ import annotations
+
+import re
+
+from mcpgreen.errors import ProjectError
+
+# Clients put names of servers and tools together, and models accept no more than this.
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+
+
+def require_name(name: str | None, what: str) -> str:
+    if not name:
+        raise ProjectError(what, f"a name is missing; write it behind {what}")
+    if not NAME.fullmatch(name):
+        raise ProjectError(name, "this cannot be a name; take 1 to 64 of the characters A-Z a-z 0-9 _ -")
+    return name
+
+
+def require_scheme(name: str) -> str:
+    """A name that addresses can begin with."""
+    if not SCHEME.fullmatch(name):
+        reason = "no address can begin with this; take a-z, 0-9 and -, a letter first"
+        raise ProjectError(name, reason)
+    return name
+
+
+def nearest_name(text: str) -> str:
+    """The name that is most like a text."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:64] or "mcp-server"
+
+
+def title_of(name: str) -> str:
+    words = re.sub(r"[_-]+", " ", name).strip()
+    return words[:1].upper() + words[1:] or name

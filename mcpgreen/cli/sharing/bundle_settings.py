@@ -1,0 +1,198 @@
+"""What a bundle says of itself: from the command line, `mcpb.conf` and `server.d/server.meta.json`, in this order.
+
+`mcpb.conf` looks like shell and is data: it is taken apart as a shell would do it, and nothing in it is expanded or
+run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from typing import Any
+
+from mcpgreen import journal
+from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
+
+CONF = "mcpb.conf"
+PREFIX = "MCPB_"
+MAX_BYTES = 1 << 20
+# Each key of mcpb.conf, and the field of server.meta.json that says the same.
+FIELD_OF = {
+    "NAME": "name",
+    "VERSION": "version",
+    "DESCRIPTION": "description",
+    "AUTHOR_NAME": "",
+    "AUTHOR_EMAIL": "",
+    "AUTHOR_URL": "",
+    "REPOSITORY": "repository",
+    "INCLUDE": "",
+    "STATIC": "",
+    "LICENSE": "license",
+    "KEYWORDS": "keywords",
+    "HOMEPAGE": "websiteUrl",
+    "DOCUMENTATION": "documentation",
+    "SUPPORT": "support",
+    "PRIVACY_POLICIES": "privacy_policies",
+    "LONG_DESCRIPTION_FILE": "long_description_file",
+    "USER_CONFIG_FILE": "",
+    "USER_CONFIG_ENV_MAP": "user_config_env_map",
+    "USER_CONFIG_ARGS_MAP": "user_config_args_map",
+    "COMPAT_CLAUDE_DESKTOP": "",
+    "RUNTIME_PYTHON": "",
+    "RUNTIME_NODE": "",
+}
+
+
+class BundleSettings:
+    """The settings of one project. Raises ProjectError for what cannot be used."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._conf = _read_conf(os.path.join(project.root, CONF))
+        self._meta = _object(_text(os.path.join(project.server_dir, "server.meta.json")) or "{}", "server.meta.json")
+
+    def value(self, key: str) -> Any:
+        """What mcpb.conf says, else server.meta.json; None if neither does."""
+        if key in self._conf:
+            return self._conf[key]
+        return self._meta.get(FIELD_OF[key]) if FIELD_OF[key] else None
+
+    def text(self, key: str) -> str:
+        value = self.value(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise ProjectError(key, f"{FIELD_OF[key]} in server.meta.json must be a text")
+        return value.strip()
+
+    def words(self, key: str) -> list[str]:
+        """A list: its words, or the members of an array."""
+        value = self.value(key)
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return value
+        return self.text(key).replace(",", " ").split()
+
+    def pairs(self, key: str) -> dict[str, str]:
+        """`one=ONE two=TWO`, or an object."""
+        value = self.value(key)
+        if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
+            return value
+        pairs = {}
+        for word in self.words(key):
+            name, equals, meant = word.partition("=")
+            if not (name and equals and meant):
+                raise ProjectError(CONF, f"{PREFIX}{key}: {word} is not name=VARIABLE")
+            pairs[name] = meant
+        return pairs
+
+    def repository(self) -> str:
+        value = self.value("REPOSITORY")
+        if isinstance(value, dict):
+            value = value.get("url")
+        return value.strip() if isinstance(value, str) else ""
+
+    def author(self) -> dict[str, str]:
+        """Who made it; the manifest has to say it, so in the end it is whoever makes the bundle."""
+        given = self._meta.get("author")
+        author = {"name": given} if isinstance(given, str) else dict(given) if isinstance(given, dict) else {}
+        for key in ("name", "email", "url"):
+            if text := self.text(f"AUTHOR_{key.upper()}"):
+                author[key] = text
+        if not author.get("name"):
+            author["name"] = _of_git(self.project.root, "user.name") or _login_name()
+            journal.warning("the author is %s; MCPB_AUTHOR_NAME in %s can say it better", author["name"], CONF)
+        return {key: author[key] for key in ("name", "email", "url") if author.get(key)}
+
+    def long_description(self) -> str:
+        name = self.text("LONG_DESCRIPTION_FILE")
+        return self._file_text(name) if name else ""
+
+    def user_config(self) -> dict[str, Any]:
+        """What clients ask the user for. The schema wants title and description of each; a name has to do for both."""
+        name = self.text("USER_CONFIG_FILE")
+        options = _object(self._file_text(name), name) if name else self._meta.get("user_config") or {}
+        if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
+            raise ProjectError(name or "user_config", "it must be an object of objects")
+        filled = {}
+        for key, option in options.items():
+            title = option.get("title", key)
+            filled[key] = {"title": title, "description": option.get("description", title), **option}
+        return filled
+
+    def inside(self, name: str, key: str) -> str:
+        """The path of a file or directory of the project. Nothing outside goes into a bundle."""
+        path = os.path.realpath(os.path.join(self.project.root, name))
+        if os.path.isabs(name) or ".." in name.split("/") or not path.startswith(self.project.root + os.sep):
+            raise ProjectError(CONF, f"{PREFIX}{key}: {name} must be a path inside the project")
+        return path
+
+    def _file_text(self, name: str) -> str:
+        text = _text(self.inside(name, "…_FILE"))
+        if text is None:
+            raise ProjectError(name, "there is no such file in the project")
+        return text
+
+
+def _read_conf(path: str) -> dict[str, str]:
+    text = _text(path)
+    try:
+        words = shlex.split(text or "", comments=True)
+    except ValueError as error:
+        raise ProjectError(path, f"it cannot be read: {error}") from error
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        key = name.removeprefix(PREFIX)
+        if word == "export":
+            continue
+        if not equals or key == name or key not in FIELD_OF:
+            journal.warning("%s: %s is ignored: it is no setting of a bundle", CONF, name[:80])
+            continue
+        if "$" in value or "`" in value:
+            journal.warning("%s: %s is taken as it stands; nothing in it is expanded or run", CONF, name)
+        found[key] = value
+    return found
+
+
+def _text(path: str) -> str | None:
+    try:
+        if os.path.getsize(path) > MAX_BYTES:
+            raise ProjectError(path, f"it is larger than {MAX_BYTES} bytes")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProjectError(path, f"it cannot be read: {error}") from error
+
+
+def _object(text: str, shown: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ProjectError(shown, f"it is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ProjectError(shown, "it must be a JSON object")
+    return value
+
+
+def _of_git(root: str, setting: str) -> str:
+    command = ["git", "-C", root, "config", "--get", setting]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def _login_name() -> str:
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return "unknown"
+    return user.pw_gecos.partition(",")[0].strip() or user.pw_name

@@ -1,0 +1,104 @@
+"""`mcpgreen server-json`: the project as the MCP registry describes servers.
+
+A name in the registry begins with a namespace that belongs to somebody. It is taken from what the project says, and
+never guessed: whoever published under a wrong one would claim to be another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.opening import opened
+from mcpgreen.cli.sharing.bundle_settings import BundleSettings
+from mcpgreen.errors import ProjectError, UsageError
+
+FULL_NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
+NAMESPACE = re.compile(r"[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+")
+ADDRESS_NUMBER = re.compile(r"[0-9.]+")
+MAX_TEXT = 100  # characters of title and description, by the rules of the registry
+SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
+
+
+def run(options: Options) -> int:
+    project, _, _ = opened(options)
+    settings = BundleSettings(project)
+    info = project.server_info()
+    repository, website = settings.repository(), info.get("websiteUrl", "")
+    description = info.get("description", "")
+    if not 0 < len(description) <= MAX_TEXT:
+        raise ProjectError(
+            "description", f"the registry wants 1 to {MAX_TEXT} characters; see server.d/server.meta.json"
+        )
+    server: dict[str, Any] = json.loads(filled("sharing/server.json"))
+    server |= {
+        "name": _full_name(options["--name"], info["name"], website, repository),
+        "title": info["title"][:MAX_TEXT],
+        "description": description,
+        "version": info["version"],
+    }
+    if website:
+        server["websiteUrl"] = website
+    if repository:
+        host = urlsplit(repository).hostname or ""
+        server["repository"] = {"url": repository, "source": SOURCES.get(host, host)}
+    if packages := [*_bundle(options), *_image(options)]:
+        server["packages"] = packages
+    sys.stdout.write(json.dumps(server, indent=2, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _full_name(wanted: str | None, name: str, website: str, repository: str) -> str:
+    if wanted:
+        full = wanted if "/" in wanted else f"{wanted}/{name}" if NAMESPACE.fullmatch(wanted) else ""
+    else:
+        namespace = next(filter(None, map(namespace_of, (website, repository))), "")
+        full = f"{namespace}/{name}" if namespace else ""
+        if not full:
+            reason = (
+                "the registry needs a namespace that is yours; give --name io.github.YOU, or write websiteUrl or "
+                "repository into server.d/server.meta.json"
+            )
+            raise ProjectError(name, reason)
+    if not FULL_NAME.fullmatch(full):
+        raise ProjectError(wanted or full, "this is no name for the registry; it looks like io.github.you/my-server")
+    return full
+
+
+def namespace_of(address: str) -> str:
+    """The namespace of whoever an address belongs to; nothing if it does not say."""
+    parts = urlsplit(address)
+    host = (parts.hostname or "").removeprefix("www.")
+    owner = parts.path.strip("/").partition("/")[0]
+    if host == "github.com":
+        return f"io.github.{owner}" if owner else ""
+    if host in SOURCES or not NAMESPACE.fullmatch(host) or ADDRESS_NUMBER.fullmatch(host):
+        return ""  # a host that many share, or none that anybody could prove to own
+    return ".".join(reversed(host.split(".")))
+
+
+def _bundle(options: Options) -> list[dict[str, Any]]:
+    path, address = options["--bundle"], options["--url"]
+    if bool(path) != bool(address):
+        raise UsageError("--bundle and --url belong together: the file, and where it can be had.")
+    if not path:
+        return []
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+    package = {"registryType": "mcpb", "identifier": address, "fileSha256": digest}
+    return [{**package, "transport": {"type": "stdio"}}]
+
+
+def _image(options: Options) -> list[dict[str, Any]]:
+    if not options["--image"]:
+        return []
+    return [{"registryType": "oci", "identifier": options["--image"], "transport": {"type": "stdio"}}]

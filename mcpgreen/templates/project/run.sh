@@ -1,0 +1,15 @@
+#!/bin/sh
+# Test the whole project: what would not be served, the smoke test of each tool, and the other scripts in this folder.
+# MCPGREEN names the command if it is not on the PATH.
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+status=0
+
+"${MCPGREEN:-mcpgreen}" validate --project-root "$root" || status=1
+for test in "$root"/tools/*/smoke.sh "$root"/test/*.sh; do
+  if [ "$test" = "$root/test/run.sh" ] || [ ! -x "$test" ]; then
+    continue
+  fi
+  "$test" || status=1
+done
+exit "$status"

@@ -1,0 +1,74 @@
+"""Files that appear together or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.cli.making.drafts import Draft
+from mcpgreen.errors import ProjectError
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Draft:
+    """A directory with two files, and a file in a directory that exists."""
+    (tmp_path / "old").mkdir()
+    draft = Draft()
+    draft.add(str(tmp_path / "new/deep/one"), "1\n")
+    draft.add(str(tmp_path / "new/two"), "2\n", is_executable=True)
+    draft.add(str(tmp_path / "old/three"), "3\n")
+    return draft
+
+
+def entries(root: Path) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+
+
+def test_all_of_it_is_written(tmp_path: Path, draft: Draft) -> None:
+    draft.write()
+
+    assert entries(tmp_path) == ["new", "new/deep", "new/deep/one", "new/two", "old", "old/three"]
+    assert (tmp_path / "old/three").read_text(encoding="utf-8") == "3\n"
+    assert os.access(tmp_path / "new/two", os.X_OK)
+    assert not os.access(tmp_path / "new/deep/one", os.X_OK)
+
+
+def test_a_file_that_exists_keeps_everything_from_being_written(tmp_path: Path, draft: Draft) -> None:
+    (tmp_path / "old/three").symlink_to("nowhere")
+
+    with pytest.raises(ProjectError, match="exists already"):
+        draft.write()
+
+    assert entries(tmp_path) == ["old", "old/three"]
+
+
+@pytest.mark.parametrize("call", ["link", "unlink", "rename", "chmod", "mkdir"])
+def test_whoever_interrupts_it_leaves_nothing(
+    tmp_path: Path, draft: Draft, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Ctrl-C comes when the call is done, and nobody knows yet: the worst moment."""
+    real = getattr(os, call)
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        monkeypatch.setattr(os, call, real)
+        real(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        draft.write()
+
+    assert entries(tmp_path) == ["old"]
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    draft = Draft()
+    draft.add(str(tmp_path / "file/below"), "")
+
+    with pytest.raises(ProjectError, match="it cannot be written"):
+        draft.write()
+
+    assert entries(tmp_path) == ["file"]

@@ -1,0 +1,308 @@
+"""`scaffold`: what it writes is valid, and runs as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgreen.cli.making.languages import LANGUAGES
+from mcpgreen.cli.making.samples import sample_of
+from tests.cli.making.test_projects import files_in, says_nothing_bad
+from tests.cli.test_commands import mcpgreen
+from tests.support.prerequisites import require_program
+from tests.support.wire import CHECKOUT, Wire, clean_environment
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "demo"
+    done = mcpgreen("new", "demo", "--no-hello", cwd=tmp_path)
+    assert done.returncode == 0
+    return root
+
+
+def scaffold(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = mcpgreen("scaffold", *arguments, cwd=root)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done
+
+
+def require_language(language: str) -> None:
+    if language == "ruby" and shutil.which("ruby") is None:
+        pytest.skip("program missing: ruby")  # also in CI: nothing else of ours needs it
+    require_program(LANGUAGES[language].program)
+
+
+def answer(root: Path, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    server = Wire(root)
+    try:
+        server.handshake()
+        return server.result(method, params)
+    finally:
+        server.end()
+
+
+def completed(root: Path, name: str, typed: str, argument: str = "topic") -> list[str]:
+    params = {"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": argument, "value": typed}}
+    values: list[str] = answer(root, "completion/complete", params)["completion"]["values"]
+    return values
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_tool_of_every_language_is_valid_and_runs(root: Path, language: str) -> None:
+    require_language(language)
+    done = scaffold(root, "tool", "greet-all", "--lang", language)
+
+    script = f"tools/greet-all/tool.{LANGUAGES[language].suffix}"
+    assert done.stdout.startswith("Scaffolded tool greet-all at tools/greet-all\n")
+    assert {name for name in files_in(root) if name.startswith("tools/")} == {
+        script,
+        "tools/greet-all/tool.meta.json",
+        "tools/greet-all/README.md",
+        "tools/greet-all/smoke.sh",
+    }
+    assert says_nothing_bad(root)
+    ran = mcpgreen("run-tool", "greet-all", "--args", '{"name": "Äda"}', cwd=root)
+    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, Äda!"}
+    ran = mcpgreen("run-tool", "greet-all", cwd=root)
+    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
+    # Long arguments come in a file.
+    (root / "long.json").write_text(json.dumps({"name": "x" * 200_000}), encoding="utf-8")
+    ran = mcpgreen("run-tool", "greet-all", "--args", "@long.json", cwd=root)
+    assert json.loads(ran.stdout)["structuredContent"] == {"message": f"Hello, {'x' * 200_000}!"}
+
+
+def test_the_smoke_test_of_a_tool_passes_until_the_tool_is_spoilt(root: Path) -> None:
+    scaffold(root, "tool", "greet", "--lang", "sh")
+    smoke = root / "tools/greet/smoke.sh"
+
+    def status() -> int:
+        env = {"MCPGREEN": str(CHECKOUT / "scripts" / "mcpgreen"), "MCPGREEN_PYTHON": sys.executable}
+        done = subprocess.run([smoke], env=clean_environment(env), capture_output=True, timeout=30, check=False)
+        return done.returncode
+
+    assert status() == 0
+    script = root / "tools/greet/tool.sh"
+    script.write_text(script.read_text(encoding="utf-8").replace("Hello", "Bye"), encoding="utf-8")
+    assert status() == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_template_and_its_provider_of_every_language_can_be_read(root: Path, language: str) -> None:
+    require_language(language)
+    scaffold(root, "template", "Log_Book", "--lang", language)
+    done = scaffold(root, "provider", "note", "--lang", language)
+
+    suffix = LANGUAGES[language].suffix
+    assert done.stdout == f"Scaffolded provider note at providers/note.{suffix}\n  providers/note.{suffix}\n"
+    assert says_nothing_bad(root)
+    server = Wire(root)
+    try:
+        server.handshake()
+        (template,) = server.result("resources/templates/list")["resourceTemplates"]
+        assert (template["name"], template["uriTemplate"]) == ("Log_Book", "log-book://{name}")
+        for uri in ("log-book://ada", "note://ada"):
+            assert server.result("resources/read", {"uri": uri})["contents"][0]["text"] == "This is ada.\n"
+        assert server.error("resources/read", {"uri": "note://"})["code"] == -32602
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_completion_of_every_language_answers_without_hooks(root: Path, language: str) -> None:
+    require_language(language)
+    scaffold(root, "completion", "letters", "--lang", language)
+
+    assert says_nothing_bad(root)
+    assert completed(root, "letters", "") == ["alpha", "beta", "gamma"]
+    assert completed(root, "letters", "be") == ["beta"]
+
+
+def test_a_completion_belongs_to_the_prompt_of_its_name(root: Path) -> None:
+    scaffold(root, "prompt", "explain")
+    scaffold(root, "completion", "explain", "--lang", "python")
+
+    assert completed(root, "prompt.explain", "g") == ["gamma"]
+
+
+def test_a_registration_that_exists_is_not_changed_and_the_line_is_told(root: Path) -> None:
+    scaffold(root, "completion", "first")
+    register = root / "server.d/register.json"
+    before = register.read_bytes()
+
+    done = scaffold(root, "completion", "second")
+
+    assert register.read_bytes() == before
+    entry = '{"name": "second", "path": "completions/second/completion.sh"}'
+    assert done.stdout.endswith(f'Add this to "completions" in server.d/register.json:\n  {entry}\n')
+
+
+def test_a_project_with_register_sh_keeps_it(root: Path) -> None:
+    """A register.json beside it would switch it off."""
+    (root / "server.d/register.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+
+    done = scaffold(root, "completion", "letters")
+
+    assert not (root / "server.d/register.json").exists()
+    assert 'mcp_register_completion \'{"name": "letters"' in done.stdout
+
+
+def test_a_prompt_and_a_resource_are_named_after_their_kind(root: Path) -> None:
+    scaffold(root, "prompt", "explain")
+    scaffold(root, "resource", "notes")
+
+    assert says_nothing_bad(root)
+    assert {name for name in files_in(root) if name.startswith(("prompts/", "resources/"))} == {
+        "prompts/explain/explain.txt",
+        "prompts/explain/explain.meta.json",
+        "prompts/explain/README.md",
+        "resources/notes/notes.txt",
+        "resources/notes/notes.meta.json",
+        "resources/notes/README.md",
+    }
+    server = Wire(root)
+    try:
+        server.handshake()
+        prompt = server.result("prompts/get", {"name": "prompt.explain", "arguments": {"topic": "gravity"}})
+        assert prompt["messages"][0]["content"]["text"].startswith("Explain gravity to somebody")
+        (resource,) = server.result("resources/list")["resources"]
+        assert resource["name"] == "resource.notes"
+        text = server.result("resources/read", {"uri": resource["uri"]})["contents"][0]["text"]
+        assert text == "Write here what clients shall read.\n"
+    finally:
+        server.end()
+
+
+def test_pages_stand_alone_or_beside_a_tool(root: Path) -> None:
+    scaffold(root, "tool", "board", "--ui", "--lang", "sh")
+    scaffold(root, "tool", "plain", "--lang", "sh")
+    scaffold(root, "ui", "--tool", "plain")
+    scaffold(root, "ui", "map")
+
+    pages = {"tools/board/ui", "tools/plain/ui", "ui/map"}
+    assert pages <= {str(Path(name).parent) for name in files_in(root)}
+    assert says_nothing_bad(root)
+    server = Wire(root)
+    try:
+        server.handshake()
+        tools = {tool["name"]: tool for tool in server.result("tools/list")["tools"]}
+        assert tools["plain"]["_meta"]["ui"]["resourceUri"] == "ui://demo/plain"
+        for page in ("board", "plain", "map"):
+            text = server.result("resources/read", {"uri": f"ui://demo/{page}"})["contents"][0]["text"]
+            assert f"<title>{page.capitalize()}</title>" in text
+    finally:
+        server.end()
+
+
+def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None:
+    (root / "tools").mkdir()
+    tool = root / "tools/count.sh"
+    description = '{"inputSchema": {"properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}}'
+    tool.write_text(f"#!/bin/sh\n# mcp: {description}\necho counted\n", encoding="utf-8")
+    tool.chmod(0o755)
+
+    done = scaffold(root, "test", "count")
+
+    assert done.stdout.startswith("Scaffolded test count at test/count.sh\n")
+    assert """--args '{"n": 3}'""" in (root / "test/count.sh").read_text(encoding="utf-8")
+    env = {"MCPGREEN": str(CHECKOUT / "scripts" / "mcpgreen"), "MCPGREEN_PYTHON": sys.executable}
+    ran = subprocess.run(
+        [root / "test/count.sh"], env=clean_environment(env), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "ok: count\n")
+
+
+def test_the_runner_of_all_tests_can_be_had_alone(root: Path) -> None:
+    for path in (root / "test").iterdir():
+        path.unlink()
+    (root / "test").rmdir()
+
+    done = scaffold(root, "test")
+
+    assert done.stdout == "Scaffolded test at test\n  test/run.sh\n  test/README.md\n"
+    assert (root / "test/run.sh").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["tool", "bad name"], "A-Z a-z 0-9 _ -"),
+        (["tool"], "a name is missing"),
+        (["tool", "../up"], "A-Z a-z 0-9 _ -"),
+        (["tool", "x", "--lang", "cobol"], "take one of bash"),
+        (["provider", "file"], "take another name"),
+        (["provider", "No_scheme"], "a letter first"),
+        (["ui"], "a name is missing"),
+        (["ui", "--tool", "nobody"], "scaffold tool nobody makes one"),
+        (["test", "nobody"], "there is no such tool"),
+        (["test"], "this exists already"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_told_and_leaves_nothing(root: Path, arguments: list[str], reason: str) -> None:
+    before = files_in(root)
+
+    done = mcpgreen("scaffold", *arguments, cwd=root)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert reason in done.stderr
+    assert files_in(root) == before
+
+
+@pytest.mark.parametrize("kind", ["tool", "resource", "template", "prompt", "completion", "provider", "ui"])
+def test_a_second_of_the_same_name_is_refused(root: Path, kind: str) -> None:
+    scaffold(root, kind, "one")
+    before = {name: (root / name).read_bytes() for name in files_in(root)}
+
+    done = mcpgreen("scaffold", kind, "one", cwd=root)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "exists already" in done.stderr
+    assert {name: (root / name).read_bytes() for name in files_in(root)} == before
+
+
+def test_a_script_of_the_name_in_another_form_counts(root: Path) -> None:
+    """Two tools of one name: clients would see only the first."""
+    (root / "tools").mkdir()
+    (root / "tools/one.py").touch()
+
+    done = mcpgreen("scaffold", "tool", "one", cwd=root)
+
+    assert done.returncode == 1
+    assert "tools/one.py: this exists already" in done.stderr
+
+
+def test_without_a_project_nothing_is_written(tmp_path: Path) -> None:
+    done = mcpgreen("scaffold", "tool", "x", cwd=tmp_path)
+
+    assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
+    assert "--project-root" in done.stderr
+
+
+def test_an_unknown_kind_is_wrong_usage(root: Path) -> None:
+    assert mcpgreen("scaffold", "thing", "x", cwd=root).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "sample"),
+    [
+        ({}, "text"),
+        (True, {}),
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, {}),
+        ({"properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"]}, {"a": "x"}),
+        ({"type": "string", "minLength": 6}, "textxx"),
+        ({"type": ["integer", "null"]}, 1),
+        ({"type": "array", "items": {"type": "boolean"}, "minItems": 2}, [True, True]),
+        ({"type": "number", "default": 7}, 7),
+        ({"type": "null"}, None),
+        ({"examples": ["e"]}, "e"),
+    ],
+)
+def test_a_sample_is_what_the_schema_admits(schema: Any, sample: Any) -> None:
+    assert sample_of(schema) == sample

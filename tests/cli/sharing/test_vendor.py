@@ -1,0 +1,94 @@
+"""`vendor`: a project that serves with a copy of the runtime beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import mcpgreen
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("vendored")
+    mcpgreen("new", "demo", "--lang", "sh", cwd=place)
+    done = mcpgreen("vendor", cwd=place / "demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(f"Serve with {place}/demo/run-server.sh\n")
+    return place / "demo"
+
+
+def run_server(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """By a Python that has none of our packages."""
+    env = {"PATH": os.defpath, "MCPGREEN_PYTHON": os.path.realpath(sys.executable)}
+    command = [str(root / "run-server.sh"), *arguments]
+    ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+    return subprocess.run(
+        command, env=env, cwd="/", input=ping, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_it_serves_and_obeys_commands(root: Path) -> None:
+    served = run_server(root)
+    assert (served.returncode, json.loads(served.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
+    ran = run_server(root, "run-tool", "hello")
+    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
+
+
+def test_the_copy_says_what_it_is(root: Path) -> None:
+    about = json.loads((root / ".mcpgreen/vendor.json").read_text(encoding="utf-8"))
+
+    assert {"version", "sha256", "vendored_from", "vendored_at"} <= about.keys()
+    assert len(about["sha256"]) == 64
+    assert about["project"] == ".."
+    assert "gevent" in about["packages"]
+    assert {path.name for path in root.iterdir() if path.name.startswith(".mcpgreen")} == {".mcpgreen"}
+
+
+def test_a_copy_that_was_changed_is_noticed(root: Path) -> None:
+    run_server(root)  # Python may have compiled something meanwhile, and that is no change
+    done = mcpgreen("vendor", "--verify", cwd=root)
+    assert (done.returncode, done.stderr) == (0, "")
+
+    changed = root / ".mcpgreen/lib/mcpgreen/journal.py"
+    before = changed.read_text(encoding="utf-8")
+    changed.write_text(before + "# changed\n", encoding="utf-8")
+    try:
+        done = mcpgreen("vendor", "--verify", cwd=root)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "it has been changed since it was copied; vendor --upgrade replaces it" in done.stderr
+
+        refused = mcpgreen("vendor", cwd=root)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "--upgrade replaces it" in refused.stderr
+
+        assert mcpgreen("vendor", "--upgrade", cwd=root).returncode == 0
+        assert changed.read_text(encoding="utf-8") == before
+    finally:
+        changed.write_text(before, encoding="utf-8")
+
+
+def test_the_copy_can_be_copied(root: Path, tmp_path: Path) -> None:
+    done = run_server(root, "vendor", "--output", str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    ran = run_server(tmp_path, "run-tool", "hello")
+    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
+
+
+def test_what_is_missing_is_not_verified_and_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    mcpgreen("new", "demo", "--no-hello", cwd=tmp_path)
+    before = sorted((tmp_path / "demo").iterdir())
+
+    planned = mcpgreen("vendor", "--dry-run", cwd=tmp_path / "demo")
+    verified = mcpgreen("vendor", "--verify", cwd=tmp_path / "demo")
+
+    assert (planned.returncode, verified.returncode) == (0, 1)
+    assert "Would write" in planned.stdout
+    assert "mcpgreen vendor makes one" in verified.stderr
+    assert sorted((tmp_path / "demo").iterdir()) == before
