@@ -45,10 +45,13 @@ setup(
         "jq>=1.12,<1.14; platform_machine in 'x86_64 amd64 AMD64 aarch64 arm64'",
     ],
     extras_require={
+        # `config` for clients that have TOML; Python has a parser of its own from 3.11 on.
+        "toml": ["tomli>=2; python_version < '3.11'"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
         # match; fastmcp is a peer in the benchmark only.
         "test": [
             "pytest>=8",
+            "tomli>=2; python_version < '3.11'",
             "pytest-xdist>=3.2",
             "mcp>=2.3",
             "mcp-types>=2.3",

@@ -52,7 +52,7 @@ OWNERS = {
     "jsonschema": ("protocol.schemas.validator", "protocol.schemas.keywords"),
     "jsonschema_specifications": ("protocol.schemas.validator",),
     "referencing": ("protocol.schemas.validator",),
-    "yaml": ("catalog.descriptions.yaml_text",),
+    "yaml": ("catalog.descriptions.yaml_text", "cli.clients.formats.yaml_edits"),
     "docopt": ("cli.main",),
     "jq": (),  # used as a library by sdk/json_tool, and by nobody as a module
     "gevent.subprocess": ("running.processes.process",),

@@ -116,7 +116,8 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/project/project.py",
             "import importlib\nyaml = importlib.import_module('yaml')\n",
-            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.descriptions.yaml_text.",
+            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.descriptions.yaml_text and "
+            "cli.clients.formats.yaml_edits.",
         ),
         (
             "mcpgreen/cli/a.py",

@@ -34,6 +34,7 @@ class Command(NamedTuple):
 
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve"),),
+    "Connect": (Command("config", "clients.config"),),
     "Try": (
         Command("list", "trying.list_items", max_words=1),
         Command("run-tool", "trying.run_tool", max_words=ANY, needs="a NAME"),

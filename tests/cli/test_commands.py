@@ -123,7 +123,7 @@ def test_a_project_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 EVERY_COMMAND = pytest.mark.parametrize(
     "command",
-    [["serve"], ["scan"], ["registry", "status"], ["validate"], ["run-tool", "x"], ["health"]],
+    [["serve"], ["scan"], ["registry", "status"], ["validate"], ["run-tool", "x"], ["health"], ["config"]],
     ids=" ".join,
 )
 
@@ -187,7 +187,7 @@ def test_scan_says_why_something_is_no_tool(project: ProjectBuilder) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["scan"], ["registry", "refresh"], ["registry", "status"], ["validate"], ["run-tool", "hello"]],
+    [["scan"], ["registry", "refresh"], ["registry", "status"], ["validate"], ["run-tool", "hello"], ["config"]],
     ids=" ".join,
 )
 def test_without_a_project_a_command_fails_and_says_so_once(tmp_path: Path, command: list[str]) -> None:

@@ -6,6 +6,55 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "comments-for-everybody",
+        "mcpgreen/cli/clients/formats/json_edits.py",
+        "    if tree.first_comment >= 0 and not spot.has_comments:",
+        "    if tree.first_comment >= 0 and not spot.root:",
+        "tests/cli/clients/test_corpus.py",
+    ),
+    fault(
+        "entry-takes-the-comment-of-another",
+        "mcpgreen/cli/clients/formats/json_edits.py",
+        "        at = _behind_comments(text, behind)\n",
+        "        at = behind\n",
+        "tests/cli/clients/test_corpus.py",
+    ),
+    fault(
+        "key-twice-in-a-client-s-file",
+        "mcpgreen/cli/clients/formats/json_edits.py",
+        "    if len(members) > 1:\n",
+        "    if len(members) > 2:\n",
+        "tests/cli/clients/test_corpus.py",
+    ),
+    fault(
+        "installs-side-by-side",
+        "mcpgreen/cli/clients/client_file.py",
+        "        if now.read() != self.content:\n",
+        "        if now.read() is None and self.content:\n",
+        "tests/cli/clients/test_install.py::test_a_change_at_the_last_moment_is_not_overwritten",
+    ),
+    fault(
+        "backup-that-everybody-reads",
+        "mcpgreen/cli/clients/client_file.py",
+        "        os.fchmod(descriptor, stat.S_IMODE(self.status.st_mode))\n",
+        "        os.fchmod(descriptor, 0o644)\n",
+        "tests/cli/clients/test_install.py::test_file_and_backup_keep_the_mode",
+    ),
+    fault(
+        "former-entry-forgotten",
+        "mcpgreen/cli/clients/install.py",
+        "    former = record.formers.get(spot.name) if record else None\n",
+        "    former = None\n",
+        "tests/cli/clients/test_install.py::test_an_entry_that_stood_there_comes_back_even_then",
+    ),
+    fault(
+        "secrets-in-an-entry",
+        "mcpgreen/cli/clients/launch.py",
+        "        if _is_ours(name) and not _is_secret(name) and environ[name]:\n",
+        "        if _is_ours(name) and environ[name]:\n",
+        "tests/cli/clients/test_config.py::test_settings_go_along_and_secrets_do_not",
+    ),
+    fault(
         "failed-scan-succeeds",
         "mcpgreen/cli/registry.py",
         "    return 1 if is_failed else 0\n",

@@ -1,0 +1,104 @@
+"""How a client starts this server: command, arguments and variables, such that it works from anywhere.
+
+A client that has windows has neither our PATH nor our directory nor our variables. So paths are absolute, and variables
+that decide what is served are part of the entry, except for secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from mcpgreen import PACKAGE_DIR
+from mcpgreen.project.project import Project
+from mcpgreen.settings.settings import ALIAS_PREFIX, OUR_PREFIX, Settings
+from mcpgreen.settings.table import ROWS
+
+LAUNCHER = "MCPGREEN_LAUNCHER"  # the single file that started us, if one did
+ALLOW_LIST = ALIAS_PREFIX + "TOOL_ALLOWLIST"
+ROOT = ALIAS_PREFIX + "PROJECT_ROOT"
+
+# Of one process, or said by the arguments.
+_NOT_FOR_ENTRIES = (LAUNCHER, "MCPGREEN_CALL", "MCPBASH_HOME", "MCPGREEN_PROJECT_ROOT", ROOT)
+_SETTINGS = {variable: row for row in ROWS for variable in row.variables}
+_MAY_BE_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|_KEY")
+
+
+class Launch(NamedTuple):
+    name: str
+    description: str
+    command: str
+    arguments: tuple[str, ...]
+    env: Mapping[str, str]
+    tool_secs: float  # that a tool may take if it says nothing else
+    left_out: tuple[str, ...]  # variables that are set, and not in `env`
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.command, *self.arguments)
+
+
+def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], name: str = "") -> Launch:
+    info = project.server_info()
+    program = program_words(environ)
+    return Launch(
+        name=name or info["name"],
+        description=str(info.get("description") or info["title"]),
+        command=program[0],
+        arguments=(*program[1:], "serve", "--project-root", project.root),
+        env={ROOT: project.root, **_allow_list(settings), **dict(_set_variables(environ))},
+        tool_secs=settings.default_tool_timeout,
+        left_out=tuple(_left_out(environ, settings)),
+    )
+
+
+def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What starts us again: the launcher or script that did, or the checkout's, or the environment's."""
+    launcher = environ.get(LAUNCHER, "")
+    if os.path.isabs(launcher) and _is_program(launcher):
+        return (launcher,)
+    started = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    if os.path.basename(started) == "mcpgreen" and _is_program(started):
+        return (started,)
+    for place in (
+        os.path.join(os.path.dirname(PACKAGE_DIR), "scripts", "mcpgreen"),
+        os.path.join(os.path.dirname(sys.executable), "mcpgreen"),
+    ):
+        if _is_program(place):
+            return (place,)
+    return (sys.executable, "-m", "mcpgreen")
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _allow_list(settings: Settings) -> dict[str, str]:
+    """All tools, as mcp-bash needs it said. Not where the project has decided: a variable would overrule it."""
+    is_decided = any(settings.origin(name) != "default" for name in ("tool_allowlist", "tool_allow_default"))
+    return {} if is_decided else {ALLOW_LIST: "*"}
+
+
+def _set_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in sorted(environ):
+        if _is_ours(name) and not _is_secret(name) and environ[name]:
+            yield name, environ[name]
+
+
+def _is_ours(name: str) -> bool:
+    return (name in _SETTINGS or name.startswith((OUR_PREFIX, ALIAS_PREFIX))) and name not in _NOT_FOR_ENTRIES
+
+
+def _is_secret(name: str) -> bool:
+    row = _SETTINGS.get(name)
+    return row.secret if row else _MAY_BE_SECRET.search(name) is not None
+
+
+def _left_out(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
+    """Secrets, and what tools are given by name: both may be nobody else's business."""
+    yield from (name for name in sorted(environ) if _is_ours(name) and _is_secret(name))
+    named = (*settings.tool_env_allowlist, *settings.provider_env_allowlist)
+    yield from (name for name in sorted(set(named)) if environ.get(name) and not _is_ours(name))

@@ -1,0 +1,225 @@
+"""Every file of the corpus, there and back: a parser that is none of ours reads the entry, and all bytes return."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mcpgreen.cli.clients.client_file import Refused
+from mcpgreen.cli.clients.install import Change, Target, install, uninstall
+from mcpgreen.cli.clients.launch import Launch
+from mcpgreen.cli.clients.records import Records
+from mcpgreen.cli.clients.table import BY_WORD, FORMATS
+from tests.cli.clients.corpus import CASES, Case
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LAUNCH = Launch(
+    name="demo",
+    description="A server: with # and 'quotes'",
+    command="/opt/my tools/mcpgreen",
+    arguments=("serve", "--project-root", '/home/ü "x"\\y'),
+    env={"MCPGREEN_ROOTS": "/a:/b", "MCPGREEN_ODD": "\u2028 \x7f \U0001f600 \x01 yes: #"},
+    tool_secs=30.0,
+    left_out=(),
+)
+WITH_COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+BEFORE_END = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+
+
+def read(format: str, content: bytes) -> Any:
+    """As strict as the format is."""
+    text = content.decode("utf-8-sig")
+    if format == "toml":
+        return tomllib.loads(text)
+    if format == "yaml":
+        return yaml.safe_load(text)
+    return json.loads(text)
+
+
+def read_lenient(content: bytes) -> Any:
+    text = WITH_COMMENTS.sub(lambda found: found[1] or " ", content.decode("utf-8-sig"))
+    return json.loads(BEFORE_END.sub(lambda found: found[1] or " ", text))
+
+
+def values_for(case: Case, content: bytes) -> Any:
+    client = BY_WORD[case.client]
+    return read_lenient(content) if client.has_comments else read(client.format, content)
+
+
+def entries_in(case: Case, document: Any) -> dict[str, Any]:
+    client = BY_WORD[case.client]
+    root = (document or {}).get(client.root)
+    return {item["name"]: item for item in root or []} if client.is_list else dict(root or {})
+
+
+def target_of(case: Case, path: Path, name: str = "demo") -> Target:
+    client = BY_WORD[case.client]
+    return Target(str(path), FORMATS[client.format], client.spot(name))
+
+
+def entry_of(case: Case, name: str = "demo") -> Any:
+    return BY_WORD[case.client].entry(LAUNCH._replace(name=name))
+
+
+def nothing(change: Change) -> None:
+    del change
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records({"HOME": str(tmp_path / "home")})
+
+
+def ids(cases: list[Case]) -> list[str]:
+    return [case.name for case in cases]
+
+
+GOOD = [case for case in CASES if not case.refused]
+BAD = [case for case in CASES if case.refused]
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(CASES) >= 40
+    assert len(set(ids(CASES))) == len(CASES)
+
+
+@pytest.mark.parametrize("case", GOOD, ids=ids(GOOD))
+def test_an_entry_is_read_and_leaves_no_trace(case: Case, tmp_path: Path, records: Records) -> None:
+    path = tmp_path / "place" / "file"
+    path.parent.mkdir()
+    path.write_bytes(case.content)
+    entry = entry_of(case)
+
+    change = install(target_of(case, path), entry, records, show=nothing)
+
+    installed = path.read_bytes()
+    assert change.backup is not None
+    assert Path(change.backup).read_bytes() == case.content
+    document = values_for(case, installed)
+    assert entries_in(case, document)["demo"] == entry
+    if case.content.strip(b"\xef\xbb\xbf \n") and not case.content.startswith((b"//", b"/*", b"#", b"---\n")):
+        before = values_for(case, case.content) or {}
+        others = {name: value for name, value in entries_in(case, before).items() if name != "demo"}
+        assert {**entries_in(case, document), "demo": None} == {**others, "demo": None}
+        root = BY_WORD[case.client].root
+        assert {**document, root: None} == {**before, root: None}
+    if not case.replaces:
+        assert_only_inserted(case.content, installed)
+    if b"\r\n" in case.content:
+        assert b"\n" not in installed.replace(b"\r\n", b"")
+
+    again = install(target_of(case, path), entry, records, show=nothing)
+    assert (again.is_one, path.read_bytes()) == (False, installed)
+
+    uninstall(target_of(case, path), records, show=nothing)
+    assert path.read_bytes() == case.content
+    assert [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+def assert_only_inserted(before: bytes, after: bytes) -> None:
+    """One insertion; and one comma before it, where a comment is between."""
+    start = common(before, after)
+    end = common(before[::-1], after[::-1])
+    if start + end >= len(before):
+        return
+    assert after[start : start + 1] == b","
+    with_comma = before[:start] + b"," + before[start:]
+    assert common(with_comma, after) + end >= len(with_comma)
+
+
+def common(one: bytes, other: bytes) -> int:
+    length = 0
+    for length, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return length
+    return min(len(one), len(other))
+
+
+@pytest.mark.parametrize(
+    ("client", "before", "after"),
+    [
+        (
+            "vscode",
+            '{\n\t"servers": {\n\t\t"a": 1 // mine\n\t}\n}',
+            '{\n\t"servers": {\n\t\t"a": 1, // mine\n\t\t"demo": {\n\t\t\t"command": "x"\n\t\t}\n\t}\n}',
+        ),
+        (
+            "zed",
+            '{\r\n    "a": 1,\r\n}',
+            '{\r\n    "a": 1,\r\n    "context_servers": {\r\n        "demo": {\r\n'
+            '            "command": "x"\r\n        }\r\n    },\r\n}',
+        ),
+        ("cursor", '{"mcpServers":{"a":{}}}', '{"mcpServers":{"a":{},"demo":{"command":"x"}}}'),
+        ("codex", "# c\n[mcp_servers.a]", '# c\n[mcp_servers.a]\n\n[mcp_servers.demo]\ncommand = "x"\n'),
+        (
+            "goose",
+            "extensions:\n    a: 1 # mine\n# c\nb: 2\n",
+            'extensions:\n    a: 1 # mine\n    demo:\n      command: "x"\n# c\nb: 2\n',
+        ),
+    ],
+)
+def test_an_entry_looks_as_its_neighbours_do(
+    client: str, before: str, after: str, tmp_path: Path, records: Records
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(before.encode())
+    install(target_of(Case("", client, b""), path), {"command": "x"}, records, show=nothing)
+    assert path.read_bytes().decode() == after
+
+
+@pytest.mark.parametrize("case", BAD, ids=ids(BAD))
+def test_what_cannot_be_done_right_is_left_alone(case: Case, tmp_path: Path, records: Records) -> None:
+    path = tmp_path / "place" / "file"
+    path.parent.mkdir()
+    path.write_bytes(case.content)
+
+    with pytest.raises(Refused, match=re.escape(case.refused)) as refusal:
+        install(target_of(case, path), entry_of(case), records, show=nothing)
+
+    assert len(str(refusal.value)) < 500
+    assert path.read_bytes() == case.content
+    assert [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=ids(GOOD))
+def test_entries_go_in_any_order(case: Case, tmp_path: Path, records: Records) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(case.content)
+    for name in ("demo", "second", "third"):
+        install(target_of(case, path, name), entry_of(case, name), records, show=nothing)
+    assert {"demo", "second", "third"} <= entries_in(case, values_for(case, path.read_bytes())).keys()
+
+    for name in ("demo", "third", "second"):
+        uninstall(target_of(case, path, name), records, show=nothing)
+
+    assert path.read_bytes() == case.content
+
+
+@pytest.mark.parametrize("case", [case for case in GOOD if len(case.content) < 100_000], ids=lambda case: case.name)
+def test_without_a_record_an_entry_can_be_taken_out_too(case: Case, tmp_path: Path, records: Records) -> None:
+    """As after a client has written its file anew: only the entry goes, and nothing else is lost."""
+    path = tmp_path / "file"
+    path.write_bytes(case.content)
+    entry = {**entry_of(case), BY_WORD[case.client].format: "mcpgreen"}
+    install(target_of(case, path), entry, records, show=nothing)
+    document = values_for(case, path.read_bytes())
+    elsewhere = Records({"HOME": str(tmp_path / "elsewhere")})
+
+    change = uninstall(target_of(case, path), elsewhere, show=nothing)
+
+    assert change.backup is not None
+    left = values_for(case, path.read_bytes())
+    root = BY_WORD[case.client].root
+    assert "demo" not in entries_in(case, left)
+    assert {**entries_in(case, left), "demo": entry} == entries_in(case, document)
+    assert {**document, root: None} == {**(left or {}), root: None}
