@@ -50,6 +50,8 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     ),
     "Check": (
         Command("validate", "checking.validate"),
+        Command("lint", "linting.lint"),
+        Command("doctor", "doctor.doctor"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),
         Command("registry", "registry", max_words=1, needs="refresh or status"),

@@ -11,7 +11,7 @@ from mcpgreen.cli.commands import BY_NAME, Command, Options
 from mcpgreen.errors import InternalError, ProjectError, UsageError
 
 # Whoever comes from there may look for them.
-COMMANDS_OF_MCP_BASH = ("doctor", "publish", "debug")
+COMMANDS_OF_MCP_BASH = ("publish", "debug")
 ROOT = "--project-root"
 
 

@@ -45,7 +45,7 @@ def test_a_project_root_without_a_name_is_refused(
     assert done.stderr == f"mcpgreen: --project-root needs a value\nTry: mcpgreen {meant} --help\n"
 
 
-@pytest.mark.parametrize("word", ["doctor", "publish", "debug"])
+@pytest.mark.parametrize("word", ["publish", "debug"])
 def test_commands_of_mcp_bash_are_known_to_be_missing(word: str) -> None:
     done = mcpgreen(word, "something", "--json")
     assert (done.returncode, done.stdout) == (2, "")

@@ -45,11 +45,17 @@ def test_a_good_project_has_nothing_to_mend(project: ProjectBuilder) -> None:
         "strict": True,
         "defaults": {"name": "project", "title": "Project", "version": "0.0.0"},
     }
+    assert [message.pop("code") for message in messages] == ["ok"] * 4
     assert messages == [
-        {"level": "ok", "section": "server", "message": "server.d/server.meta.json"},
-        {"level": "ok", "section": "tools", "message": "tool greet"},
-        {"level": "ok", "section": "resources", "message": "resource note"},
-        {"level": "ok", "section": "prompts", "message": "prompt letter"},
+        {
+            "level": "ok",
+            "section": "server",
+            "message": "server.d/server.meta.json",
+            "file": "server.d/server.meta.json",
+        },
+        {"level": "ok", "section": "tools", "message": "tool greet", "file": "tools/greet.meta.json"},
+        {"level": "ok", "section": "resources", "message": "resource note", "file": "resources/note.txt"},
+        {"level": "ok", "section": "prompts", "message": "prompt letter", "file": "prompts/letter.meta.json"},
     ]
 
 

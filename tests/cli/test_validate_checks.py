@@ -197,9 +197,9 @@ def test_a_first_line_that_cannot_be_obeyed(project: ProjectBuilder, first_line:
     project.tool("greet", f"{first_line}\necho", description="Greets", inputSchema=SCHEMA)
     status, report = findings(project)
 
-    (warning,) = said(report, "warning")
-    assert status == 0
-    assert warning.startswith(f"tool greet: tools/greet {fault}")
+    (error,) = said(report, "error")
+    assert status == 1
+    assert error.startswith(f"tool greet: tools/greet {fault}")
 
 
 def test_a_text_without_an_interpreter(project: ProjectBuilder) -> None:

@@ -6,6 +6,48 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "interpreter-of-the-project",
+        "mcpgreen/cli/checking/reading/syntax.py",
+        " if not is_within(os.path.realpath(place), root)",
+        "",
+        "tests/cli/checking/test_findings.py::test_nothing_of_a_project_is_run",
+    ),
+    fault(
+        "place-within-a-comment",
+        "mcpgreen/cli/checking/reading/places.py",
+        "            column += (self.start.column or 1) - 1\n",
+        "            column += 0\n",
+        "tests/cli/checking/test_findings.py",
+    ),
+    fault(
+        "mended-file-loses-its-mode",
+        "mcpgreen/cli/checking/mending.py",
+        "            os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))\n",
+        "",
+        "tests/cli/checking/test_mending.py",
+    ),
+    fault(
+        "doctor-lends-its-own-path",
+        "mcpgreen/cli/doctor/client_entry.py",
+        '(environ.get("PATH") if is_in_terminal else None)',
+        'environ.get("PATH")',
+        "tests/cli/checking/test_doctor.py::test_a_client_s_environment_is_thin",
+    ),
+    fault(
+        "doctor-tells-secrets",
+        "mcpgreen/cli/doctor/project_state.py",
+        '"(secret)" if row.secret else ',
+        "",
+        "tests/cli/checking/test_doctor.py::test_settings_have_an_origin_and_secrets_stay_secret",
+    ),
+    fault(
+        "required-that-no-property-has",
+        "mcpgreen/cli/checking/tool_checks.py",
+        "            if isinstance(name, str) and name not in known and not _is_elsewhere(part, name):\n",
+        "            if isinstance(name, str) and name in known and not _is_elsewhere(part, name):\n",
+        "tests/cli/checking/test_planted_faults.py",
+    ),
+    fault(
         "comments-for-everybody",
         "mcpgreen/cli/clients/formats/json_edits.py",
         "    if tree.first_comment >= 0 and not spot.has_comments:",
@@ -112,7 +154,7 @@ FAULTS = [
     ),
     fault(
         "every-script-made-executable",
-        "mcpgreen/cli/checking/validate.py",
+        "mcpgreen/cli/checking/mending.py",
         "if is_script and (meta_file or metadata.read_inline_of(path) is not None):",
         "if is_script:",
         "tests/cli/test_validate.py::test_described_scripts_are_made_executable",
@@ -121,15 +163,15 @@ FAULTS = [
     fault(
         "broken-hooks-are-well",
         "mcpgreen/cli/checking/server_checks.py",
-        "return _syntax_error(path) or next(",
-        "return next(",
+        "    if fault := reader.fault_by_bash(path):\n",
+        "    if fault := None:\n",
         "tests/cli/test_validate_checks.py::test_a_hook_that_bash_cannot_read",
     ),
     fault(
         "losses-are-warnings",
-        "mcpgreen/cli/checking/item_checks.py",
-        "is_lost = type(warning) is Loss or _LOST.search(warning)",
-        "is_lost = _LOST.search(warning)",
+        "mcpgreen/cli/checking/remedies.py",
+        "    return type(sentence) is Loss or _LOST.search(sentence) is not None\n",
+        "    return _LOST.search(sentence) is not None\n",
         "tests/cli/test_validate.py::test_what_will_not_be_served_is_an_error",
     ),
     fault(

@@ -77,6 +77,14 @@ class Origin(NamedTuple):
     complaints: list[str]
 
 
+class Inline(NamedTuple):
+    """The text of an `mcp:` comment, at which byte of the file it begins, and whether its end was not read."""
+
+    text: bytes
+    start: int
+    is_cut: bool
+
+
 class Rule(NamedTuple):
     accepts: Callable[[Any], bool]
     wanted: str
@@ -168,21 +176,32 @@ def head_of(path: str) -> bytes | None:
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
     """The annotation in the script's first lines, or None. `head` is the start of the file, `HEAD_BYTES` at most. Prose
     may have a heading "mcp:", so there only an object makes an annotation."""
+    found = inline_in(head, is_prose=is_prose)
+    if found is None:
+        return None
+    if found.is_cut:
+        raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
+    try:
+        return _parsed_json(path, found.text)
+    except ProjectError as error:
+        if found.text.count(b"{") > found.text.count(b"}"):
+            raise ProjectError(path, f"{error.reason}; an mcp: comment must be on one line") from error
+        raise
+
+
+def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
+    """The annotation in the first lines, as it is written."""
     if b"mcp:" not in head:
         return None
+    at = 0
     for line in head.split(b"\n", INLINE_LINES)[:INLINE_LINES]:
         match = _INLINE.match(line) if b"mcp:" in line else None
-        if match is None or (is_prose and not match.group(1).lstrip().startswith(b"{")):
-            continue
-        if len(head) >= HEAD_BYTES and head.endswith(line):
-            raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
-        text = match.group(1).strip().removesuffix(b"*/").removesuffix(b"-->")
-        try:
-            return _parsed_json(path, text)
-        except ProjectError as error:
-            if text.count(b"{") > text.count(b"}"):
-                raise ProjectError(path, f"{error.reason}; an mcp: comment must be on one line") from error
-            raise
+        if match is not None and not (is_prose and not match.group(1).lstrip().startswith(b"{")):
+            text = match.group(1)
+            start = at + match.start(1) + len(text) - len(text.lstrip())
+            is_cut = len(head) >= HEAD_BYTES and head.endswith(line)
+            return Inline(text.strip().removesuffix(b"*/").removesuffix(b"-->"), start, is_cut)
+        at += len(line) + 1
     return None
 
 

@@ -34,6 +34,31 @@ def value_of(raw: bytes) -> Any:
         raise ValueError(_LOADER_S_NAME.sub("at", " ".join(str(error).split()))) from error
 
 
+def marks_in(raw: bytes) -> dict[tuple[str | int, ...], tuple[int, int]]:
+    """Line and column, from 1, of each name and item; empty for what `value_of` refuses."""
+    import yaml
+
+    try:
+        _require_modest(raw)
+        top = yaml.compose(raw, Loader=_loader())
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    marks: dict[tuple[str | int, ...], tuple[int, int]] = {}
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), top)]
+    while pending and len(marks) <= MAX_VALUES:  # an alias may stand for what is around it
+        keys, node = pending.pop()
+        inner: list[tuple[str | int, Any, Any]] = []
+        if isinstance(node, yaml.MappingNode):
+            inner = [(str(name.value), name, value) for name, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            inner = [(index, value, value) for index, value in enumerate(node.value)]
+        for key, marked, value in inner:
+            way = (*keys, key)
+            marks[way] = (marked.start_mark.line + 1, marked.start_mark.column + 1)
+            pending.append((way, value))
+    return marks
+
+
 def _require_modest(raw: bytes) -> None:
     import yaml
 

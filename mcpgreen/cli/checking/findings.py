@@ -1,9 +1,13 @@
-"""What `validate` finds, and how it is printed: lines for people, or one line of JSON."""
+"""What `validate` and `lint` find, and how it is printed: lines for people, or one line of JSON.
+
+Rule: an error and a warning say what to do about it (`fix`). Codes are words that programs rely on; the sentences may
+become better.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
@@ -11,12 +15,62 @@ from mcpgreen.text import jsontext
 SIGN_OF = {"ok": "✓", "info": "·", "warning": "⚠", "error": "✗"}
 
 
+class Position(NamedTuple):
+    """In a text, counted from 1, in characters."""
+
+    line: int
+    column: int | None = None
+
+
 class Finding(NamedTuple):
-    """An error means that something of the project is not served, a warning that it could be better."""
+    """An error means that something of the project does not work, a warning that it could be better. `file` is as
+    people call it, from the project's root on."""
 
     level: str
     section: str
     message: str
+    code: str = "ok"
+    fix: str | None = None
+    file: str | None = None
+    position: Position | None = None
+    tokens: int | None = None  # an estimate of what a model has to read for it
+
+    def as_json(self) -> dict[str, Any]:
+        members = {
+            "level": self.level,
+            "section": self.section,
+            "message": self.message,
+            "code": self.code,
+            "file": self.file,
+            "line": self.position.line if self.position else None,
+            "column": self.position.column if self.position else None,
+            "fix": self.fix,
+            "tokens": self.tokens,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+    def as_line(self) -> str:
+        place = ""
+        if self.file and self.position:
+            place = f" ({':'.join(str(part) for part in (self.file, *self.position) if part is not None)})"
+        remedy = f" → {self.fix}" if self.fix else ""
+        return f"{SIGN_OF[self.level]} {self.message}{place}{remedy}"
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with an item. `path` is the file that has to be changed."""
+
+    level: str
+    code: str
+    sentence: str
+    fix: str
+    path: str | None = None
+    position: Position | None = None
+
+    def about(self, project: Project, section: str, subject: str) -> Finding:
+        file = project.shown(self.path) if self.path else None
+        message = f"{subject}: {self.sentence}" if subject else self.sentence
+        return Finding(self.level, section, message, self.code, self.fix, file, self.position)
 
 
 class Report(NamedTuple):
@@ -39,16 +93,16 @@ class Report(NamedTuple):
             "fixesApplied": self.fixes,
             "strict": self.is_strict,
             "defaults": self.project.default_info(),
-            "messages": [finding._asdict() for finding in self.findings],
+            "messages": [finding.as_json() for finding in self.findings],
         }
         return jsontext.dumps(report) + b"\n"
 
-    def as_text(self, *, shows_defaults: bool) -> bytes:
+    def as_text(self, *, shows_defaults: bool = False) -> bytes:
         lines = [f"Project: {self.project.root}"]
         if shows_defaults:
             defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
             lines.append(f"Without server.d/server.meta.json: {defaults}")
-        lines += [f"{SIGN_OF[finding.level]} {finding.message}" for finding in self.findings]
+        lines += [finding.as_line() for finding in self.findings]
         return "\n".join([*lines, self._verdict(), ""]).encode("utf-8", "backslashreplace")
 
     def _verdict(self) -> str:

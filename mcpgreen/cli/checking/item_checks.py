@@ -1,31 +1,35 @@
 """What is wrong with tools, resources, templates and prompts, beyond what reading them tells. Part of `validate`.
 
-Reads what a server would read and asks who would be asked in a call; runs nothing.
+Reads what a server would read and asks who would be asked in a call; runs nothing but the interpreters' own checks.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.item_kinds import SOURCES
-from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
 from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.checking.findings import Finding
+from mcpgreen.cli.checking import no_tools
+from mcpgreen.cli.checking.findings import Finding, Problem
+from mcpgreen.cli.checking.reading.sources import Source, source_of
+from mcpgreen.cli.checking.reading.syntax import Reader
+from mcpgreen.cli.checking.remedies import explained
+from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
+from mcpgreen.cli.checking.tool_checks import schema_problems
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts.input import arguments_from
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import configured_roots, resource_directories
-from mcpgreen.protocol.schemas.lint import slow_patterns_in
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
@@ -38,11 +42,20 @@ WORD_OF = {"tools": "tool", "resources": "resource", "resourceTemplates": "templ
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
-# How the catalogue says that something is not served, besides what it leaves out.
-_LOST = re.compile(r"may not be read$| describes no script: ")
 _REFUSED = " will be refused "  # what is said of the tool itself, with the reason
 
-Problem = tuple[str, str]  # level and sentence
+Found = dict[str, Discovery | OSError]
+
+
+def discoveries(project: Project, registration: Registration | None) -> Found:
+    """What a server would find, by kind; instead of a kind that cannot be listed, why."""
+    found: Found = {}
+    for name, source in SOURCES.items():
+        try:
+            found |= source.read(project, survey(project, source.directories(project)), registration)
+        except OSError as error:
+            found[name] = error
+    return found
 
 
 class Checks:
@@ -51,86 +64,99 @@ class Checks:
     def __init__(self, project: Project, settings: Settings, environ: Mapping[str, str]) -> None:
         self._project = project
         self._settings = settings
-        self._search_path = jq.path_in(environ)
-        self._are_tools_registered = False
+        self._environ = environ
+        self._scripts = ScriptChecks(project, environ, {})
+        self._registration: Registration | None = None
 
     def findings(self, registration: Registration | None, *, is_served: bool) -> Iterator[Finding]:
         """What of the project is well, and what is not; the former only if it `is_served` at all."""
-        self._are_tools_registered = registration is not None and registration.items["tools"] is not None
-        for name, source in SOURCES.items():
-            try:
-                surveyed = survey(self._project, source.directories(self._project))
-                found = source.read(self._project, surveyed, registration)
-            except OSError as error:
-                yield Finding("error", name, f"{name} cannot be listed: {error.strerror}")
+        self._registration = registration
+        found = discoveries(self._project, registration)
+        reader = Reader(self._project.root, jq.path_in(self._environ))
+        self._scripts = ScriptChecks(self._project, self._environ, reader.readings(self._script_paths(found)))
+        for kind, discovery in found.items():
+            if isinstance(discovery, OSError):
+                fix = "see to it that the directory can be read"
+                yield Finding("error", kind, f"{kind} cannot be listed: {discovery.strerror}", "unreadable", fix)
                 continue
-            for kind, discovery in found.items():
-                for warning in discovery.warnings:
-                    if _REFUSED not in warning:
-                        is_lost = type(warning) is Loss or _LOST.search(warning)
-                        yield Finding("error" if is_lost else "warning", kind, warning)
-                for hint in discovery.hints:
-                    yield Finding("info", kind, hint)
-                for item in discovery.items:
-                    problems = list(self._problems(item))
-                    for level, problem in problems:
-                        yield Finding(level, kind, f"{WORD_OF[kind]} {item.name}: {problem}")
-                    if not problems and is_served:
-                        yield Finding("ok", kind, f"{WORD_OF[kind]} {item.name}")
+            for warning in discovery.warnings:
+                if _REFUSED not in warning:
+                    yield explained(self._project, kind, warning)
+            for hint in discovery.hints:
+                yield explained(self._project, kind, hint, level="info")
+            if kind == "tools":
+                yield from no_tools.findings(self._project)
+            for item in discovery.items:
+                yield from self._item_findings(kind, item, is_served=is_served)
 
-    def _problems(self, item: Any) -> Iterator[Problem]:
+    def _item_findings(self, kind: str, item: Any, *, is_served: bool) -> Iterator[Finding]:
+        source = source_of(self._project, self._registration, kind, item)
+        subject = f"{WORD_OF[kind]} {item.name}"
+        problems = [*self._problems(item, source), *_doubles(source)] if kind != "ui" else []
+        for problem in problems:
+            yield problem.about(self._project, kind, subject)
+        if not problems and is_served:
+            yield Finding("ok", kind, subject, file=self._project.shown(source.path) if source.path else None)
+
+    def _script_paths(self, found: Found) -> Iterator[str]:
+        for discovery in found.values():
+            for item in discovery.items if not isinstance(discovery, OSError) else ():
+                if isinstance(item, Tool) or (isinstance(item, Prompt) and item.is_program and item.path):
+                    yield str(item.path)
+                elif isinstance(item, (Resource, ResourceTemplate)):
+                    script = script_for(item.provider, self._project)
+                    if script is not None:
+                        yield script.path
+        yield from no_tools.completions(self._project)
+
+    def _problems(self, item: Any, source: Source) -> Iterator[Problem]:
         if isinstance(item, Tool):
-            yield from self._tool_problems(item)
+            yield from self._tool_problems(item, source)
         elif isinstance(item, Prompt):
-            yield from self._prompt_problems(item)
+            yield from self._prompt_problems(item, source)
         elif isinstance(item, (Resource, ResourceTemplate)):
-            yield from self._provider_problems(item.provider)
+            yield from self._provider_problems(item.provider, source)
             if isinstance(item, Resource):
-                yield from self._file_problems(item)
+                yield from self._file_problems(item, source)
+        for path in no_tools.completions_beside(getattr(item, "path", None)):
+            yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
 
-    def _tool_problems(self, tool: Tool) -> Iterator[Problem]:
+    def _tool_problems(self, tool: Tool, source: Source) -> Iterator[Problem]:
         if not SAFE_NAME.fullmatch(tool.name):
-            yield "warning", "some clients accept only names of up to 64 of A-Z a-z 0-9 _ -"
+            sentence = "some clients accept only names of up to 64 of A-Z a-z 0-9 _ -"
+            yield source.warning("name", sentence, "give it such a name, by the file or by name", "name")
         if not tool.definition.get("description"):
-            yield "warning", "it has no description, so a model can only guess what it does"
-        if not self._are_tools_registered and not {"inputSchema", "arguments"} & _own_fields(tool).keys():
-            yield "warning", "it has no inputSchema, so a model does not know its arguments"
-        for which in ("inputSchema", "outputSchema"):
-            for pattern in slow_patterns_in(tool.definition.get(which)):
-                trouble = "has a pattern that may take for ever, with a repeat in a repeat"
-                yield "warning", f"{which} {trouble}: {pattern:.80}"
+            sentence = "it has no description, so a model can only guess what it does"
+            yield source.warning("no-description", sentence, "say in a description what it does and when to use it")
+        if not {"inputSchema", "arguments"} & source.fields.keys() and not source.is_registered:
+            sentence = "it has no inputSchema, so a model does not know its arguments"
+            yield source.warning("no-schema", sentence, "add an inputSchema, without properties if it takes none")
+        yield from schema_problems(tool, source)
         runner = tool.command[0]
         if runner != tool.path:
-            yield "warning", f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
-        yield from self._script_problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
+            sentence = f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
+            yield Problem("warning", "not-executable", sentence, "chmod +x, or run validate --fix", tool.path)
+        yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
-            yield "warning", f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
+            sentence = f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
+            fix = "begin it with #! and its interpreter, or take the executable bit from it if it is no program"
+            yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 
-    def _script_problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
-        try:
-            problem = self._project.ground(below).problem_with(path)
-        except FileNotFoundError:
-            problem = "its script has been removed"
-        if problem:
-            yield "error", f"calls will be refused: {problem}"
-        if obeys_first_line and (fault := shebang.fault_of(path, search_path=self._search_path)):
-            yield "warning", f"{self._project.shown(path)} {fault}"
-
-    def _provider_problems(self, provider: str) -> Iterator[Problem]:
+    def _provider_problems(self, provider: str, source: Source) -> Iterator[Problem]:
         script = script_for(provider, self._project)
         if script is None:
             if provider not in PROVIDERS:
-                yield "error", f"its provider is missing: {why_missing(provider, self._project.providers_dir)}"
+                sentence = f"its provider is missing: {why_missing(provider, self._project.providers_dir)}"
+                yield source.error("no-provider", sentence, "add that script, or correct uri or provider", "uri")
             return
         try:
             script.require_safe()
         except Denied as error:
-            yield "error", error.message
+            yield refused(error.message, error.message, script.path)
         obeys_first_line = script.command[0] != "bash"
-        if obeys_first_line and (fault := shebang.fault_of(script.path, search_path=self._search_path)):
-            yield "error", f"its provider {self._project.shown(script.path)} {fault}"
+        yield from self._scripts.faults(script.path, obeys_first_line=obeys_first_line, subject="its provider ")
 
-    def _file_problems(self, resource: Resource) -> Iterator[Problem]:
+    def _file_problems(self, resource: Resource, source: Source) -> Iterator[Problem]:
         """A client may name roots of its own later, so this is how it is without them."""
         project = self._project
         if resource.provider != DEFAULT_PROVIDER or script_for(DEFAULT_PROVIDER, project) is not None:
@@ -144,33 +170,35 @@ class Checks:
                 limit_bytes=self._settings.max_resource_bytes,
             ).close()
         except ProviderFailure as failure:
-            yield "warning", f"it cannot be read as things are: {failure.text}"
+            sentence = f"it cannot be read as things are: {failure.text}"
+            fix = "correct uri, put the file there, or add its directory to resources_roots"
+            yield source.warning("not-readable", sentence, fix, "uri")
 
     def _readable_directories(self) -> list[str]:
         try:
-            roots = configured_roots(self._project.root, self._settings.roots).paths
+            roots: Sequence[str] = configured_roots(self._project.root, self._settings.roots).paths
         except ProjectError:
             roots = []  # told already: the server will not start
         return [*resource_directories(self._project, self._settings), *roots]
 
-    def _prompt_problems(self, prompt: Prompt) -> Iterator[Problem]:
+    def _prompt_problems(self, prompt: Prompt, source: Source) -> Iterator[Problem]:
         if prompt.is_program and prompt.path is not None:
-            yield from self._script_problems(prompt.path, below=self._project.prompts_dir, obeys_first_line=True)
+            yield from self._scripts.problems(prompt.path, below=self._project.prompts_dir, obeys_first_line=True)
             return
         known = _arguments_of(prompt)
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
-                trouble = "is no declared argument, so clients cannot fill it"
-                yield "warning", f"{{{{{name}}}}} {trouble}{_guess(name, known)}"
+                sentence = f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{_guess(name, known)}"
+                path = prompt.path or source.path
+                position = source.position_of_text(path, f"{{{{{name}}}}}", f"{{{{ {name} }}}}")
+                fix = "declare it in arguments, or correct the placeholder"
+                yield Problem("warning", "placeholder", sentence, fix, path, position)
 
 
-def _own_fields(tool: Tool) -> Mapping[str, Any]:
-    """What the description beside the script says."""
-    directory, name = os.path.split(tool.path)
-    described = metadata.meta_file_for(name, os.listdir(directory))
-    if described is None:
-        return metadata.read_inline_of(tool.path) or {}
-    return metadata.read_meta_file(os.path.join(directory, described))
+def _doubles(source: Source) -> Iterator[Problem]:
+    for keys, position in source.description.doubles() if source.description and not source.is_registered else ():
+        sentence = f"{'.'.join(map(str, keys))} stands there twice, and only the last counts"
+        yield Problem("warning", "json-double", sentence, "remove one of the two", source.path, position)
 
 
 def _lacks_shebang(path: str) -> bool:

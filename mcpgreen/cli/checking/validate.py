@@ -1,73 +1,92 @@
 """`mcpgreen validate`: what is wrong with a project, before a client finds out.
 
 Reads what a server would read, and says of everything whether it will be served. Writes nothing, unless it is asked to
-set executable bits.
+mend what it can.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 
-from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.manual.current import Registrar
-from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.cli.checking import mending
 from mcpgreen.cli.checking.findings import Finding, Report
 from mcpgreen.cli.checking.item_checks import Checks
+from mcpgreen.cli.checking.remedies import explained
+from mcpgreen.cli.checking.script_checks import refused
 from mcpgreen.cli.checking.server_checks import server_findings
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
-from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
+from mcpgreen.errors import ProjectError, Untrusted
+from mcpgreen.project.project import Project, find_project
 from mcpgreen.running.hooks.shell import HookShell
-from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
+from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.table import load
 
 
 def run(options: Options) -> int:
     """0 when all is well, 1 when there are errors, or warnings and `--strict`."""
-    project, settings, environ = opened(options)
-    findings = list(server_findings(project, settings))
-    mended = list(_set_executable_bits(project)) if options["--fix"] else []
-    findings += mended
-    shell = HookShell(environ, settings=settings, directory=project.root)
-    checks = Checks(project, settings, environ)
-    try:
-        registration = Registrar(project, settings=settings, shell=shell).current()
-    except ProjectError as error:
-        findings.append(Finding("error", "registration", f"{project.shown(error.path)}: {error.reason}"))
-        # Nothing is served, but what lies on disk is worth a look all the same.
-        findings += checks.findings(None, is_served=False)
-    else:
-        findings += checks.findings(registration, is_served=True)
-    fixes = sum(finding.level == "info" for finding in mended)
-    report = Report(project, findings, fixes, is_strict=options["--strict"])
+    report = report_on(options)
     printed = report.as_json() if options["--json"] else report.as_text(shows_defaults=options["--explain-defaults"])
     sys.stdout.buffer.write(printed)
     return 0 if report.is_good() else 1
 
 
-def _set_executable_bits(project: Project) -> Iterator[Finding]:
-    for path, mode in _scripts_without_bit(project):
-        try:
-            os.chmod(path, mode | 0o111)
-        except OSError as error:
-            yield Finding("error", "tools", f"{project.shown(path)}: chmod +x failed: {error.strerror}")
+def report_on(options: Options) -> Report:
+    """What is found, after mending if that is asked for."""
+    mended: list[Finding] = []
+    try:
+        if options["--fix"]:
+            # First, because a project that others can change is not even opened.
+            mended += mending.mended(_bare(options))
+        project, settings, environ = opened(options)
+    except Untrusted as error:
+        return _not_opened(options, error)
+    findings = [*server_findings(project, settings), *mended, *_items(project, settings, environ)]
+    return Report(project, findings, sum(each.code == mending.MENDED for each in mended), options["--strict"])
+
+
+def registration_of(
+    project: Project, settings: Settings, environ: Mapping[str, str]
+) -> tuple[Registration | None, ProjectError | None]:
+    """What the project registers by hand, or why that cannot be used."""
+    shell = HookShell(environ, settings=settings, directory=project.root)
+    try:
+        return Registrar(project, settings=settings, shell=shell).current(), None
+    except ProjectError as error:
+        return None, error
+
+
+def _items(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    registration, error = registration_of(project, settings, environ)
+    if isinstance(error, ProjectError):
+        shown = project.shown(error.path)
+        if "not trusted" in error.reason:
+            problem = refused(error.reason, error.reason, error.path)
+            yield problem.about(project, "registration", shown)
         else:
-            yield Finding("info", "tools", f"{project.shown(path)}: made executable")
+            yield explained(project, "registration", f"{shown}: {error.reason}", level="error")
+    # Of a registration that cannot be used nothing is served, but what lies on disk is worth a look all the same.
+    yield from Checks(project, settings, environ).findings(registration, is_served=error is None)
 
 
-def _scripts_without_bit(project: Project) -> Iterator[tuple[str, int]]:
-    """What is described as a tool and cannot be executed."""
-    for directory in survey(project, [project.tools_dir]).directories:
-        for name, status in directory.files.items():
-            if name.endswith(metadata.ACCOMPANYING) or status.st_mode & metadata.EXECUTABLE_BITS:
-                continue
-            path = f"{directory.path}/{name}"
-            with suppress(OSError, ProjectError):  # the checks say what is wrong with it
-                # A text beside a script may share its description.
-                is_script = path.endswith(SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
-                meta_file = metadata.meta_file_for(name, directory.files)
-                if is_script and (meta_file or metadata.read_inline_of(path) is not None):
-                    yield path, status.st_mode & 0o7777
+def _bare(options: Options) -> Project:
+    """The project as a place, before anything in it is read. Raises ProjectError if there is none."""
+    flags = {"project_root": options["--project-root"]} if options["--project-root"] else {}
+    settings = load(flags, os.environ, {})
+    names = ("tools_dir", "resources_dir", "prompts_dir", "providers_dir", "ui_dir", "server_dir", "registry_dir")
+    directories = {name: str(getattr(settings, name)) for name in names}
+    project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
+    if project is None:
+        raise ProjectError(os.getcwd(), "there is no project here or above; name one with --project-root")
+    return project
+
+
+def _not_opened(options: Options, error: Untrusted) -> Report:
+    project = _bare(options)
+    problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
+    finding = problem.about(project, "server", project.shown(error.path))
+    return Report(project, [finding], 0, options["--strict"])

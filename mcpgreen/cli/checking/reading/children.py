@@ -1,0 +1,87 @@
+"""Run a program of the system to ask it something: no stdin, a time limit, and no more output than is of use."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+
+ASK_SECS = 10.0
+MAX_OUTPUT_BYTES = 65_536
+AT_ONCE = 4
+READ_BYTES = 8192
+
+
+def outputs_of(commands: Sequence[Sequence[str]], *, path: str) -> Iterator[tuple[int | None, str]]:
+    """Of each command, in order, the exit status, None if it could not be started or had to be stopped, and what it
+    said on stdout and stderr. Several run at the same time."""
+    # Nothing of ours: variables can make an interpreter run something (BASH_ENV, NODE_OPTIONS, PYTHONSTARTUP).
+    env = {"PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1"}
+    running: deque[subprocess.Popen[bytes] | None] = deque()
+    waiting = iter(commands)
+    try:
+        while True:
+            for words in islice(waiting, AT_ONCE - len(running)):
+                running.append(_asked(words, env))
+            if not running:
+                return
+            yield _answer(running[0])
+            running.popleft()
+    finally:
+        for child in running:
+            if child is not None:
+                end(child)
+
+
+def _asked(words: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+    try:
+        return started(words, env=env, cwd=os.sep, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    except OSError:
+        return None
+
+
+def _answer(child: subprocess.Popen[bytes] | None) -> tuple[int | None, str]:
+    if child is None:
+        return None, ""
+    assert child.stdout is not None
+    said = b""
+    give_up_at = time.monotonic() + ASK_SECS
+    try:
+        while len(said) < MAX_OUTPUT_BYTES and (chunk := read_by(child.stdout.fileno(), give_up_at)):
+            said += chunk
+        if len(said) < MAX_OUTPUT_BYTES:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.0, give_up_at - time.monotonic()))
+        return child.poll(), said.decode("utf-8", "replace")
+    finally:
+        end(child)
+
+
+def started(
+    words: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: int, stderr: int
+) -> subprocess.Popen[bytes]:
+    """In a session of its own, so that `end` leaves nobody behind."""
+    return subprocess.Popen(
+        words, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True, bufsize=0
+    )
+
+
+def read_by(descriptor: int, give_up_at: float) -> bytes:
+    """What comes next; nothing at the end, or when the time is over."""
+    ready, _, _ = select.select([descriptor], [], [], max(0.0, give_up_at - time.monotonic()))
+    return os.read(descriptor, READ_BYTES) if ready else b""
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()

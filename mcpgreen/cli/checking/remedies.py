@@ -1,0 +1,200 @@
+"""What to do about that which the catalogue complains of, where in a file it is, and a word for it.
+
+The catalogue speaks to the log, in sentences that begin with a file. `validate` needs more than that of each: a row for
+each kind of sentence.
+
+Rule: a new complaint of the catalogue gets a row here. Without one it has the code `description` and a general fix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.items import Loss
+from mcpgreen.cli.checking.findings import Finding, Position
+from mcpgreen.cli.checking.reading.places import Description, Keys, bad_byte_in, description_in
+from mcpgreen.project.project import Project
+
+# How the catalogue says that something is not served, besides what it leaves out.
+_LOST = re.compile(r"may not be read$| describes no script: ")
+
+
+class Remedy(NamedTuple):
+    pattern: str
+    code: str
+    fix: str
+    keys: Keys = ()  # which member is meant, where the sentence does not begin with it
+
+
+ROWS = (
+    Remedy(r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
+    Remedy(r"not valid JSON", "json-syntax", "correct the JSON there: quotes around every name, no comma at the end"),
+    Remedy(
+        r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put texts with : or # in quotes"
+    ),
+    Remedy(
+        r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json file beside the script"
+    ),
+    Remedy(
+        r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"
+    ),
+    Remedy(r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
+    Remedy(r"cannot be read", "unreadable", "let the user who runs the server read it (chmod u+r)"),
+    Remedy(r"may not be read$", "unreadable", "let the user who runs the server read the directory (chmod u+rx)"),
+    Remedy(
+        r"describes no (script|prompt)", "lonely", "put what it describes beside it under the same name, or remove it"
+    ),
+    Remedy(r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or begin it with #!"),
+    Remedy(r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another"),
+    Remedy(r"stands there twice", "double", "remove one of the two", ("arguments",)),
+    Remedy(r"link to a directory", "link", "put the directory itself there, instead of a link to it"),
+    Remedy(
+        r"(symbolic link|it links) to a file outside", "link", "copy the file into the directory, instead of a link"
+    ),
+    Remedy(r"is a symbolic link", "link", "put the file itself there, instead of a link to it"),
+    Remedy(r"levels or \d+ folders", "too-many", "move what is no part of the project elsewhere"),
+    Remedy(r"skipped, its name", "file-name", "rename the file, to printable characters in UTF-8"),
+    Remedy(r"did you mean (\S+)\?", "unknown-field", "write {0} instead, or remove it"),
+    Remedy(r"is unknown and left out", "unknown-field", "use one of those that are known, or remove it"),
+    Remedy(
+        r"has a type that does not exist", "schema-type", "use string, number, integer, boolean, array, object, null"
+    ),
+    Remedy(r"pattern that is not a regular", "schema-pattern", "correct the regular expression, with \\\\ for each \\"),
+    Remedy(r"refers to another document", "schema-ref", "copy what it refers to into the schema"),
+    Remedy(r"refers to a place", "schema-ref", "define it there, or correct the reference"),
+    Remedy(r"names a dialect", "schema-dialect", "remove $schema, or name a draft from 4 to 2020-12"),
+    Remedy(
+        r'must have the type "object"', "schema-root", 'give the schema "type": "object" and put it below properties'
+    ),
+    Remedy(r"icons? ", "icon", "name a picture of up to 64 KiB beside the description, or https: or data:", ("icons",)),
+    Remedy(r"^annotations\.", "annotation", "correct the value, or remove it"),
+    Remedy(r"^role is taken", "role", "write user or assistant"),
+    Remedy(r"^each of arguments", "argument", "make each an object with a name", ("arguments",)),
+    Remedy(r"^each of messages|^content of the type", "message", "give each role and content", ("messages",)),
+    Remedy(r"^inputRequests", "input-request", "correct the request as docs/asking.md shows it"),
+    Remedy(r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file beside it"),
+    Remedy(r"has both uri and", "uri", "remove one of the two", ("uriTemplate",)),
+    Remedy(r"^uri(Template)?: ", "uri", "correct it: a scheme, a colon, and no spaces; variables as {name}"),
+    Remedy(r"there is no (\S+), and no template", "page", "add that file, or name a template"),
+    Remedy(r"template must be one of|config\.", "page", "correct the template as docs/ui.md shows it"),
+    Remedy(r"entrypoint", "page", "name a file in the directory of the page"),
+    Remedy(
+        r"there is no file|leads out of|path must be|is no file",
+        "path",
+        "correct path: a file below that directory",
+        ("path",),
+    ),
+    Remedy(r"calls will be refused", "writable", "take the right to write from others: chmod go-w, or validate --fix"),
+    Remedy(r"must be ", "field", "correct the value, or remove it"),
+)
+GENERAL = Remedy("", "description", "correct the description, or remove it")
+NOT_TOOL = "make it executable (chmod +x) if it shall be a tool; else leave it"
+_JSON_PLACE = re.compile(r"line \d+ column \d+")
+_FIELD = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*")
+_QUOTED = re.compile(r"'([^']{1,80})'")
+_REGISTERED = re.compile(r"the (?:resource )?(\w+) (.+?)(?: is left out)?: (.*)", re.DOTALL)
+_KIND_OF = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resourceTemplates"}
+
+
+def is_loss(sentence: str) -> bool:
+    return type(sentence) is Loss or _LOST.search(sentence) is not None
+
+
+def explained(project: Project, section: str, sentence: str, *, level: str = "") -> Finding:
+    """A sentence of the catalogue as a finding."""
+    level = level or ("error" if is_loss(sentence) else "warning")
+    path, rest = _split(project, sentence)
+    if path is None:
+        remedy = _remedy_for(sentence)
+        return Finding(level, section, sentence, remedy.code, _filled(remedy, sentence))
+    if level == "info":
+        code = "not-a-tool" if "not a tool" in rest else "note"
+        fix = NOT_TOOL if code == "not-a-tool" else None
+        return Finding(level, section, sentence, code, fix, project.shown(path))
+    item: Keys = ()
+    if os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
+        item = _item(description_in(path), _KIND_OF.get(registered[1], section), registered[2])
+        rest = registered[3]
+    remedy = _remedy_for(rest)
+    source, position = located(path, rest, remedy, item)
+    if position is not None and remedy.code == "json-syntax":
+        # Of the file, whatever the parser counted from.
+        sentence = _JSON_PLACE.sub(f"line {position.line} column {position.column}", sentence)
+    return Finding(level, section, sentence, remedy.code, _filled(remedy, rest), project.shown(source), position)
+
+
+def located(path: str, rest: str, remedy: Remedy, item: Keys = ()) -> tuple[str, Position | None]:
+    """The file that has to be changed, and where in it."""
+    if remedy.code == "not-utf8":
+        return path, bad_byte_in(path)
+    source = _source_of(path)
+    description = description_in(source)
+    if description is None:
+        return path, None
+    if remedy.code in ("json-syntax", "yaml-syntax"):
+        return source, description.fault()
+    keys = remedy.keys or _keys_in(rest)
+    position = description.position_of(*item, *keys) if keys or item else None
+    if position is None:
+        return (source, None) if remedy.code in ("uri", "page") else (path, None)
+    if remedy.code.startswith("schema-") and (quoted := _QUOTED.search(rest)):
+        position = description.position_of_word(f'"{quoted[1]}"', after=position)
+    return source, position
+
+
+def _remedy_for(rest: str) -> Remedy:
+    return next((row for row in ROWS if re.search(row.pattern, rest)), GENERAL)
+
+
+def _filled(remedy: Remedy, rest: str) -> str:
+    found = re.search(remedy.pattern, rest)
+    groups = found.groups() if found else ()
+    return remedy.fix.replace("{0}", groups[0]) if groups and groups[0] else remedy.fix
+
+
+def _split(project: Project, sentence: str) -> tuple[str | None, str]:
+    """The file that a sentence begins with, and what follows."""
+    at = sentence.find(": ")
+    while at > 0:
+        path = os.path.join(project.root, sentence[:at])
+        if os.path.lexists(path):
+            return path.rstrip("/"), sentence[at + 2 :]
+        at = sentence.find(": ", at + 1)
+    return None, sentence
+
+
+def _source_of(path: str) -> str:
+    """The description of a file, if one is beside it."""
+    directory, name = os.path.split(path)
+    if metadata.is_description(name) or name.endswith(".json"):
+        return path
+    try:
+        described = metadata.meta_file_for(name, os.listdir(directory))
+    except OSError:
+        return path
+    return os.path.join(directory, described) if described else path
+
+
+def _keys_in(rest: str) -> Keys:
+    """`inputSchema.required must be` begins with the way to a member."""
+    field = _FIELD.match(rest)
+    if field is None:
+        return ()
+    parts = re.findall(r"[^.\[\]]+", field[0])
+    return tuple(int(part) if part.isdigit() else part for part in parts)
+
+
+def _item(description: Description | None, kind: str, name: str) -> Keys:
+    """Which of the registered items has this name."""
+    import json
+
+    if description is None or description.is_yaml:
+        return ()
+    try:
+        items = json.loads(description.text, strict=False)[kind]
+        return next((kind, index) for index, item in enumerate(items) if item["name"] == name)
+    except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
+        return ()

@@ -1,0 +1,111 @@
+"""What is wrong with one script: who may write to it, its first line, its syntax, its imports. Part of `validate`."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+from collections.abc import Iterator, Mapping
+
+from mcpgreen.cli.checking.findings import Position, Problem
+from mcpgreen.cli.checking.reading.syntax import SHELLS, Reading, SdkImport
+from mcpgreen.project.project import Project
+from mcpgreen.running.scripts import jq, shebang
+from mcpgreen.running.scripts.jq import SDK_DIR
+
+PUT_SDK_FIRST = 'put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
+MEND_LINE_ENDS = "save it with the line ends of Unix, or run validate --fix"
+
+
+class ScriptChecks:
+    def __init__(self, project: Project, environ: Mapping[str, str], readings: Mapping[str, Reading]) -> None:
+        self._project = project
+        self._search_path = jq.path_in(environ)
+        self._readings = readings
+
+    def problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
+        """All of a script that lies `below` a directory, and is run as its first line asks if it obeys that."""
+        if refusal := self.refusal(path, below=below):
+            yield refusal
+        yield from self.faults(path, obeys_first_line=obeys_first_line)
+
+    def refusal(self, path: str, *, below: str) -> Problem | None:
+        """Why calls will be refused."""
+        try:
+            problem = self._project.ground(below).problem_with(path)
+        except FileNotFoundError:
+            return Problem("error", "missing", "its script has been removed", "put it back, or remove its description")
+        return refused(f"calls will be refused: {problem}", problem, path) if problem else None
+
+    def faults(self, path: str, *, obeys_first_line: bool, subject: str = "") -> Iterator[Problem]:
+        """What keeps it from doing what it says."""
+        shown = self._project.shown(path)
+        reading = self._readings.get(path, Reading())
+        fault = shebang.fault_of(path, search_path=self._search_path) if obeys_first_line else None
+        if fault:
+            is_windows = "line ends of Windows" in fault
+            fix = MEND_LINE_ENDS if is_windows else "install that interpreter, or correct the first line"
+            code = "crlf" if is_windows else "interpreter"
+            yield Problem("error", code, f"{subject}{shown} {fault}", fix, path, Position(1, 1))
+        elif reading.has_crlf and reading.language in SHELLS:
+            trouble = "has lines with the line ends of Windows, which its shell takes for a part of words"
+            yield Problem("error", "crlf", f"{subject}{shown} {trouble}", MEND_LINE_ENDS, path, _first_crlf(path))
+        elif reading.fault:
+            message, position = reading.fault
+            sentence = f"{subject}{shown}: line {position.line}: {message}"
+            yield Problem("error", "syntax", sentence, "correct the script at that line", path, position)
+        for each in reading.sdk_imports:
+            yield from _sdk_problems(each, path, f"{subject}{shown}")
+
+
+def refused(sentence: str, problem: str, path: str) -> Problem:
+    """`problem` is why a file is not trusted; it names the remedy in brackets."""
+    remedy = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else ""
+    if "written to by others" in problem:
+        return Problem("error", "writable", sentence, f"{remedy}, or run validate --fix", path)
+    if "another user" in problem:
+        return Problem("error", "owner", sentence, remedy, path)
+    return Problem("error", "untrusted", sentence, "put the file itself there, as a regular file of your own", path)
+
+
+def _first_crlf(path: str) -> Position | None:
+    from mcpgreen.cli.checking.reading.syntax import content_of
+
+    content = content_of(path) or b""
+    at = content.find(b"\r\n")
+    return Position(content.count(b"\n", 0, at) + 1) if at >= 0 else None
+
+
+def _sdk_problems(found: SdkImport, path: str, shown: str) -> Iterator[Problem]:
+    is_beside = os.path.exists(os.path.join(os.path.dirname(path), "mcp_tool.py"))
+    if not found.is_found and not is_beside:
+        sentence = f"{shown}: line {found.position.line}: mcp_tool cannot be imported: Python does not know where it is"
+        yield Problem("error", "sdk-import", sentence, PUT_SDK_FIRST, path, found.position)
+    if is_beside:
+        return
+    for name in found.names:
+        if name != "*" and name not in sdk_names():
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, sdk_names(), n=1)
+            fix = f"import {near[0]} instead" if near else "import one of the names in docs/sdk-python.md"
+            sentence = f"{shown}: line {found.position.line}: mcp_tool has no {name}"
+            yield Problem("error", "sdk-name", sentence, fix, path, found.position)
+
+
+@functools.cache
+def sdk_names() -> frozenset[str]:
+    """What mcp_tool offers, as far as its text shows it. It is not imported: it is made for tools."""
+    with open(os.path.join(SDK_DIR, "mcp_tool.py"), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            names.add(node.targets[0].id)
+            if node.targets[0].id == "_ELSEWHERE":
+                names.update(" ".join(ast.literal_eval(node.value).values()).split())
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return frozenset(names)

@@ -1,0 +1,1 @@
+"""Whether this machine, this project and a client's configuration can serve."""

@@ -1,0 +1,47 @@
+"""What is wrong with prompts, templates and icons, for clients and people. Part of `lint`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.resources import ResourceTemplate
+from mcpgreen.cli.checking.findings import Problem
+from mcpgreen.cli.checking.item_checks import SAFE_NAME
+from mcpgreen.cli.checking.reading.sources import Source
+
+MAX_ICON_CHARS = 96 * 1024
+
+
+def prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
+    if not SAFE_NAME.fullmatch(prompt.name):
+        sentence = "clients make a command of its name, and take only up to 64 of A-Z a-z 0-9 _ -"
+        yield source.warning("prompt-name", sentence, "give it such a name", "name")
+    if not prompt.definition.get("description"):
+        sentence = "it has no description, so people do not know what it is for"
+        yield source.warning("prompt-description", sentence, "add a description")
+    is_list = isinstance(source.fields.get("arguments"), list)
+    for index, argument in enumerate(prompt.definition.get("arguments", ())):
+        if not argument.get("description"):
+            sentence = f"its argument {argument['name']} has no description, so people do not know what to type"
+            way = ("arguments", index) if is_list else ("arguments", "properties", argument["name"])
+            yield source.warning("argument-description", sentence, "add a description", *way)
+
+
+def template_problems(template: ResourceTemplate, source: Source) -> Iterator[Problem]:
+    if not template.definition.get("description"):
+        sentence = "it has no description, so nobody knows what its variables may be"
+        yield source.warning("template-description", sentence, "add a description that explains the variables")
+
+
+def icon_problems(item: Any, source: Source) -> Iterator[Problem]:
+    for index, icon in enumerate(item.definition.get("icons") or ()):
+        src = str(icon.get("src", ""))
+        if src.lower().startswith("http:"):
+            sentence = "an icon is at an http: address, which clients do not load"
+            fix = "use https:, or a file beside the description"
+            yield source.warning("icon-address", sentence, fix, "icons", index, "src")
+        elif len(src) > MAX_ICON_CHARS:
+            sentence = "an icon is larger than 64 KiB, and every list repeats it"
+            yield source.warning("icon-large", sentence, "use a smaller picture", "icons", index, "src")

@@ -1,0 +1,184 @@
+"""`mcpgreen doctor`, and the server as a client starts it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.checking.correct_project import correct_project
+from tests.cli.test_commands import mcpgreen
+from tests.support.project import ProjectBuilder
+
+NAMES = {
+    *("python", "packages", "loop", "jq", "bash", "project", "permissions", "settings", "hooks", "registry", "items"),
+    "client",
+}
+
+
+@pytest.fixture
+def correct(tmp_path: Path) -> ProjectBuilder:
+    return correct_project(tmp_path / "project")
+
+
+def doctor(project: ProjectBuilder, *flags: str, env: dict[str, str] | None = None) -> tuple[int, Any]:
+    home = {"HOME": str(project.root.parent / "home")}
+    done = mcpgreen("doctor", "--json", "--project-root", str(project.root), *flags, env={**home, **(env or {})})
+    return done.returncode, json.loads(done.stdout)
+
+
+def checks(report: Any, name: str) -> list[Any]:
+    return [check for check in report["checks"] if check["name"] == name]
+
+
+def as_cursor(project: ProjectBuilder, entry: Any, **options: Any) -> tuple[int, Any]:
+    file = project.root.parent / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"correct": entry}}), encoding="utf-8")
+    return doctor(project, "--as", "cursor", "--file", str(file), **options)
+
+
+def install(project: ProjectBuilder, file: Path, client: str = "cursor") -> None:
+    arguments = ("--client", client, "--file", str(file), "--install", "--project-root", str(project.root))
+    # The launcher of a checkout looks for a Python of its own, unless its entry names one.
+    environ = {"HOME": str(project.root.parent / "home"), "MCPGREEN_PYTHON": sys.executable}
+    done = mcpgreen("config", *arguments, env=environ)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_healthy_project(correct: ProjectBuilder) -> None:
+    status, report = doctor(correct)
+
+    assert (status, report["status"]) == (0, "ok")
+    assert {check["name"] for check in report["checks"]} == NAMES
+    assert all(check.keys() == {"name", "status", "message", "fix"} for check in report["checks"])
+
+
+def test_people_read_lines(correct: ProjectBuilder) -> None:
+    printed = mcpgreen("doctor", "--project-root", str(correct.root), env={"HOME": "/nonexistent"}).stdout
+
+    assert "✓ items: 3 tools" in printed
+    assert printed.endswith("All is well.\n")
+
+
+def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder) -> None:
+    correct.write("server.d/env", "MCPGREEN_PAGE_SIZE=7\n").chmod(0o644)
+    token = "correct-horse-battery-staple-4711"
+    _, report = doctor(correct, env={"MCPGREEN_REMOTE_TOKEN": token, "MCPGREEN_PAGE_SIZ": "5"})
+    messages = [check["message"] for check in checks(report, "settings")]
+
+    assert "page_size = 7 (from project file: MCPGREEN_PAGE_SIZE)" in messages
+    assert "remote_token = (secret) (from MCPGREEN_REMOTE_TOKEN)" in messages
+    assert report["status"] == "warning"
+    assert "did you mean MCPGREEN_PAGE_SIZE?" in str(messages)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "name"),
+    [("tools", 0o777, "permissions"), ("server.d/policy.sh", 0o666, "hooks"), ("tools/greet.sh", 0o666, "items")],
+)
+def test_what_is_wrong_is_an_error_with_a_remedy(correct: ProjectBuilder, path: str, mode: int, name: str) -> None:
+    (correct.root / path).chmod(mode)
+    status, report = doctor(correct)
+
+    assert (status, report["status"]) == (1, "error")
+    assert [check["status"] for check in checks(report, name)] == ["error"]
+    assert all(check["fix"] for check in report["checks"] if check["status"] != "ok")
+
+
+def test_a_registry_that_cannot_be_read_is_a_warning(correct: ProjectBuilder) -> None:
+    correct.write(".registry/tools.json", "{")
+    status, report = doctor(correct)
+
+    assert (status, report["status"]) == (0, "warning")
+    assert checks(report, "registry")[0]["fix"] == "run mcpgreen registry refresh"
+
+
+def test_without_a_project_it_is_2(tmp_path: Path) -> None:
+    done = mcpgreen("doctor", "--json", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["status"] == "error"
+
+
+def test_a_project_that_others_can_change_is_1(correct: ProjectBuilder) -> None:
+    (correct.root / "server.d" / "env").chmod(0o666)
+    status, report = doctor(correct)
+
+    assert status == 1
+    assert "validate --fix" in checks(report, "project")[0]["fix"]
+
+
+@pytest.mark.parametrize("flags", [["--as", "curser"], ["--file", "x"], ["--as", "jetbrains"], ["--nonsense"]])
+def test_wrong_usage_is_2(correct: ProjectBuilder, flags: list[str]) -> None:
+    done = mcpgreen("doctor", "--project-root", str(correct.root), *flags)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("client", ["cursor", "codex", "goose", "zed", "continue"])
+def test_the_entry_of_a_client_starts(correct: ProjectBuilder, tmp_path: Path, client: str) -> None:
+    file = tmp_path / "client-file"
+    install(correct, file, client)
+    status, report = doctor(correct, "--as", client, "--file", str(file))
+
+    assert (status, report["status"]) == (0, "ok"), report
+    (start,) = checks(report, "start")
+    assert start["message"].startswith("correct answered after ") and start["message"].endswith(" ms and has 3 tools")
+    assert checks(report, "missing")[0]["message"] == "nothing"
+
+
+def test_a_client_s_usual_place_is_looked_at(correct: ProjectBuilder, tmp_path: Path) -> None:
+    status, report = doctor(correct, "--as", "cursor")
+    assert status == 1
+    assert "config --client cursor --install" in checks(report, "client")[0]["fix"]
+
+    place = tmp_path / "home" / ".cursor" / "mcp.json"
+    place.parent.mkdir(parents=True)
+    install(correct, place)
+    assert doctor(correct, "--as", "cursor")[0] == 0
+    assert "cursor (" in checks(doctor(correct)[1], "client")[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "message"),
+    [
+        ({"url": "https://example.org"}, "client", "has no command"),
+        ({"command": "no-such-program"}, "entry", "does not find no-such-program"),
+        ({"command": "/bin/sh", "args": ["-c", "echo oh no >&2; exit 3"]}, "start", "(status 3); it said: oh no"),
+        ({"command": "/bin/sh", "args": ["-c", "echo hello; cat"]}, "start", "what is no message: 'hello'"),
+        ({"command": "/bin/sh", "args": ["-c", "exit 0"], "cwd": "/no/such/place"}, "entry", "does not exist"),
+    ],
+)
+def test_an_entry_that_does_not_start(correct: ProjectBuilder, entry: Any, name: str, message: str) -> None:
+    status, report = as_cursor(correct, entry)
+
+    assert (status, checks(report, name)[-1]["status"]) == (1, "error")
+    assert message in checks(report, name)[-1]["message"]
+    assert checks(report, name)[-1]["fix"]
+
+
+def test_a_file_that_the_client_cannot_read(correct: ProjectBuilder, tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text("{", encoding="utf-8")
+    status, report = doctor(correct, "--as", "cursor", "--file", str(tmp_path / "mcp.json"))
+
+    assert status == 1
+    assert checks(report, "client")[0]["status"] == "error"
+
+
+def test_a_client_s_environment_is_thin(correct: ProjectBuilder, tmp_path: Path) -> None:
+    """What works in a terminal may not in an editor: neither our variables nor our PATH are there."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "my-shell").symlink_to("/bin/sh")
+    correct.program("tools/add", "#!/usr/bin/env my-shell\necho 1\n")
+    file = tmp_path / "mcp.json"
+    install(correct, file)
+    environ = {"PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "MCPGREEN_PAGE_SIZE": "7"}
+    status, report = doctor(correct, "--as", "cursor", "--file", str(file), env=environ)
+
+    missing = {check["status"]: check["message"] for check in checks(report, "missing")}
+    assert status == 1
+    assert missing["error"] == "tools/add is for the interpreter my-shell, which is not on the PATH"
+    assert missing["warning"] == "variables that are set here, and not in the entry: MCPGREEN_PAGE_SIZE"

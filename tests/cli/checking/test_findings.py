@@ -1,0 +1,138 @@
+"""Findings as people and programs get them, and what a project may have in it without harm."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.cli.checking.findings import Position
+from mcpgreen.cli.checking.reading.places import Description
+from mcpgreen.cli.checking.reading.syntax import MAX_SCRIPT_BYTES
+from tests.cli.checking.correct_project import correct_project, described, faults_in, greet, linted, validated
+from tests.cli.test_commands import mcpgreen
+from tests.support.project import ProjectBuilder
+
+
+@pytest.fixture
+def correct(tmp_path: Path) -> ProjectBuilder:
+    return correct_project(tmp_path / "project")
+
+
+def test_a_message_says_where_and_what_to_do(correct: ProjectBuilder) -> None:
+    correct.write("tools/count.py", '#!/usr/bin/env python3\n# mcp: {"description" "x"}\n')
+    done = mcpgreen("validate", "--json", "--project-root", str(correct.root))
+    report = json.loads(done.stdout)
+    (message,) = (each for each in report["messages"] if each["level"] == "error")
+
+    assert done.returncode == 1
+    assert all(each["code"] for each in report["messages"])
+    assert message.pop("message").startswith(
+        "tools/count.py: not valid JSON: Expecting ':' delimiter, line 2 column 23"
+    )
+    assert message.pop("fix")
+    assert message == {
+        "level": "error",
+        "section": "tools",
+        "code": "json-syntax",
+        "file": "tools/count.py",
+        "line": 2,
+        "column": 23,
+    }
+
+
+def test_a_line_ends_with_what_to_do(correct: ProjectBuilder) -> None:
+    correct.program("tools/greet.sh", "if then\n")
+    printed = mcpgreen("validate", "--project-root", str(correct.root)).stdout
+
+    (line,) = (each for each in printed.splitlines() if each.startswith("✗"))
+    assert line.endswith("(tools/greet.sh:2) → correct the script at that line")
+
+
+def test_lint_prints_an_estimate_for_each_tool(correct: ProjectBuilder) -> None:
+    greet(correct, description=None)
+    done = mcpgreen("lint", "--json", "--project-root", str(correct.root))
+    report = json.loads(done.stdout)
+    tokens = {each["message"].split(":")[0]: each["tokens"] for each in report["messages"] if each["code"] == "tokens"}
+
+    assert done.returncode == 0
+    assert tokens.keys() == {"tool add", "tool count", "tool greet", "all tools"}
+    assert tokens["all tools"] == tokens["tool add"] + tokens["tool count"] + tokens["tool greet"]
+    assert 20 < tokens["tool greet"] < 80
+    assert report.keys() >= {"projectRoot", "errors", "warnings", "fixesApplied", "strict", "defaults"}
+
+
+def test_lint_exits_as_validate_does(correct: ProjectBuilder) -> None:
+    described(correct, "tools/greet", {"description": "Greets", "inputSchema": {"properties": {"a": True}}})
+    for flags, status in (((), 0), (("--strict",), 1)):
+        assert mcpgreen("lint", *flags, "--project-root", str(correct.root)).returncode == status
+    assert mcpgreen("lint", "--fix").returncode == 2
+
+
+def test_executables_that_are_no_tools_are_told_with_the_reason(correct: ProjectBuilder) -> None:
+    correct.program("tools/.hidden", "echo")
+    correct.program("tools/sub/smoke.sh", "echo")
+    correct.write("tools/library.sh", "true\n").chmod(0o644)
+    os.mkfifo(correct.root / "tools" / "pipe")
+    (correct.root / "tools" / "greet.meta.json").chmod(0o755)
+    (correct.root / "tools" / "gone").symlink_to("nowhere")
+    report = validated(correct)
+    told = {finding.file for finding in report.findings if finding.code == "not-a-tool"}
+
+    assert told == {
+        f"tools/{name}" for name in (".hidden", "sub/smoke.sh", "library.sh", "pipe", "greet.meta.json", "gone")
+    }
+    assert report.is_good()
+
+
+def test_a_test_beside_a_tool_is_nothing_to_tell(correct: ProjectBuilder) -> None:
+    correct.program("tools/smoke.sh", "echo")
+    assert {finding.level for finding in validated(correct).findings} == {"ok"}
+
+
+def test_nothing_of_a_project_is_run(correct: ProjectBuilder, tmp_path: Path) -> None:
+    """An interpreter that lies in the project, a script that would do something, and Perl, which would run BEGIN."""
+    mark = tmp_path / "ran"
+    correct.program("tools/bash", f"#!/bin/sh\ntouch {mark}\n")
+    correct.program("tools/greet.sh", f"#!{correct.root}/tools/bash\ntouch {mark}\n")
+    correct.program("tools/count.py", f"#!/usr/bin/env python3\nopen({str(mark)!r}, 'w')\n")
+    correct.program("tools/add", f"#!/usr/bin/env perl\nBEGIN {{ open(F, '>', {str(mark)!r}); }}\n")
+    environ = {"PATH": f"{correct.root}/tools:{os.environ['PATH']}", "BASH_ENV": f"{correct.root}/tools/bash"}
+    for command in ("validate", "lint"):
+        mcpgreen(command, "--project-root", str(correct.root), env=environ)
+
+    assert not mark.exists()
+
+
+def test_odd_files_are_survived(correct: ProjectBuilder) -> None:
+    correct.program("tools/huge.sh", "if then\n" + "#" * MAX_SCRIPT_BYTES)
+    (correct.root / "tools" / "binary").write_bytes(b"\x7fELF\0\xff" * 100)
+    (correct.root / "tools" / "binary").chmod(0o755)
+    correct.program("tools/deep.py", "#!/usr/bin/env python3\n" + "(" * 100_000)
+    correct.write("tools/deep.meta.json", '{"inputSchema":' * 5000)
+    correct.write("tools/add.meta.yaml", "a: &a [*a, *a]\n" + "- x\n" * 3)
+    found = {finding.file: finding.code for finding in faults_in(validated(correct)) if finding.level == "error"}
+
+    assert found == {"tools/deep.meta.json": "json-syntax", "tools/add.meta.yaml": "yaml-syntax"}
+    assert linted(correct).findings
+
+
+def test_members_of_json_have_a_place() -> None:
+    text = '{"a": [1,\n {"b\\u0063": "}"}],\n\t"d": {"e": 1, "e": 2}}'
+    description = Description(text, Position(3, 8))
+
+    assert description.position_of("a", 0) == (3, 15)
+    assert description.position_of("a", 1, "bc") == (4, 3)
+    assert description.position_of("d", "absent") == (5, 2)
+    assert description.position_of("absent") is None
+    assert description.doubles() == [(("d", "e"), (5, 16))]
+
+
+def test_members_of_yaml_have_a_place() -> None:
+    description = Description("a:\n  - 1\n  - b: &x 2\nc: *x\n", is_yaml=True)
+
+    assert description.position_of("a", 1, "b") == (3, 5)
+    assert description.position_of("c") == (4, 1)
+    assert Description("a: &x\n  - *x\n", is_yaml=True).position_of("a") == (1, 1)
