@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from mcpgreen.catalog.descriptions import metadata, yaml_text
 from mcpgreen.cli.checking.findings import Position
 from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.project.unmarked import META_SUFFIXES
 
 Keys = tuple[str | int, ...]
 
@@ -96,7 +97,7 @@ def description_in(path: str) -> Description | None:
             raw = file.read(MAX_BYTES)
     except OSError:
         return None
-    if path.endswith((".json", *metadata.META_SUFFIXES)):
+    if path.endswith((".json", *META_SUFFIXES)):
         mark = b"\xef\xbb\xbf"
         text = raw.removeprefix(mark).decode("utf-8", "replace")
         return Description(text, is_yaml=not path.endswith(".json"))
