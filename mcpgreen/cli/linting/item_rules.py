@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,10 @@ from mcpgreen.cli.checking.item_checks import SAFE_NAME
 from mcpgreen.cli.checking.reading.sources import Source
 
 MAX_ICON_CHARS = 96 * 1024
+ICON_SIZE = re.compile(r"\d+x\d+|any")
+MIME_TYPE = re.compile(r"[\w.+!#$&^-]+/[\w.+!#$&^-]+(\s*;.*)?", re.DOTALL)
+# By its second label: io.mcp/x is reserved, com.example.mcp/x is not.
+RESERVED_PREFIX = re.compile(r"[A-Za-z0-9-]+\.(modelcontextprotocol|mcp)(\.[A-Za-z0-9.-]+)?/")
 
 
 def prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
@@ -35,6 +40,19 @@ def template_problems(template: ResourceTemplate, source: Source) -> Iterator[Pr
         yield source.warning("template-description", sentence, "add a description that explains the variables")
 
 
+def common_problems(item: Any, source: Source) -> Iterator[Problem]:
+    """What any item may have."""
+    yield from icon_problems(item, source)
+    for key in item.definition.get("_meta") or {}:
+        if RESERVED_PREFIX.match(key):
+            sentence = f"_meta.{key} has a prefix that is reserved for the protocol"
+            yield source.warning("meta-prefix", sentence, "use the name of a domain of your own", "_meta", key)
+    mime_type = item.definition.get("mimeType")
+    if mime_type is not None and not MIME_TYPE.fullmatch(mime_type):
+        sentence = f"mimeType {mime_type[:80]} is none, and clients do not know how to show it"
+        yield source.warning("mime-type", sentence, "write type/subtype, as in text/plain", "mimeType")
+
+
 def icon_problems(item: Any, source: Source) -> Iterator[Problem]:
     for index, icon in enumerate(item.definition.get("icons") or ()):
         src = str(icon.get("src", ""))
@@ -45,3 +63,7 @@ def icon_problems(item: Any, source: Source) -> Iterator[Problem]:
         elif len(src) > MAX_ICON_CHARS:
             sentence = "an icon is larger than 64 KiB, and every list repeats it"
             yield source.warning("icon-large", sentence, "use a smaller picture", "icons", index, "src")
+        for size in icon.get("sizes") or ():
+            if not ICON_SIZE.fullmatch(size):
+                sentence = f"an icon has the size {size[:40]}, which clients do not understand"
+                yield source.warning("icon-size", sentence, "write WxH, as in 48x48, or any", "icons", index, "sizes")

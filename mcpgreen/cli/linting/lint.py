@@ -66,4 +66,4 @@ def _problems(project: Project, item: Any, source: Source) -> Iterator[Problem]:
         yield from item_rules.prompt_problems(item, source)
     elif isinstance(item, ResourceTemplate):
         yield from item_rules.template_problems(item, source)
-    yield from item_rules.icon_problems(item, source)
+    yield from item_rules.common_problems(item, source)

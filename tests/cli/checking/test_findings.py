@@ -14,6 +14,7 @@ from mcpgreen.cli.checking.reading.syntax import MAX_SCRIPT_BYTES
 from tests.cli.checking.correct_project import correct_project, described, faults_in, greet, linted, validated
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
+from tests.support.wire import CHECKOUT
 
 
 @pytest.fixture
@@ -117,6 +118,11 @@ def test_odd_files_are_survived(correct: ProjectBuilder) -> None:
 
     assert found == {"tools/deep.meta.json": "json-syntax", "tools/add.meta.yaml": "yaml-syntax"}
     assert linted(correct).findings
+
+
+@pytest.mark.parametrize("command", ["validate", "lint"])
+def test_the_bundled_example_is_an_example(command: str) -> None:
+    assert mcpgreen(command, "--strict", "--project-root", str(CHECKOUT / "project")).returncode == 0
 
 
 def test_members_of_json_have_a_place() -> None:
