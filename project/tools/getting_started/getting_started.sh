@@ -1,5 +1,5 @@
 #!/bin/sh
-# mcp: {"description": "Tell how to have your own scripts served instead of this example", "annotations": {"readOnlyHint": true}}
+# mcp: {"description": "Tell how to have your own scripts served instead of this example", "inputSchema": {}, "annotations": {"readOnlyHint": true}}
 # Whoever meets this example by accident finds the way out. Plain sh: nothing but the server itself needs to be there.
 
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
