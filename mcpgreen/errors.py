@@ -2,8 +2,8 @@
 
 The parent class decides what becomes of an exception: an `RpcError` turns into a JSON-RPC error object, a
 `ToolFailure` into a result that the model can read. (A cancelled call is unwound by gevent's own `GreenletExit`, which
-is no Exception, and becomes nothing at all.) No behaviour lives here; `protocol.shapes.error_object` is the only place
-that builds the object on the wire.
+is no Exception, and becomes nothing at all.) No behaviour lives here; `protocol.revision_fields.error_object` is the
+only place that builds the object on the wire.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import select
 
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
-from mcpgreen.protocol import introduction, messages, shapes
+from mcpgreen.protocol import introduction, messages, revision_fields
 from mcpgreen.protocol.admission import Handshake, admit
 from mcpgreen.text import jsontext
 
@@ -68,7 +68,9 @@ def greet(
         if method == "initialize":
             result = introduction.initialize(params, opening.handshake, identity, offered=offered, log_level=log_level)
         else:
-            result = shapes.finish(introduction.discover(identity, offered=offered), view.revision, identity.info)
+            result = revision_fields.finish(
+                introduction.discover(identity, offered=offered), view.revision, identity.info
+            )
         answer = messages.response(request_id, jsontext.dumps(result))
     except (RpcError, ValueError):
         return opening

@@ -88,7 +88,7 @@ class Source:
         self.layer = self.layer_of(self.module)
 
     def layer_of(self, module: str) -> str:
-        """The layer of `mcpgreen.protocol.shapes.fit_tool` is protocol, that of `mcpgreen.errors.RpcError` leaves."""
+        """The layer of `mcpgreen.protocol.messages.error` is protocol, that of `mcpgreen.errors.RpcError` leaves."""
         top = module.partition(".")[2].partition(".")[0]
         return top if (top in self.packages and top not in LEAVES) or top in ORDER else "leaves"
 

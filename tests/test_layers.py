@@ -58,8 +58,8 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         ),
         (
             "mcpgreen/text/uris.py",
-            "import os\nimport mcpgreen.protocol.shapes\n",
-            "mcpgreen/text/uris.py:2: leaves must not import mcpgreen.protocol.shapes: protocol is above it.",
+            "import os\nimport mcpgreen.protocol.revision_fields\n",
+            "mcpgreen/text/uris.py:2: leaves must not import mcpgreen.protocol.revision_fields: protocol is above it.",
         ),
         (
             "mcpgreen/features/a.py",
@@ -220,7 +220,10 @@ def test_a_package_with_too_many_modules_is_found(tmp_path: Path, count: int, is
             "mcpgreen/first_answer.py",
             "from mcpgreen.project.project import open_project\nfrom mcpgreen import errors\n",
         ),
-        ("mcpgreen/first_answer.py", "from mcpgreen.project import project\nfrom mcpgreen.protocol import shapes\n"),
+        (
+            "mcpgreen/first_answer.py",
+            "from mcpgreen.project import project\nfrom mcpgreen.protocol import revision_fields\n",
+        ),
         ("mcpgreen/features/a.py", "from mcpgreen.errors import RpcError\nfrom . import b\nimport gevent\n"),
         ("mcpgreen/cli/a.py", "import sys\nsys.stdout.write('x')\n"),
         ("mcpgreen/sdk/mcp_tool.py", "import sys\nsys.stdout.write('x')\n"),

@@ -17,7 +17,7 @@ from mcpgreen.links.batch import BatchSink, too_long
 from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
 from mcpgreen.links.stream import Stream
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.protocol.revisions import Feature
 from mcpgreen.running.turns import let_others
@@ -214,7 +214,7 @@ class Link:
             self._receive_object(member, collected, weight_bytes, is_member=True)
 
     def _refuse(self, sink: Sink, request_id: str | int | None, error: RpcError) -> None:
-        sink.respond(messages.error(request_id, shapes.error_object(error)))
+        sink.respond(messages.error(request_id, revision_fields.error_object(error)))
         if journal.tells_failures:
             self._router.tell("refused", "a request", None, error)
 
@@ -223,4 +223,4 @@ class Link:
 def _unnamed_error(kind: type[RpcError], message: str | None = None, data: str | None = None) -> bytes:
     """The error for what has no id. Kept, because a client that sends rubbish sends a lot of it, and its next request
     stands behind."""
-    return messages.error(None, shapes.error_object(kind(message, data=data)))
+    return messages.error(None, revision_fields.error_object(kind(message, data=data)))

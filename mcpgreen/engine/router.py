@@ -25,7 +25,7 @@ from mcpgreen.features.run import Run, Slot
 from mcpgreen.features.services import Services
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Request
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.revisions import Era, Revision
@@ -79,14 +79,14 @@ ROUTES = {
         uses_catalog=True,
         may_repeat=tools.may_repeat,
         turn=tools.turn,
-        fit=shapes.fit_call_result,
+        fit=revision_fields.fit_call_result,
     ),
     "resources/read": Route(
         _later("resources", "read_resource"),
         _later("resources", "runs_script"),
         uses_catalog=True,
         may_repeat=lambda call: True,
-        fit=shapes.fit_contents,
+        fit=revision_fields.fit_contents,
         has_own_limit=True,  # of the content, which is longer once it is written as JSON
     ),
     "resources/subscribe": Route(
@@ -98,7 +98,7 @@ ROUTES = {
         _later("prompts.prompts", "runs_script"),
         uses_catalog=True,
         may_repeat=lambda call: True,
-        fit=shapes.fit_prompt_result,
+        fit=revision_fields.fit_prompt_result,
     ),
     "completion/complete": Route(
         _later("completion.completion", "complete"), _later("completion.completion", "runs_script"), uses_catalog=True
@@ -136,7 +136,7 @@ class Router:
         try:
             view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
-            sink.respond(messages.error(request_id, shapes.error_object(error)))
+            sink.respond(messages.error(request_id, revision_fields.error_object(error)))
             if journal.tells_failures:
                 self.tell("refused", method, params, error)
             return
@@ -190,7 +190,9 @@ class Router:
     def abandon(self, call: Request) -> None:
         """The server is going: tell the client that this request will not be finished."""
         if not call.is_cancelled:
-            call.sink.respond(messages.error(call.id, shapes.error_object(InternalError("The server is stopping."))))
+            call.sink.respond(
+                messages.error(call.id, revision_fields.error_object(InternalError("The server is stopping.")))
+            )
         call.cancel()
 
     def _start(self, call: Call, route: Route) -> None:
@@ -271,10 +273,10 @@ class Router:
             error = InternalError()
         if journal.tells_failures:
             self.tell("failed", call, error)
-        return messages.error(call.id, shapes.error_object(error, call.view.revision))
+        return messages.error(call.id, revision_fields.error_object(error, call.view.revision))
 
     def _encoded(self, call: Call, result: Json, *, has_limit: bool) -> list[bytes]:
-        finished = shapes.finish(result, call.view.revision, self.services.identity.info)
+        finished = revision_fields.finish(result, call.view.revision, self.services.identity.info)
         try:
             body = jsontext.dump_pieces(finished)
         except ValueError as error:

@@ -16,7 +16,7 @@ from mcpgreen.features.asking.interaction import ENDED_EARLY, HEARD, Event, Inte
 from mcpgreen.links.session import Session, log_params, wants_level
 from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Stream
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView, progress_token
 from mcpgreen.protocol.input.requests import client_variables
 from mcpgreen.text import jsontext
@@ -195,7 +195,7 @@ class Call:
             params["total"] = total
         if message is not None:
             params["message"] = message
-        self._notify("notifications/progress", shapes.fit_fields("progress", params, self.view.revision))
+        self._notify("notifications/progress", revision_fields.fit_fields("progress", params, self.view.revision))
 
     def log(self, level: str, logger: str | None, data: Any) -> None:
         """A log message for the client, if it wants this level."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.call import Call
-from mcpgreen.protocol import pagination, shapes
+from mcpgreen.protocol import pagination, revision_fields
 from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
@@ -21,10 +21,10 @@ KINDS = {
     "prompts/list": "prompts",
 }
 FIT = {
-    "tools": shapes.fit_tool,
-    "resources": shapes.fit_resource,
-    "resourceTemplates": shapes.fit_resource,
-    "prompts": shapes.fit_prompt,
+    "tools": revision_fields.fit_tool,
+    "resources": revision_fields.fit_resource,
+    "resourceTemplates": revision_fields.fit_resource,
+    "prompts": revision_fields.fit_prompt,
 }
 
 
@@ -61,7 +61,7 @@ def _encoded(call: Call, snapshot: Snapshot, start: int, stop: int, next_cursor:
         page[kind] = [fit(item.definition, revision) for item in snapshot.items[start:stop]]
         if next_cursor is not None:
             page["nextCursor"] = next_cursor
-        body = jsontext.dumps(shapes.finish(page, revision, call.services.identity.info))
+        body = jsontext.dumps(revision_fields.finish(page, revision, call.services.identity.info))
         if not limit_bytes or len(body) <= limit_bytes or stop - start <= 1:
             return body
         # About as many as fit; each round is shorter than the one before.

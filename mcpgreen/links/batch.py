@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpgreen.errors import InternalError
 from mcpgreen.links.sink import Answerable, Line, Sink, whole
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 
 
 class BatchSink:
@@ -46,7 +46,7 @@ class BatchSink:
         if call is not None:
             self._expected -= 1
             if len(answer) > self._left_bytes:
-                answer = messages.error(call.id, shapes.error_object(too_long()))
+                answer = messages.error(call.id, revision_fields.error_object(too_long()))
         self._left_bytes -= len(answer)
         self._answers.append((answer, call))
         self._send_if_complete()

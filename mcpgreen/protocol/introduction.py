@@ -7,7 +7,7 @@ the same code, once it runs (`features.lifecycle`).
 from __future__ import annotations
 
 from mcpgreen.errors import InvalidParams, InvalidRequest
-from mcpgreen.protocol import revisions, shapes
+from mcpgreen.protocol import revision_fields, revisions
 from mcpgreen.protocol.admission import ClientView, Handshake
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def initialize(
     result: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": revisions.capabilities(offered, revision, has_ui=has_ui),
-        "serverInfo": shapes.fit_fields("implementation", identity.info, revision),
+        "serverInfo": revision_fields.fit_fields("implementation", identity.info, revision),
     }
     if identity.instructions:
         result["instructions"] = identity.instructions

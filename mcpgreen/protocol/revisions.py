@@ -1,7 +1,7 @@
 """The five protocol revisions, each written as a difference to the one before.
 
-Nothing else in the package knows a revision by its date: handlers speak the newest dialect, `shapes` asks a revision
-which features it has. A sixth revision is one more `.next(...)` and a place at the end of `REVISIONS`.
+Nothing else in the package knows a revision by its date: handlers speak the newest dialect, `revision_fields` asks a
+revision which features it has. A sixth revision is one more `.next(...)` and a place at the end of `REVISIONS`.
 
 Rules: only what the official schemas say goes into the tables (and the two lifecycle methods of the handshake era that
 come from JSON-RPC tooling, `shutdown` and `exit`); revisions are compared by position, never as strings.

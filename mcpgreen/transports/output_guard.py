@@ -13,7 +13,7 @@ from collections.abc import Callable
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.links.sink import Answerable, Line, whole
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import default_of
 from mcpgreen.text import jsontext
@@ -77,4 +77,4 @@ def replacement(line: Line, call: Answerable | None) -> bytes | None:
         request_id = messages.normal_id(message.get("id")) if is_response else None
     if request_id is None:
         return None
-    return messages.error(request_id, shapes.error_object(InternalError("The answer could not be sent.")))
+    return messages.error(request_id, revision_fields.error_object(InternalError("The answer could not be sent.")))

@@ -28,9 +28,9 @@ FAULTS = [
     ),
     fault(
         "no-second-signal",
-        "mcpgreen/running/processes/runner.py",
-        "        if not self._wait_until_gone(leader, grace_secs):\n            self._kill(leader)\n",
-        "        self._wait_until_gone(leader, grace_secs)\n",
+        "mcpgreen/running/processes/stopping.py",
+        "    while time.monotonic() < give_up_at:\n        signal_all_of(leader, signal.SIGKILL, strays)\n",
+        "    while False:\n        signal_all_of(leader, signal.SIGKILL, strays)\n",
         "tests/running/test_timeouts.py::test_a_tool_that_ignores_the_polite_signal_is_killed",
     ),
     fault(

@@ -34,7 +34,7 @@ from mcpgreen.features.asking.parking import Parked, Parking
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import encoded
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import fit, tidy
 from mcpgreen.protocol.input.state import Seal
@@ -200,7 +200,9 @@ class Asking:
 
 
 def _result_line(call: Call, asked: Json, state: str) -> bytes:
-    result = shapes.finish(requests.input_required(asked, state), call.view.revision, call.services.identity.info)
+    result = revision_fields.finish(
+        requests.input_required(asked, state), call.view.revision, call.services.identity.info
+    )
     return messages.response(call.id, jsontext.dumps(result))
 
 

@@ -21,7 +21,7 @@ from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.features.call import Call
 from mcpgreen.links.session import Session
 from mcpgreen.links.stream import Request, Stream
-from mcpgreen.protocol import messages, shapes
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.running.turns import Turns
 from mcpgreen.text import jsontext
@@ -74,7 +74,7 @@ class Listen:
         self._held.clear()
 
     def _notice(self, method: str, params: Json) -> bytes:
-        meta = {shapes.SUBSCRIPTION_ID: self.call.id}
+        meta = {revision_fields.SUBSCRIPTION_ID: self.call.id}
         return messages.notification(method, {**params, "_meta": meta})
 
 
@@ -185,8 +185,8 @@ class Subscriptions:
             call = listen.call
             listen.acknowledge()
             self._stop(listen)
-            result = shapes.finish(
-                {"_meta": {shapes.SUBSCRIPTION_ID: call.id}}, call.view.revision, call.services.identity.info
+            result = revision_fields.finish(
+                {"_meta": {revision_fields.SUBSCRIPTION_ID: call.id}}, call.view.revision, call.services.identity.info
             )
             call.sink.respond(messages.response(call.id, jsontext.dumps(result)), call)
             turns.pause()

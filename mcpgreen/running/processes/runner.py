@@ -23,15 +23,21 @@ from mcpgreen.running.processes.output_places import OutputPlace, OutputPlaces
 from mcpgreen.running.processes.process import Child, Ending, Outcome, RunningScript
 from mcpgreen.running.processes.reaper import reaper
 from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Spawner
-from mcpgreen.running.processes.strays import Strays, adopted_strays, signal_group
+from mcpgreen.running.processes.stopping import (
+    KILL_PATIENCE_SECS,
+    is_anything_left,
+    signal_all_of,
+    signal_process,
+    wait_or_kill,
+)
+from mcpgreen.running.processes.strays import Strays, adopted_strays
 from mcpgreen.running.processes.tags import VARIABLE, Tags
 from mcpgreen.running.scripts.launch import ScriptRun
-from mcpgreen.running.system import descendants, prctl
+from mcpgreen.running.system import prctl
 from mcpgreen.running.system.cpu_placement import Processors
 from mcpgreen.running.system.descriptor_limit import descriptor_limit
 from mcpgreen.running.turns import Starts
 
-KILL_PATIENCE_SECS = 5.0
 MANY_DESCRIPTORS = 65536
 QUIET_LOOKS = 2
 SWEEP_PAUSE_SECS = 0.001
@@ -78,13 +84,13 @@ class Runner:
             ended_by = running.wait(run.deadline)
             if ended_by == Ending.EXIT:
                 running.drain(run.limits.drain_secs)
-            if self._is_anything_left(child):
-                self._signal(child, signal.SIGTERM)
-                self._wait_or_kill(child, run.limits.kill_grace_secs)
+            if is_anything_left(child, self._strays):
+                signal_all_of(child, signal.SIGTERM, self._strays)
+                wait_or_kill(child, run.limits.kill_grace_secs, self._strays)
                 running.take_the_rest()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
-            self._signal(child, signal.SIGTERM)
+            signal_all_of(child, signal.SIGTERM, self._strays)
             self._in_background(self._end, running, run.limits.kill_grace_secs)
             raise
         self._close(running)
@@ -142,7 +148,7 @@ class Runner:
 
     def end_known(self, pid: int) -> None:
         if b"%d" % pid in self._known:  # else somebody else may have the number by now
-            _signal_process(pid, signal.SIGKILL)
+            signal_process(pid, signal.SIGKILL)
 
     @property
     def is_idle(self) -> bool:
@@ -188,7 +194,7 @@ class Runner:
 
     def _end(self, running: RunningScript, grace_secs: float) -> None:
         """After the first signal. The pipes stay open meanwhile: a script that cleans up may still write."""
-        self._wait_or_kill(running.child, grace_secs)
+        wait_or_kill(running.child, grace_secs, self._strays)
         self._close(running)
 
     def _close(self, running: RunningScript) -> None:
@@ -199,65 +205,9 @@ class Runner:
         if not self._leaders and self._strays is not None and self._strays.kill():
             self._in_background(self._sweep)
 
-    def _wait_or_kill(self, leader: Child, grace_secs: float) -> None:
-        if not self._wait_until_gone(leader, grace_secs):
-            self._kill(leader)
-
-    def _kill(self, leader: Child) -> None:
-        give_up_at = time.monotonic() + KILL_PATIENCE_SECS
-        while time.monotonic() < give_up_at:
-            self._signal(leader, signal.SIGKILL)
-            if self._strays is not None:
-                self._strays.kill(leader.tag)
-            if self._wait_until_gone(leader, 0.1):
-                return
-        journal.error("process group %d does not die", leader.pid)
-
-    def _wait_until_gone(self, leader: Child, secs: float) -> bool:
-        give_up_at = time.monotonic() + secs
-        pause_secs = 0.0002
-        while self._is_anything_left(leader):
-            if time.monotonic() >= give_up_at:
-                return False
-            gevent.sleep(pause_secs)
-            pause_secs = min(pause_secs * 2, 0.02)
-        return True
-
-    def _is_anything_left(self, leader: Child) -> bool:
-        if leader.returncode is None:
-            return True
-        if self._strays is None:
-            return signal_group(leader.pid, 0)
-        if not self._strays.are_there():
-            return False  # whoever it started would be below one of our children
-        return signal_group(leader.pid, 0) or self._strays.is_any_of(leader.tag)
-
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
-            self._signal(leader, number)
-
-    def _signal(self, leader: Child, number: int) -> None:
-        """To the group at once, then to those who left it; each gets it once."""
-        outsiders: list[int] = []
-        if self._strays is not None:
-            # Looked up first: once the group is dead, the tree that leads to them is gone.
-            family = descendants.with_descendants([leader.pid, *self._strays.of_call(leader.tag)])[1:]
-            outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
-        signal_group(leader.pid, number)
-        for pid in outsiders:
-            _signal_process(pid, number)
-
-
-def _group_of(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return None
-
-
-def _signal_process(pid: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
+            signal_all_of(leader, number, self._strays)
 
 
 def _keep_descriptors_from_scripts() -> None:

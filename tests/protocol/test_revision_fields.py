@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import InvalidParams, ScriptError, UnsupportedVersion
-from mcpgreen.protocol import shapes
+from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.revisions import BY_NAME
 from tests.support import validation
 from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS
@@ -37,19 +37,19 @@ BLOCKS: list[Json] = [
 
 
 def fitted_tool(tool: Json, revision: str) -> Json:
-    fitted = shapes.fit_tool(tool, BY_NAME[revision])
+    fitted = revision_fields.fit_tool(tool, BY_NAME[revision])
     check("tools/list", {"tools": [fitted], "ttlMs": 0}, revision)
     return fitted
 
 
 def fitted_result(result: Json, revision: str) -> Json:
-    fitted = shapes.fit_call_result(result, BY_NAME[revision])
+    fitted = revision_fields.fit_call_result(result, BY_NAME[revision])
     check("tools/call", fitted, revision)
     return fitted
 
 
 def check(method: str, result: Json, revision: str) -> None:
-    message = {"jsonrpc": "2.0", "id": 1, "result": shapes.finish(result, BY_NAME[revision], SERVER)}
+    message = {"jsonrpc": "2.0", "id": 1, "result": revision_fields.finish(result, BY_NAME[revision], SERVER)}
     modern = [1] if revision == MODERN else []
     validation.check(message, revision=revision, methods={1: method}, modern=modern)
 
@@ -148,8 +148,8 @@ def test_a_link_becomes_text_with_name_and_uri_where_there_are_no_links(revision
 def test_only_the_stateless_era_stamps_results() -> None:
     result = {"tools": [], "ttlMs": 5}
 
-    assert shapes.finish(result, BY_NAME["2025-11-25"], SERVER) == {"tools": []}
-    assert shapes.finish(result, BY_NAME[MODERN], SERVER) == {
+    assert revision_fields.finish(result, BY_NAME["2025-11-25"], SERVER) == {"tools": []}
+    assert revision_fields.finish(result, BY_NAME[MODERN], SERVER) == {
         "resultType": "complete",
         "tools": [],
         "ttlMs": 5,
@@ -159,7 +159,7 @@ def test_only_the_stateless_era_stamps_results() -> None:
 
 
 def test_meta_of_a_result_is_kept_beside_the_stamp() -> None:
-    finished = shapes.finish({"_meta": {"x": 1}}, BY_NAME[MODERN], SERVER)
+    finished = revision_fields.finish({"_meta": {"x": 1}}, BY_NAME[MODERN], SERVER)
 
     assert finished["_meta"] == {"x": 1, validation.SERVER_INFO: SERVER}
 
@@ -169,16 +169,16 @@ def test_meta_of_a_result_is_kept_beside_the_stamp() -> None:
 def test_a_script_cannot_choose_a_reserved_code_in_the_stateless_era(code: int) -> None:
     error = ScriptError(code, "mine")
 
-    assert shapes.error_object(error, BY_NAME[MODERN])["code"] == -32603
-    assert shapes.error_object(error, BY_NAME["2025-11-25"])["code"] == code
+    assert revision_fields.error_object(error, BY_NAME[MODERN])["code"] == -32603
+    assert revision_fields.error_object(error, BY_NAME["2025-11-25"])["code"] == code
 
 
 @pytest.mark.requirement("P-011")
 def test_the_protocol_itself_may_use_its_codes() -> None:
-    assert shapes.error_object(UnsupportedVersion(), BY_NAME[MODERN])["code"] == -32022
+    assert revision_fields.error_object(UnsupportedVersion(), BY_NAME[MODERN])["code"] == -32022
 
 
 @pytest.mark.requirement("P-010")
 def test_an_error_has_data_only_when_there_is_some() -> None:
-    assert shapes.error_object(InvalidParams("no")) == {"code": -32602, "message": "no"}
-    assert shapes.error_object(InvalidParams("no", data=[]))["data"] == []
+    assert revision_fields.error_object(InvalidParams("no")) == {"code": -32602, "message": "no"}
+    assert revision_fields.error_object(InvalidParams("no", data=[]))["data"] == []
