@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import gevent
 import pytest
 
 from mcpgreen.running.scripts import scratch
@@ -157,3 +159,36 @@ def test_what_is_put_into_a_directory_while_it_is_removed_goes_with_it(tmp_path:
         os.close(fd)
 
     assert os.listdir(tmp_path) == []
+
+
+def test_a_removal_whose_greenlet_is_killed_is_finished_by_another(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / "place" / f"below{number}" / "deep").mkdir(parents=True)
+    fd = os.open(tmp_path, os.O_RDONLY)
+
+    def be_killed() -> None:
+        raise gevent.GreenletExit
+
+    try:
+        with pytest.raises(gevent.GreenletExit):
+            scratch._remove_tree(b"place", fd, be_killed)
+        assert os.listdir(tmp_path) != []
+        eventually(lambda: (gevent.sleep(0.001), os.listdir(tmp_path))[1] == [])
+    finally:
+        os.close(fd)
+
+
+def test_what_somebody_else_takes_away_meanwhile_is_no_reason_to_stop(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / "place" / f"below{number}" / "deep").mkdir(parents=True)
+    fd = os.open(tmp_path, os.O_RDONLY)
+
+    def take_something_away() -> None:
+        for path in [*(tmp_path / "place").glob("below*"), *tmp_path.glob("removed.*")][:1]:
+            shutil.rmtree(path)
+
+    try:
+        scratch._remove_tree(b"place", fd, take_something_away)
+        assert os.listdir(tmp_path) == []
+    finally:
+        os.close(fd)
