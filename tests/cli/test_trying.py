@@ -147,11 +147,11 @@ def test_a_prompt_with_arguments(project: ProjectBuilder) -> None:
 
 
 def test_completion(project: ProjectBuilder) -> None:
-    project.prompt("p.txt", "{{name}}", arguments=[{"name": "name", "enum": ["Ada", "Alan", "Bob"]}])
+    project.prompt("p.txt", "{{name}}", arguments={"properties": {"name": {"enum": ["Ada", "Alan", "Bob"]}}})
     done = command(project, "complete", "prompt:p", "name", "A")
-    if done.stdout:
-        assert done.stdout.splitlines() == ["Ada", "Alan"]
-    assert done.returncode == 0
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["Ada", "Alan"])
+    nothing = command(project, "complete", "prompt:p", "name", "x")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "(nothing)\n")
     assert command(project, "complete", "prompt:none", "name").returncode == 1
 
 
