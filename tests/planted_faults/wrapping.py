@@ -43,7 +43,7 @@ FAULTS = [
     ),
     fault(
         "command-line-takes-operands-for-options",
-        "mcpgreen/sdk/mcp_tool_commands.py",
+        "mcpgreen/sdk/python/mcp_tool_commands.py",
         'if self._is_open and text.startswith("-") and text != "-":',
         'if text.startswith("--") and text == "--":',
         "tests/sdk/test_python_commands.py::test_what_could_be_taken_for_something_else_is_refused",
@@ -51,7 +51,7 @@ FAULTS = [
     ),
     fault(
         "command-line-lets-output-ask",
-        "mcpgreen/sdk/mcp_tool_commands.py",
+        "mcpgreen/sdk/python/mcp_tool_commands.py",
         '        mcp_tool.result(text if text.strip() else end or "It printed nothing.")\n',
         "        mcp_tool.emit_text(text)\n",
         "tests/cli/wrapping/test_wrap.py::test_what_a_command_prints_is_only_text",

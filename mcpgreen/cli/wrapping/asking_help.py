@@ -1,7 +1,7 @@
 """Ask a command for its help, and for nothing else.
 
 It gets no stdin, no terminal, little time and little room, and a session of its own, which is ended with all that it
-started, however it ended.
+started, however it ended. Who has left the session is found on Linux.
 
 Rule: the words of the command and `--help` are all that is ever run; `-h` only if `--help` was refused, since it means
 something else to many commands.
@@ -16,13 +16,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.running.processes.strays import Strays, adopted_strays
 
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20
 CHUNK_BYTES = 65536
+STRAYS_SECS = 1.0
 SHOWN_CHARS = 200
 
 USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
@@ -82,6 +85,7 @@ def help_of(command: Sequence[str], *, directory: str, secs: float | None = None
 
 
 def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
+    strays = adopted_strays(set())
     environ = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     try:
         process = subprocess.Popen(
@@ -100,6 +104,8 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
         status = process.poll()
     finally:
         _end(process)
+        if strays is not None:
+            _end_strays(strays)
     return _Ended(status, stdout, stderr, is_late)
 
 
@@ -146,3 +152,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
+
+
+def _end_strays(strays: Strays) -> None:
+    """End who has left the session, and is our child by now; again, as long as one of them may just be forking."""
+    until = time.monotonic() + STRAYS_SECS
+    while strays.kill() and time.monotonic() < until:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.005)
+    strays.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 MAX_NAME_CHARS = 64
@@ -45,12 +45,21 @@ def tool_name(words: str) -> str:
 
 def property_name(words: str, taken: Container[str]) -> str:
     """A name for an argument that no other has."""
-    base = re.sub(r"[^A-Za-z0-9]+", "_", words).strip("_")[: MAX_NAME_CHARS - 5] or "option"
-    name, number = base, 1
-    while name in taken:
+    return unique_name(re.sub(r"[^A-Za-z0-9]+", "_", words).strip("_") or "option", taken, joint="_")
+
+
+def unique_name(name: str, taken: Container[str], *, joint: str) -> str:
+    """This name, with a number behind it if others have it; short enough for every client."""
+    unique, number = name[:MAX_NAME_CHARS], 1
+    while unique in taken:
         number += 1
-        name = f"{base}_{number}"
-    return name
+        unique = f"{name[: MAX_NAME_CHARS - 5]}{joint}{number}"
+    return unique
+
+
+def list_schema(items: Mapping[str, Any], *, is_required: bool) -> dict[str, Any]:
+    """Of a list that has at least one item if it is required."""
+    return {"type": "array", "items": items, **({"minItems": 1} if is_required else {})}
 
 
 def plain(text: str, limit: int = MAX_DESCRIPTION_CHARS) -> str:

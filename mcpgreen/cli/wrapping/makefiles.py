@@ -1,4 +1,8 @@
-"""The targets of a Makefile, with what is written about them. Its text is read; nothing of it is evaluated."""
+"""The targets of a Makefile, with what is written about them. Its text is read; nothing of it is evaluated.
+
+Rule: a value that a client sends is a word for a program, never the program: what stands where a shell expects one, or
+what make itself obeys, is no argument.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,16 @@ from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, 
 USUAL_NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_VARIABLES = 20  # of a target
 
-RULE = re.compile(r"^([^\s#:=][^:=#]{0,500}?)\s*::?(?![=:])([^\n]{0,4000})$")
+RULE = re.compile(r"^([^\s#:=][^:=#]{0,500})::?(?![=:])([^\n]{0,4000})$")
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+|override\s+|private\s+)*[A-Za-z_][\w.-]*\s*(?:[:?+!]{0,3}=)")
 OVERRIDABLE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w{0,60})\s*\?=\s*([^#\n]{0,500})(?:#+\s*(.{0,500}))?$")
 TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,100}")
 REFERENCE = re.compile(r"\$[({]([A-Za-z_]\w{0,60})[)}]")
+PROGRAM = re.compile(
+    r"(?:^[\s@+-]{0,40}|[;&|(`{!]\s{0,40}|(?:\b(?:then|do|else|exec|sudo|env|shell|xargs|time|nohup|eval)| -c)\s{1,40})"
+    r"(?:[A-Za-z_]\w{0,60}=\S{0,200}\s{1,40}){0,5}[\"']?[\w./-]{0,100}\$[({]([A-Za-z_]\w{0,60})[)}]"
+)
+OBEYED = re.compile(r"SHELL|MAKE|MAKEFILES|(?:GNU)?MAKEFLAGS|MFLAGS|VPATH|PATH|IFS|ENV|BASH_ENV|LD_\w+|DYLD_\w+")
 
 
 def runner_for(path: str, root: str) -> Runner:
@@ -27,12 +36,13 @@ def targets_in(path: str) -> list[Task]:
     """What `make NAME` can be told to do: words, and files that are declared phony or have a `##`."""
     lines = text_of(path).replace("\\\n", " ").split("\n")
     texts: dict[str, str] = {}
-    recipes: dict[str, list[str]] = {}
+    uses: dict[str, list[set[str]]] = {}  # what each rule of a target refers to
+    programs: set[str] = set()
     phony: set[str] = set()
     documented: set[str] = set()
     variables: dict[str, str] = {}
     comment: list[str] = []
-    current: list[str] = []
+    used: set[str] = set()
     is_defining = False
     for line in lines:
         if re.match(r"\s*(define|endef)\b", line):
@@ -41,9 +51,10 @@ def targets_in(path: str) -> list[Task]:
         if is_defining:
             continue
         if line.startswith("\t"):
-            for name in current:
-                recipes[name].append(line)
+            used.update(REFERENCE.findall(line))
+            programs.update(PROGRAM.findall(line[1:]))
             continue
+        line = line.rstrip()
         if line.startswith("#"):
             comment.append(line.lstrip("#! ").strip())
             continue
@@ -58,25 +69,27 @@ def targets_in(path: str) -> list[Task]:
             needs, _, text = rule[2].partition("##")
             if names == [".PHONY"]:
                 phony.update(needs.split())
-            current = [name for name in names if TARGET.fullmatch(name)]
-            for name in current:
-                recipes.setdefault(name, []).append(needs)
+            used = set(REFERENCE.findall(needs))
+            programs.update(PROGRAM.findall(needs.partition(";")[2]))
+            for name in filter(TARGET.fullmatch, names):
+                uses.setdefault(name, []).append(used)
                 said = text.strip() or " ".join(comment)
                 if said:
                     texts.setdefault(name, said)
                 if text.strip():
                     documented.add(name)
-        elif line.strip():
-            current = []
+        elif line:
+            used = set()
         comment = []
+    variables = {name: text for name, text in variables.items() if name not in programs and not OBEYED.fullmatch(name)}
     return [
-        Task(name, texts.get(name, ""), _parameters(recipe, variables))
-        for name, recipe in recipes.items()
+        Task(name, texts.get(name, ""), _parameters(rules, variables))
+        for name, rules in uses.items()
         if name in phony or name in documented or not re.search(r"[./]", name)
     ]
 
 
-def _parameters(recipe: list[str], variables: dict[str, str]) -> tuple[Parameter, ...]:
-    """The variables with `?=` that a recipe uses: they are there to be given."""
-    used = dict.fromkeys(name for line in recipe for name in REFERENCE.findall(line) if name in variables)
-    return tuple(Parameter(name, variables[name], f"{name}={{}}") for name in list(used)[:MAX_VARIABLES])
+def _parameters(rules: list[set[str]], variables: dict[str, str]) -> tuple[Parameter, ...]:
+    """The variables with `?=` that the rules of a target use: they are there to be given."""
+    used = [name for name in variables if any(name in rule for rule in rules)]
+    return tuple(Parameter(name, variables[name], f"{name}={{}}") for name in used[:MAX_VARIABLES])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, plain, property_name
+from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, list_schema, plain, property_name
+from mcpgreen.cli.wrapping.reading.defaults import default_of
 from mcpgreen.cli.wrapping.reading.documented import Documented, Operand, Option
 from mcpgreen.cli.wrapping.reading.styles import STYLES
 from mcpgreen.cli.wrapping.reading.value_types import (
+    UNEXPLAINED,
     ValueType,
-    default_of,
     is_said_to_count,
     is_said_to_repeat,
     value_type,
@@ -20,6 +21,7 @@ Json = dict[str, Any]
 
 MAX_COUNT = 10
 ARE_TYPES = frozenset(style.name for style in STYLES if style.types)
+NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
 VERBOSE = ("--verbose", "--quiet", "-v", "-q")
 
 
@@ -75,7 +77,13 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     if not option.values:
         return _flag(name, option, about)
     kinds = [
-        value_type(value, names=option.names, text=option.text, are_types=documented.style in ARE_TYPES)
+        value_type(
+            value,
+            names=option.names,
+            text=option.text,
+            are_types=documented.style in ARE_TYPES,
+            legend=documented.legends.get(value) or documented.legends.get(option.name) or UNEXPLAINED,
+        )
         for value in option.values
     ]
     kind = kinds[0]
@@ -89,19 +97,20 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
         is_list = True
         guesses.append("it may be given several times, as the description seems to say")
     keywords: tuple[tuple[str, str], ...] = ()
-    if option.is_value_optional and not is_list and len(kinds) == 1:
-        if kind.type == "string":
-            keywords = (("bare", option.name),)
-            about = plain(f"{about.rstrip('.')}. Empty: the option without a value.", 340)
-            if "enum" in schema:
-                schema["enum"] = ["", *schema["enum"]]
-        else:
-            guesses.append("its value may be left out at a terminal; here it has to be given")
     default = default_of(option.text, kind.type, kind.choices)
+    # Bare, and followed by a word, it would take that for its value.
+    can_be_bare = option.joint != " " or documented.takes_separator or not documented.operands
+    if option.is_value_optional and not can_be_bare:
+        guesses.append("its value may be left out at a terminal; here it has to be given")
+    elif option.is_value_optional and not is_list and len(kinds) == 1:
+        keywords = (("bare", option.name),)
+        about = plain(f"{about.rstrip('.')}. Empty: the option without a value.", 340)
+        schema = _or_empty(schema)
+        default = None  # of the value, or of the option?
     if len(kinds) > 1:
         schema = {"type": "array", "items": schema, "minItems": len(kinds), "maxItems": len(kinds)}
     if is_list:
-        schema = {"type": "array", "items": schema}
+        schema = list_schema(schema, is_required=False)
     elif default is not None and len(kinds) == 1:
         schema["default"] = default
     return Argument(
@@ -148,21 +157,29 @@ def _value_schema(kind: ValueType) -> Json:
     return schema
 
 
+def _or_empty(schema: Json) -> Json:
+    """A string, so that it can be an empty one."""
+    if schema["type"] == "boolean":
+        return {"type": "string", "enum": ["", "true", "false"]}
+    if "enum" in schema:
+        return {"type": "string", "enum": ["", *map(str, schema["enum"])]}
+    return {"type": "string", **({} if schema["type"] == "string" else {"pattern": NUMBER_OR_EMPTY})}
+
+
 def _operand_argument(operand: Operand, documented: Documented, taken: set[str]) -> Argument:
     name = property_name(operand.name.lower(), taken)
     taken.add(name)
     if operand.choices:
         kind = ValueType("string", operand.choices)
     else:
-        kind = value_type(operand.name, names=(operand.name,), text=operand.text, are_types=False)
+        legend = documented.legends.get(operand.name, UNEXPLAINED)
+        kind = value_type(operand.name, names=(operand.name,), text=operand.text, are_types=False, legend=legend)
     schema = _value_schema(kind)
     about = plain(operand.text) or ("The operands." if documented.forms else f"The operand {plain(operand.name, 60)}.")
     if documented.forms:
         about = plain(f"{about} {' | '.join(documented.forms)}")
     if operand.is_repeated:
-        schema = {"type": "array", "items": schema}
-        if operand.is_required:
-            schema["minItems"] = 1
+        schema = list_schema(schema, is_required=operand.is_required)
     else:
         default = default_of(operand.text, kind.type, kind.choices)
         schema |= {} if default is None else {"default": default}

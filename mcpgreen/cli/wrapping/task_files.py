@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, plain, property_name, tool_name
+from mcpgreen.cli.wrapping.blueprint import (
+    Argument,
+    Blueprint,
+    list_schema,
+    plain,
+    property_name,
+    tool_name,
+    unique_name,
+)
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import without_waiting
 
@@ -69,7 +77,7 @@ def place_of(path: str, root: str) -> str:
 def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: str) -> list[Blueprint]:
     found: dict[str, Blueprint] = {}
     for task in tasks[:MAX_TASKS]:
-        name = property_name_for_tool(f"{prefix}-{task.name}", found)
+        name = unique_name(tool_name(f"{prefix}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
         command = (*runner.command, task.name)
         shown = plain(" ".join(command), 200)
@@ -86,24 +94,13 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
     return list(found.values())
 
 
-def property_name_for_tool(words: str, taken: dict[str, Blueprint]) -> str:
-    base = tool_name(words)
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base[:60]}-{number}"
-    return name
-
-
 def _arguments(task: Task) -> tuple[Argument, ...]:
     arguments: dict[str, Argument] = {}
     for parameter in task.parameters:
         name = property_name(parameter.name, arguments)
-        schema: dict[str, object] = {"type": "string", "pattern": PLAIN_VALUE}
+        schema: dict[str, Any] = {"type": "string", "pattern": PLAIN_VALUE}
         if parameter.is_repeated:
-            schema = {"type": "array", "items": schema}
-            if parameter.is_required:
-                schema["minItems"] = 1
+            schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
         words = (parameter.word,) if parameter.word else ()
         method = "option" if parameter.word else "operand"

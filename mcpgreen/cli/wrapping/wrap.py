@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened, seconds
 from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
@@ -33,6 +34,7 @@ TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Ru
     "--justfile": (justfiles.recipes_in, justfiles.runner_for),
     "--package-json": (package_json.scripts_in, package_json.runner_for),
 }
+MANY_ARGUMENTS = 40
 
 
 class Target(NamedTuple):
@@ -178,4 +180,7 @@ def _print(written: Written) -> None:
 
 def _told(blueprint: Blueprint) -> str:
     guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
-    return f"{blueprint.name}: {len(blueprint.arguments)} arguments{guesses}. Try: mcpgreen run-tool {blueprint.name}\n"
+    count = len(blueprint.arguments)
+    advice = " More than models cope with: remove what nobody needs." if count > MANY_ARGUMENTS else ""
+    trial = f"{shell_words(os.environ)} run-tool {blueprint.name}"
+    return f"{blueprint.name}: {count} arguments{guesses}.{advice} Try: {trial}\n"

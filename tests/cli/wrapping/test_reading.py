@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint
-from mcpgreen.cli.wrapping.reading.help_text import MAX_OPTIONS, understood
+from mcpgreen.cli.wrapping.reading.help_text import understood
+from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS
 from mcpgreen.cli.wrapping.schema import blueprint_of
 from mcpgreen.cli.wrapping.tool_file import description_of, script_of
 from tests.cli.wrapping.expected_samples import SAMPLES
@@ -191,6 +192,11 @@ HOSTILE = {
     "names": ("  " + "-a, " * 500 + "\n") * 500,
     "rows": "  " + " ".join(f"-opt{number} N" for number in range(100_000)),
     "escapes": "\x1b]0;" * 200_000,
+    "boxes": ("│" + " " * 1900 + "x\n") * 530,
+    "names that go on": "".join(f"  --name{number},\n" for number in range(20_000)),
+    "choices": "".join(f"  --o{number} X   can be: " + "a, " * 600 + "%\n" for number in range(500)),
+    "values": "  --check=a, --check=b, --check=c\n" * 5_000,
+    "explanations": ("UNIT is one of:\n\n" + "  a   b\n" * 300 + "\n") * 400,
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,58 @@ def test_targets_are_words_phony_or_documented(tmp_path: Path) -> None:
     assert tasks["clean"].text == "Remove what was built, all of it."
     assert [(each.name, each.text) for each in tasks["greet"].parameters] == [("NAME", "world by default.")]
     assert [(each.name, each.text) for each in tasks["double"].parameters] == [("LOUD", "how loud")]
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    ["$(X) file", "@$(X) file", "-@ $(X)", "cd here && $(X)", "true; $(X)", "true | $(X)", "A=1 $(X)", "sudo $(X)"],
+)
+def test_what_a_target_runs_is_no_argument(tmp_path: Path, recipe: str) -> None:
+    """A client could have chosen the program: CC=/tmp/evil has nothing in it that a shell would read."""
+    path = tmp_path / "Makefile"
+    path.write_text(f"X ?= cc\nFLAGS ?= -O2\n\nbuild:\n\t{recipe} $(FLAGS)\n")
+
+    assert [[each.name for each in task.parameters] for task in targets_in(str(path))] == [["FLAGS"]]
+
+
+@pytest.mark.parametrize("name", ["SHELL", "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKE", "PATH", "LD_PRELOAD"])
+def test_what_make_itself_obeys_is_no_argument(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "Makefile"
+    path.write_text(f"{name} ?= x\n\nbuild:\n\techo $({name})\n")
+
+    assert [task.parameters for task in targets_in(str(path))] == [()]
+
+
+def test_lines_are_kept_once_for_however_many_targets(tmp_path: Path) -> None:
+    """A megabyte of them became gigabytes, and minutes."""
+    path = tmp_path / "Makefile"
+    names = " ".join(f"a{number}" for number in range(110))
+    path.write_text(f"A ?= 1\n{names}:\n" + "\techo $(A)\n" * 20_000)
+
+    tracemalloc.start()
+    try:
+        tasks = targets_in(str(path))
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(tasks) == 110
+    assert most_bytes < 10_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + " " * 1_000_000, ("a" + " " * 5000 + "x:\n") * 200, "A ?= 1\nb:\n\t" + "A=;$(A)" * 140_000, ":" * 1_000_000],
+    ids=["spaces", "lines of spaces", "references", "colons"],
+)
+def test_a_hostile_makefile_takes_little_time(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "Makefile"
+    path.write_text(text)
+    began = time.process_time()
+
+    targets_in(str(path))
+
+    assert time.process_time() - began < 20
 
 
 def test_recipes_have_their_parameters_and_comments(tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
+
+from mcpgreen.cli.wrapping.reading.legends import Legend
 
 
 class Option(NamedTuple):
@@ -48,3 +52,4 @@ class Documented(NamedTuple):
     has_usage: bool = False
     omitted: int = 0
     is_expression: bool = False  # the options stand behind the operands
+    legends: Mapping[str, Legend] = MappingProxyType({})  # what is said of values, by their name or their option's

@@ -6,23 +6,29 @@ Rule: one pass from left to right; no expression here can go back over what it h
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.reading.documented import Option
 
 MAX_NAMES = 8
 MAX_VALUES = 4
+MAX_LITERALS_CHARS = 1000
 MAX_VALUE_CHARS = 200  # a list of choices may be long
 
-NAME = re.compile(r"--\[no-?\][A-Za-z0-9][\w-]*|--?[A-Za-z0-9?@%][\w+-]*(?:\.[\w-]+)*|-#+")
+NAME = re.compile(r"--?\[no-?\][A-Za-z0-9][\w-]*|--?[A-Za-z0-9?@%][\w+-]*(?:\.[\w-]+)*|-#+")
 DOTS = re.compile(r" ?(?:\[?\.\.\.\]?|…)|\.\.(?= )")
-GAP = re.compile(r"  |\t|$| ?: |, ?-| -{1,2}[A-Za-z]| ?[\[{|]")
-UPPER = re.compile(r"[A-Z](?:[A-Z0-9_:/=|+*@%-]|[.,](?![., ]|$))*")
-LOWER = re.compile(r"[A-Za-z](?:[\w/:=+-]|[.,](?![., ]|$)){0,30}")
+GAP = re.compile(r"  |\t|$| ?: |, ?-| -{1,2}[A-Za-z]| ?[\[{|]|/-")
+UPPER = re.compile(r"[A-Z](?:[A-Z0-9_:=|+*@%-]|/(?!-)|[.,](?![., ]|$))*")
+LOWER = re.compile(r"[A-Za-z](?:[\w:=+-]|/(?!-)|[.,](?![., ]|$)){0,30}")
 BRACKETED_VALUE = re.compile(r"<?[\w./:=|{},<>@+*\[\]-]+(?: ?\.\.\.)?")
-SEPARATOR = re.compile(r" {0,2}, *(?=-)| ?\|+ ?(?=-)| (?=-)| {2,40}(?=--[a-z])| {1,2}or {1,2}(?=--)")
-NEGATION = re.compile(r" ?/ ?(?=-)")
+SEPARATOR = re.compile(
+    r"(?: \(\"?\w{1,20}\"?\))? {0,2}, *(?=-)|/(?=--)| ?\|+ ?(?=-)| (?=-)| {2,40}(?=--[a-z])| {1,2}or {1,2}(?=--)"
+)
+NEGATION = re.compile(r" / (?=-)|/(?=--?no)")  # click; irb has --a/--b for two names of one option
+PREFIX = re.compile(r"(--?)\[(no-?)\]")
 TYPES = re.compile(r"<[A-Z]+(?: [A-Z]+){1,3}>")
+LITERALS = re.compile(r"[a-z][\w-]*(?:\|[a-z][\w-]*)*")
 NOT_VALUES = ("or", "and")
 CLOSING = {"[": "]", "<": ">", "{": "}", "(": ")"}
 
@@ -68,6 +74,11 @@ def signature_at(text: str, start: int = 0) -> Signature | None:
     return Signature(_merged(spellings, negatives), end)
 
 
+def are_literals(values: Sequence[str]) -> bool:
+    """Whether the value is a word that stands for itself, as in --format=zip, or several of them."""
+    return len(values) == 1 and len(values[0]) < MAX_LITERALS_CHARS and LITERALS.fullmatch(values[0]) is not None
+
+
 def closing(text: str, start: int) -> int:
     """The position of the bracket that closes the one at `start`; -1 if none does."""
     opened, closed = text[start], CLOSING[text[start]]
@@ -94,10 +105,10 @@ def _is_alias(spellings: list[Spelling], text: str, gap: re.Match[str]) -> bool:
 def _merged(spellings: list[Spelling], negatives: list[str]) -> Option:
     names = []
     for spelling in spellings:
-        if spelling.name.startswith("--[no"):
-            bare = "--" + spelling.name.partition("]")[2]
-            names.append(bare)
-            negatives = [*negatives, "--no-" + bare[2:]]
+        if found := PREFIX.match(spelling.name):
+            rest = spelling.name[found.end() :]
+            names.append(found[1] + rest)
+            negatives = [*negatives, found[1] + found[2] + rest]
         else:
             names.append(spelling.name)
     # --no-decorate, --decorate[=HOW]: the positive one takes the value.
@@ -107,6 +118,12 @@ def _merged(spellings: list[Spelling], negatives: list[str]) -> Option:
     spellings, names = [spelling for spelling, _ in kept], [name for _, name in kept]
     chosen = Option(tuple(dict.fromkeys(names)))
     own = next(spelling for spelling, name in zip(spellings, names, strict=True) if name == chosen.name)
+    same = [spelling for spelling, name in zip(spellings, names, strict=True) if name == chosen.name]
+    if len(same) > 1 and all(each.values == () or (each.joint == "=" and are_literals(each.values)) for each in same):
+        # --check, --check=quiet, --check=silent
+        literals = "|".join(each.values[0] for each in same if each.values)
+        is_optional = any(not each.values for each in same)
+        own = own._replace(values=(literals,) if literals else (), joint="=", is_value_optional=is_optional)
     telling = own if own.values else next((each for each in spellings if each.values), own)
     joint = telling.joint
     if telling is not own and joint != " ":
@@ -161,7 +178,9 @@ def _valued(text: str, position: int, bare: Spelling) -> Spelling:
     if after == ",<":  # gcc: -Wl,<options>
         end = _end_of_token(text, position + 1)
         return _with_value(bare._replace(name=bare.name + ","), text[position + 1 : end], "", end)
-    if after[:1] in ("<", "/") and bare.name[1:2] != "-" and after != "/ ":
+    if after[:1] == "#":  # zstd: -T#
+        return _with_value(bare, "#", "", position + 1)
+    if after[:1] in ("<", "/") and bare.name[1:2] != "-" and after not in ("/ ", "/-"):
         end = _end_of_token(text, position)
         return _with_value(bare, text[position:end], "", end)
     if after[:1] == " " and after != "  ":
@@ -235,7 +254,7 @@ def _separate_value(text: str, position: int, *, is_first: bool) -> tuple[int | 
         return lower.end(), lower[0]
     if lower and is_first:  # jq: --arg name value, with a description after a gap
         second = LOWER.match(text, lower.end() + 1) if text[lower.end() : lower.end() + 1] == " " else None
-        if second and text[second.end() : second.end() + 2] == "  " and len(lower[0]) + len(second[0]) < 16:
+        if second and text[second.end() : second.end() + 2] in ("  ", "") and len(lower[0]) + len(second[0]) < 16:
             return lower.end(), lower[0]
     return None, ""
 

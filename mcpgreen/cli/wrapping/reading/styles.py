@@ -17,6 +17,8 @@ class Style(NamedTuple):
     takes_separator: bool = True  # -- ends the options
     has_literals: bool = False  # words without brackets in the usage stand for themselves
     types: bool = False  # the word after an option is its type
+    takes_false: bool = False  # --name=false turns a flag off
+    has_defaults: bool = False  # what stands behind `=` is the default
 
 
 def _mark(*phrases: str) -> re.Pattern[str]:
@@ -26,15 +28,30 @@ def _mark(*phrases: str) -> re.Pattern[str]:
 STYLES = (
     # Before `--`, git has revisions, and after it paths: it is no mere end of the options.
     Style("git", _mark(r"^ *(?:usage|or): git[ -]", r"^GIT(?:-[A-Z-]+)?\(1\)"), takes_separator=False),
+    # kubectl's own way to show the flags of cobra: -A, --all-namespaces=false:
+    Style(
+        "kubectl",
+        _mark(r"^ +(?:-\w, )?--[\w-]+=(?:false|true|''|\[\]|\d+):$"),
+        types=True,
+        takes_false=True,
+        has_defaults=True,
+    ),
     Style("typer", _mark(r"^╭─ (?:Options|Parameters|Arguments|Commands)"), types=True),
     Style("click", _mark(r"Show this message and exit\."), types=True),
     Style("argparse", _mark(r"show this help message and exit$", r"^(?:positional|optional) arguments:$")),
     Style(
-        "cobra", _mark(r"^(?:Available Commands|Global Flags|Flags):$", r"^ +-h, --help +help for [\w-]+$"), types=True
+        "cobra",
+        _mark(
+            r"^(?:Available Commands|Global Flags|Flags):$",
+            r"^ +-h, --help +help for [\w-]+$",
+            r"^ +(?:-\w, )?--[\w-]+ (?:list|string|stringArray|int|uint16|decimal) {2,}",
+        ),
+        types=True,
+        takes_false=True,
     ),
-    Style("cobra", _mark(r"^ +(?:-\w, )?--[\w-]+ (?:list|string|stringArray|int|uint16|decimal) {2,}"), types=True),
     Style("clap", _mark(r" Print help(?: \(|$)", r"Prints? help information$", r"^USAGE:$", r"\[possible values: ")),
-    Style("go", _mark(r"^Usage of .*:$"), types=True),
+    Style("go", _mark(r"^Usage of .*:$"), types=True, takes_false=True),
+    Style("openssl", _mark(r"^ -help +Display this summary$"), takes_equals=False, takes_separator=False, types=True),
     Style(
         "getopt",
         _mark(

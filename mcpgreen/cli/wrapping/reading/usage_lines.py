@@ -25,9 +25,13 @@ DEEP = 7  # a broken line goes on below the arguments, and "usage: " has seven c
 HEADING = re.compile(r"(?i)^\W{0,4}(?:.{0,60}\. )?(?:usage|synopsis)\b(?! of\b)\s*:?\s*(.*)$")
 OTHER_FORM = re.compile(r"(?i)^or:? +")
 TRAILING_TEXT = re.compile(r"(?<! ) {3,80}(?=[a-z(])")
-PLACEHOLDER = re.compile(r"(?i)[\w -]*(?:options?|flags?|switch(?:es)?|opts|parameters)(?:\W*|;.*)")
+PLACEHOLDER = re.compile(r"(?i)(?!-)[\w -]*(?:options?|flags?|switch(?:es)?|opts|parameters)(?:\W*|[;,].*)")
 WORD = re.compile(r"<[^<>]{1,80}>[^\s\[\]()|]*|[^\s\[\]()|{}<>]+(?:<[^<>]{1,80}>)?")
 DOTS = re.compile(r"\s*(?:\.\.\.?|…)")
+FINAL_DOTS = re.compile(r"(?<=\w)\s{1,8}(?:\.\.\.|…)$")
+PART_OF_WORD = re.compile(r"[^\w<{-]*")  # [+]OFFSET
+OTHER_OPERAND = re.compile(r"\|\s*(?:-(?=\s|$)|<[^<>]{1,80}>|[A-Z][\w-]*)")  # PATH | URL | -
+BUNDLE = re.compile(r"-\w{2,}")
 LITERAL = re.compile(r"[a-z][\w:-]*")
 PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+)+")
@@ -131,7 +135,11 @@ class Reader:
             if char.isspace():
                 position += 1
             elif char in "[(":
-                position = self._group(text, position, is_required=is_required, depth=depth)
+                end = self._group(text, position, is_required=is_required, depth=depth)
+                is_required = is_required and end > position + 1  # in a bracket that nobody closes, all is optional
+                position = end
+            elif other := OTHER_OPERAND.match(text, position):
+                position = other.end()
             elif char == "{":
                 position = self._choices(text, position, is_required=is_required)
             elif text.startswith("--", position) and text[position + 2 : position + 3] in ("", " "):
@@ -152,8 +160,10 @@ class Reader:
         if depth >= MAX_DEPTH:
             return position + 1
         end = closing(text, position)
-        if end < 0 or self._groups > MAX_GROUPS:
+        if self._groups > MAX_GROUPS:
             return len(text)
+        if end < 0:
+            return position + 1
         inside = text[position + 1 : end].strip()
         is_required = is_required and text[position] == "("
         dots = DOTS.match(text, end + 1)
@@ -161,16 +171,21 @@ class Reader:
         if inside in ("...", ".."):
             self._repeat_last()
             return after
-        if PLACEHOLDER.fullmatch(inside) or not inside:
+        is_part = PART_OF_WORD.fullmatch(inside) or (text[position - 1 : position] == "]" and len(inside) == 1)
+        if PLACEHOLDER.fullmatch(inside) or is_part:
             return after
+        are_repeated = False
         before = len(self._operands), len(self._options)
-        parts = _parts(inside)
+        parts = [part for part in _parts(inside) if part.strip() != "-"]  # FILE | -: standard input
         if len(parts) > 1:
+            are_repeated = FINAL_DOTS.search(inside) is not None  # FILE|DIR ...
+            parts[-1] = FINAL_DOTS.sub("", parts[-1])
             self._alternatives(parts, is_required=is_required, depth=depth + 1)
-        else:
-            self._sequence(inside, is_required=is_required, depth=depth + 1)
-        if dots:
+        elif parts:
+            self._sequence(parts[0], is_required=is_required, depth=depth + 1)
+        if dots or are_repeated:
             self._operands[before[0] :] = [each._replace(is_repeated=True) for each in self._operands[before[0] :]]
+        if dots and not BUNDLE.fullmatch(inside):
             self._options[before[1] :] = [each._replace(is_repeated=True) for each in self._options[before[1] :]]
         return after
 
@@ -218,7 +233,7 @@ class Reader:
             end, option = name.end(), Option((name[0],))
             for _ in known.values if known else ():
                 value = WORD.match(text, end + 1)
-                end = value.end() if value else end
+                end = _after_parts(text, value.end()) if value else end
         else:
             end, option = signature.end, signature.option
         for each in _unbundled(option) if known is None else [option]:
@@ -230,12 +245,13 @@ class Reader:
         is_repeated = False
         while word.endswith("..") or (word.endswith(".") and is_repeated):
             word, is_repeated = word[:-1], True
-        if text[end : end + 1] == "[":  # FILE[,FILE]...: more of the same
-            close = closing(text, end)
-            end = close + 1 if close > 0 else end + 1
+        end = _after_parts(text, end)
         if dots := DOTS.match(text, end):
             end, is_repeated = dots.end(), True
-        if PLACEHOLDER.fullmatch(word.strip("<>")) or not _plain(word):
+        if PLACEHOLDER.fullmatch(word.strip("<>")) or not _plain(word) or word == "-":
+            return end
+        if word.startswith("<") and "|-" in word:  # clap: <RULE|--all>
+            self._alternatives(word.strip("<>").split("|"), is_required=False, depth=0)
             return end
         is_literal = self._has_literals and LITERAL.fullmatch(word) is not None
         self._add(Operand(_plain(word), is_required, is_repeated, (word,) if is_literal else ()))
@@ -271,6 +287,14 @@ def _parts(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
+def _after_parts(text: str, end: int) -> int:
+    """Behind what is part of a word, or more of the same: OFFSET[.][b], FILE[,FILE]."""
+    while text[end : end + 1] == "[":
+        close = closing(text, end)
+        end = close + 1 if close > 0 else end + 1
+    return end
+
+
 def _plain(word: str) -> str:
     """The name in `<name>` or `NAME=VALUE`."""
     return word.strip("<>[]{}.,;:'\"`").partition("=")[0].strip("<>[]")
@@ -294,6 +318,8 @@ def _unbundled(option: Option) -> list[Option]:
 
 def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
     """The operands of all forms together; None if the forms have different ones."""
+    # A form that has nothing is there for --help and --version.
+    usages = [usage for usage in usages if usage.operands or usage.options] or usages
     longest = max((usage.operands for usage in usages), key=len, default=())
     for usage in usages:
         if [each.name for each in usage.operands] != [each.name for each in longest[: len(usage.operands)]]:
