@@ -24,7 +24,7 @@ setup(
     package_dir={"mcpgreen.default_project": "project"},
     package_data={
         "mcpgreen": [
-            *("py.typed", "sdk/*", "sdk/bin/*", "sdk/json_tool/*"),
+            *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*", "sdk/json_tool/*"),
             *("providers/*.sh", "running/hooks/*.sh", "templates/*/*", "cli/texts/*"),
         ],
         "mcpgreen.default_project": ["**/*"],
@@ -48,7 +48,7 @@ setup(
         # `config` for clients that have TOML; Python has a parser of its own from 3.11 on.
         "toml": ["tomli>=2; python_version < '3.11'"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
-        # match; fastmcp is a peer in the benchmark only.
+        # match, setuptools builds the wheel that is tried; fastmcp is a peer in the benchmark only.
         "test": [
             "pytest>=8",
             "tomli>=2; python_version < '3.11'",
@@ -57,6 +57,7 @@ setup(
             "mcp-types>=2.3",
             "trustme",
             "uritemplate>=4.1.1",
+            "setuptools>=70.1",
             "ruff",
             "mypy",
             "types-PyYAML",

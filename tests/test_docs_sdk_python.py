@@ -188,7 +188,7 @@ def folder(tmp_path: Path) -> Path:
 def clean_up(folder: Path, say: Say) -> Talk:
     script = folder.parent / "clean-up.py"
     script.write_text(EXAMPLE.text, encoding="utf-8")
-    env = {"MCP_SDK": str(SDK), "MCP_TOOL_ARGS_JSON": json.dumps({"folder": str(folder)})}
+    env = {"PYTHONPATH": str(SDK), "MCP_TOOL_ARGS_JSON": json.dumps({"folder": str(folder)})}
     return talk([sys.executable, "-B", str(script)], say, env=env, cwd=folder.parent)
 
 
@@ -198,7 +198,7 @@ def test_the_complete_example_does_what_it_is_told(folder: Path) -> None:
     assert json.loads(ended.stdout) == {"removed": ["a.log"], "kept": ["b.log"]}
     assert sorted(os.listdir(folder)) == ["b.log", "new.log"]
     assert ended.params == [
-        {"progress": 100, "message": "removed a.log"},
+        {"progress": 100, "total": 100, "message": "removed a.log"},
         {"level": "info", "logger": "clean-up", "data": {"removed": 1}},
     ]
 

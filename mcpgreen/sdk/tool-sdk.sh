@@ -496,10 +496,9 @@ mcp_progress() {
   elif ((${#percent} > 9 || 10#$percent > 100)); then
     percent=100
   fi
-  params="\"progress\":$((10#$percent))"
-  if [[ $total =~ ^(0|[1-9][0-9]*)$ ]]; then
-    params+=",\"total\":$total"
-  fi
+  # Without a total a client cannot draw a bar.
+  [[ $total =~ ^(0|[1-9][0-9]*)$ ]] || total=100
+  params="\"progress\":$((10#$percent)),\"total\":$total"
   if [[ -n $message ]]; then
     __mcp_quote "$message"
     params+=",\"message\":$__MCP_OUT"
@@ -681,6 +680,8 @@ __mcp_load() {
   # shellcheck source=/dev/null
   source "$__MCP_SDK_DIR/$1.sh"
 }
+
+mcp_args_parse() { __mcp_load arguments; mcp_args_parse "$@"; }
 
 mcp_result_text_with_resource() { __mcp_load content; mcp_result_text_with_resource "$@"; }
 mcp_result_image() { __mcp_load content; mcp_result_image "$@"; }

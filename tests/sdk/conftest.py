@@ -76,9 +76,9 @@ class Bench:
         self.env["MCP_ROOTS_PATHS"] = "\n".join(map(str, paths))
         self.env["MCP_ROOTS_COUNT"] = str(len(paths))
 
-    def shell(self, body: str, arguments: Any = None, *, is_heard: bool = True, **env: str) -> Run:
+    def shell(self, body: str, arguments: Any = None, *, comments: str = "", is_heard: bool = True, **env: str) -> Run:
         script = self.directory / "tool.sh"
-        script.write_text(f'source "${{MCP_SDK:?}}/tool-sdk.sh"\n{body}\n', encoding="utf-8")
+        script.write_text(f'{comments}source "${{MCP_SDK:?}}/tool-sdk.sh"\n{body}\n', encoding="utf-8")
         return self._run(["bash", str(script)], arguments, is_heard, env)
 
     def python(self, body: str, arguments: Any = None, *, is_heard: bool = True, **env: str) -> Run:

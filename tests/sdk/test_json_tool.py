@@ -303,7 +303,13 @@ def test_lines_are_answered_one_by_one() -> None:
 
 def test_an_interrupt_ends_it_while_it_waits_for_input() -> None:
     command = [str(OWN_TOOL), "-n", "--unbuffered", "1, input"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV) as child:
+    # Tests that a shell runs in the background ignore interrupts, and their children would as well.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV)
+    finally:
+        signal.signal(signal.SIGINT, former)
+    with child:
         assert child.stdin and child.stdout
         assert child.stdout.readline() == b"1\n"
         if os.path.exists("/proc/self/stat"):

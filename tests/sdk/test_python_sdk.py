@@ -16,7 +16,7 @@ from tests.support.waiting import eventually, is_alive
 
 from .conftest import SDK, Bench
 
-SOURCE = SDK / "mcp_tool.py"
+SOURCE = SDK / "python" / "mcp_tool.py"
 UGLY = 'quote " backslash \\ newline \n one \x01 ü 日 🎈'
 
 
@@ -30,7 +30,7 @@ def failure(message: str, code: int = -32602) -> dict[str, object]:
     return {"code": code, "message": message, "data": None}
 
 
-FILES = sorted(SDK.glob("mcp_tool*.py"))
+FILES = sorted([*SOURCE.parent.glob("mcp_tool*.py"), *SOURCE.parent.glob("mcp_tool*/*.py")])
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -55,7 +55,8 @@ mcp_tool.emit_json([first, loaded(), mcp_tool.roots_count is sys.modules["mcp_to
 
 
 def test_the_table_of_the_sdk_names_what_its_files_export() -> None:
-    exported = {file.stem: sorted(exports_of(file)) for file in FILES if file != SOURCE}
+    modules = [*SOURCE.parent.glob("mcp_tool_*.py"), *SOURCE.parent.glob("mcp_tool_*/__init__.py")]
+    exported = {(file.parent if file.stem == "__init__" else file).stem: sorted(exports_of(file)) for file in modules}
     script = "import json, mcp_tool; print(json.dumps({k: sorted(v.split()) for k, v in mcp_tool._ELSEWHERE.items()}))"
     ended = subprocess.run(
         [sys.executable, "-B", "-c", script], env={"PYTHONPATH": str(SDK)}, capture_output=True, check=True, timeout=20
@@ -383,13 +384,14 @@ def test_fail_still_speaks_on_stdout_when_the_error_file_cannot_be_written(bench
 )
 def test_progress_is_a_whole_percentage(bench: Bench, arguments: str, params: dict[str, object]) -> None:
     run = bench.python(f"mcp_tool.progress({arguments})")
-    assert run.lines == [{"jsonrpc": "2.0", "method": "notifications/progress", "params": params}]
+    expected = {"total": 100, **params}  # so that clients can draw a bar
+    assert run.lines == [{"jsonrpc": "2.0", "method": "notifications/progress", "params": expected}]
 
 
 @pytest.mark.parametrize("token", [7, "7", "abc"])
 def test_progress_keeps_the_type_of_the_token(bench: Bench, token: object) -> None:
     run = bench.python("mcp_tool.progress(1)", MCP_TOOL_META_JSON=json.dumps({"progressToken": token}))
-    assert run.params == [{"progress": 1, "progressToken": token}]
+    assert run.params == [{"progress": 1, "total": 100, "progressToken": token}]
 
 
 def test_log_lines_carry_level_logger_and_data(bench: Bench) -> None:

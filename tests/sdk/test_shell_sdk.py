@@ -84,9 +84,9 @@ def test_the_sdk_keeps_to_the_grammar_of_bash_3_2(construct: str) -> None:
 
 def test_the_first_example_of_the_page_works(full: Bench) -> None:
     example = PAGE.read_text(encoding="utf-8").split("```bash\n")[1].split("```")[0]
-    run = full.shell(example, {"name": "Ada"})
+    run = full.shell("", {"name": "Ada"}, comments=example)
     assert run.result["structuredContent"]["result"] == {"greeting": "Hello Ada"}
-    assert full.shell(example).error == failure(".name is required")
+    assert full.shell("", comments=example).error == failure("name is required")
 
 
 def test_the_page_names_exactly_the_functions_that_exist() -> None:
@@ -595,7 +595,8 @@ def test_length_is_counted_in_bytes(either: Bench, locale: str) -> None:
 )
 def test_progress_is_a_whole_percentage(either: Bench, arguments: str, params: dict[str, object]) -> None:
     run = either.shell(f"mcp_progress {arguments}")
-    assert run.lines == [{"jsonrpc": "2.0", "method": "notifications/progress", "params": params}]
+    expected = {"total": 100, **params}  # so that clients can draw a bar
+    assert run.lines == [{"jsonrpc": "2.0", "method": "notifications/progress", "params": expected}]
 
 
 @pytest.mark.parametrize(("token", "written"), [("7", 7), ("abc", "abc"), ('a"b', 'a"b'), ("007", "007")])

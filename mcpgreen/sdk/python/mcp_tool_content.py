@@ -13,6 +13,7 @@ from typing import Any
 import mcp_tool
 
 __all__ = [
+    "Block",
     "audio_block",
     "client_supports_ui",
     "image_block",

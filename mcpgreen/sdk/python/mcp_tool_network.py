@@ -136,7 +136,7 @@ def _misuse(max_bytes: int | None, timeout: float | None, retry: int, retry_dela
 
 def _provider() -> str | None:
     here = os.path.dirname(os.path.abspath(__file__))
-    for home in (os.environ.get("MCPBASH_HOME"), os.path.dirname(here)):
+    for home in (os.environ.get("MCPBASH_HOME"), os.path.dirname(os.path.dirname(here))):
         path = os.path.join(home or "", "providers", "https.sh")
         if home and os.path.isfile(path):
             return path

@@ -1,0 +1,148 @@
+"""What a docstring says of a function and its arguments: in Google's, NumPy's or Sphinx' manner, whichever it is.
+
+The text before the first section is the description. Of the sections only those of arguments, attributes and the result
+are of use here; whatever else there is, models do without.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MAX_CHARS = 32_768
+MAX_LINE_CHARS = 1000  # of a line that may name an argument
+
+ARGUMENTS = frozenset(
+    {"args", "arguments", "parameters", "params", "attributes", "keyword args", "keyword arguments", "other parameters"}
+)
+RESULTS = frozenset({"returns", "return"})
+OTHERS = frozenset(
+    {"raises", "yields", "yield", "receives", "example", "examples", "note", "notes", "warning", "warnings", "warns"}
+    | {"see also", "todo", "references", "methods"}
+)
+SECTIONS = ARGUMENTS | RESULTS | OTHERS
+_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\))?\s*:(?:\s+|$)(.*)", re.DOTALL)
+_NUMPY_NAMES = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
+_FIELD = re.compile(r":(\w+)((?:\s+[^:\s]+)*)\s*:(?:\s+|$)(.*)", re.DOTALL)
+_FIELDS_OF_ARGUMENTS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "ivar", "var", "cvar"})
+_FIELDS = _FIELDS_OF_ARGUMENTS | {"return", "returns", "raises", "raise", "except", "type", "rtype", "yield", "yields"}
+
+
+class Documentation(NamedTuple):
+    text: str
+    arguments: dict[str, str]
+    result: str
+
+
+def read(docstring: str) -> Documentation:
+    """What a docstring says from which the indentation has been taken."""
+    lines = docstring[:MAX_CHARS].split("\n")
+    text: list[str] = []
+    arguments: dict[str, str] = {}
+    result = ""
+    described = None  # how many lines come before the first section
+    at = 0
+    while at < len(lines):
+        if not lines[at].strip() or lines[at][0] == " ":  # neither begins here
+            text.append(lines[at].rstrip())
+            at += 1
+            continue
+        title, start = _section_at(lines, at)
+        if title:
+            described = len(text) if described is None else described
+            end = _end_of(lines, start, is_numpy=start == at + 2)
+            block = lines[start:end]
+            if title in ARGUMENTS:
+                arguments.update(_numpy_entries(block) if start == at + 2 else _google_entries(block))
+            elif title in RESULTS and not result:
+                result = _result(block, is_numpy=start == at + 2)
+            at = end
+            continue
+        field = _field_at(lines, at)
+        if field:
+            described = len(text) if described is None else described
+            end = at + 1
+            while end < len(lines) and not _field_at(lines, end) and (lines[end][:1] == " " or not lines[end].strip()):
+                end += 1
+            match = _FIELD.match("\n".join([lines[at][:MAX_LINE_CHARS], *lines[at + 1 : end]]))
+            if match and match[1] in _FIELDS_OF_ARGUMENTS and match[2].split():
+                arguments[match[2].split()[-1].lstrip("*")] = _joined([match[3]])
+            elif match and match[1] in ("return", "returns"):
+                result = _joined([match[3]])
+            at = end
+            continue
+        text.append(lines[at].rstrip())
+        at += 1
+    return Documentation("\n".join(text[:described]).strip(), arguments, result)
+
+
+def _section_at(lines: list[str], at: int) -> tuple[str, int]:
+    """The title of a section that begins at this line, and where its content does; an empty title for none."""
+    line = lines[at]
+    if not line or line[0] == " " or len(line) > 40:
+        return "", at
+    following = lines[at + 1] if at + 1 < len(lines) else ""
+    title = line.strip().lower()
+    if title in SECTIONS and len(following) >= 3 and not following.strip("-"):
+        return title, at + 2
+    if title.endswith(":") and title[:-1] in SECTIONS:
+        inner = next((each for each in lines[at + 1 :] if each.strip()), "")
+        if inner[:1] == " ":
+            return title[:-1], at + 1
+    return "", at
+
+
+def _end_of(lines: list[str], start: int, *, is_numpy: bool) -> int:
+    for at in range(start, len(lines)):
+        if lines[at][:1] not in ("", " ") and (not is_numpy or _section_at(lines, at)[0] or _field_at(lines, at)):
+            return at
+    return len(lines)
+
+
+def _field_at(lines: list[str], at: int) -> bool:
+    line = lines[at]
+    if line[:1] != ":":
+        return False
+    match = _FIELD.match(line[:MAX_LINE_CHARS])
+    return match is not None and match[1] in _FIELDS
+
+
+def _google_entries(block: list[str]) -> dict[str, str]:
+    return {
+        match[1]: _joined([match[2], *more])
+        for first, more in _entries(block)
+        if (match := _GOOGLE_ENTRY.fullmatch(first[:MAX_LINE_CHARS]))
+    }
+
+
+def _numpy_entries(block: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for first, more in _entries(block):
+        if match := _NUMPY_NAMES.fullmatch(first[:MAX_LINE_CHARS]):
+            for name in match[1].split(","):
+                found[name.strip().lstrip("*")] = _joined(more)
+    return found
+
+
+def _entries(block: list[str]) -> list[tuple[str, list[str]]]:
+    """What begins at the margin of a section, each with the lines that are further in."""
+    margin = min((len(line) - len(line.lstrip()) for line in block if line.strip()), default=0)
+    found: list[tuple[str, list[str]]] = []
+    for line in block:
+        if line.strip() and line[margin] != " ":
+            found.append((line[margin:], []))
+        elif found:
+            found[-1][1].append(line)
+    return found
+
+
+def _result(block: list[str], *, is_numpy: bool) -> str:
+    if is_numpy:  # a type, and what it is on the lines below
+        return _joined([line for _, more in _entries(block)[:1] for line in more])
+    text = _joined(block)
+    kind, colon, rest = text.partition(": ")
+    return rest if colon and re.fullmatch(r"[\w.\[\], |]+", kind) and " " not in kind.replace(", ", ",") else text
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(" ".join(lines).split())

@@ -1,0 +1,154 @@
+"""One Python file as names: what is imported, which classes, functions and constants it has, and what a name means.
+
+Only what stands at the top of the file counts, also within `if`, `try` and `with`. Nothing is evaluated: a value is
+known if it is written down.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+MAX_DEPTH = 32
+MAX_VALUES = 1000
+MAX_INTEGER = 1 << 64  # larger ones are no use to clients, and some cannot be written
+STARRED = {"mcp_tool": ("tool", "run", "Arg", "Block")}  # what `from … import *` brings that matters here
+_NUMBERS = (int, float)
+_MARGIN = re.compile(r"\n( *)[^ \n]")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Unreadable(Exception):
+    """What the source says cannot be known without running it. The text says why, as the end of a sentence."""
+
+
+class Module:
+    def __init__(self, tree: ast.Module) -> None:
+        self.body = tree.body
+        self.origins: dict[str, str] = {}
+        self.classes: dict[str, ast.ClassDef] = {}
+        self.functions: dict[str, Function] = {}
+        self.assigned: dict[str, ast.expr | None] = {}  # None for what is assigned more than once
+        for node in statements(tree.body):
+            self._take(node)
+
+    def _take(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                self.origins[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            place = f"{'.' * node.level}{node.module or ''}"
+            for alias in node.names:
+                for name in STARRED.get(place, ()) if alias.name == "*" else (alias.name,):
+                    self.origins[alias.asname or name] = f"{place}.{name}"
+        elif isinstance(node, ast.ClassDef):
+            self.classes[node.name] = node
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.functions[node.name] = node
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._assign(target, node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+            self._assign(node.target, node.value if isinstance(node, ast.AnnAssign) else None)
+        elif type(node).__name__ == "TypeAlias":  # `type X = …`, from Python 3.12 on
+            alias_node: Any = node
+            self._assign(alias_node.name, alias_node.value)
+
+    def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self.assigned[target.id] = None if target.id in self.assigned else value
+
+    def dotted(self, node: ast.AST) -> str:
+        """What an expression names, by where it comes from: `typing.List`, `mcp_tool.tool`; a name of this file or of
+        Python itself as it is; empty for what is no name."""
+        if type(node) is ast.Name:
+            name = node.id
+            if name in self.classes or name in self.assigned:
+                return name
+            return self.origins.get(name, name).replace("typing_extensions.", "typing.", 1)
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):
+            attributes.append(node.attr)
+            node = node.value
+        if not attributes or not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.dotted(node), *reversed(attributes)])
+
+    def value_of(self, node: ast.expr | None, depth: int = 0) -> Any:
+        """What a constant expression says, as JSON would. Raises Unreadable."""
+        if depth > MAX_DEPTH:
+            raise Unreadable("it is nested too deeply")
+        if isinstance(node, ast.Constant):
+            return _json_constant(node.value)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+            value = self.value_of(node.operand, depth + 1)
+            if isinstance(value, _NUMBERS) and not isinstance(value, bool):
+                return -value if isinstance(node.op, ast.USub) else value
+        elif isinstance(node, ast.BinOp):
+            return self._computed(node, depth)
+        elif isinstance(node, (ast.List, ast.Tuple, ast.Set)) and len(node.elts) <= MAX_VALUES:
+            return [self.value_of(element, depth + 1) for element in node.elts]
+        elif isinstance(node, ast.Dict) and len(node.keys) <= MAX_VALUES:
+            pairs = zip(node.keys, node.values, strict=True)
+            found = [(self.value_of(key, depth + 1), self.value_of(value, depth + 1)) for key, value in pairs]
+            if all(isinstance(key, str) for key, _ in found):
+                return dict(found)
+        elif isinstance(node, ast.Name) and self.assigned.get(node.id) is not None:
+            return self.value_of(self.assigned[node.id], depth + 1)
+        raise Unreadable("it is not written down as a constant")
+
+    def _computed(self, node: ast.BinOp, depth: int) -> Any:
+        """60 * 60, and the like."""
+        left, right = self.value_of(node.left, depth + 1), self.value_of(node.right, depth + 1)
+        if all(type(side) in _NUMBERS for side in (left, right)):
+            if isinstance(node.op, ast.Mult):
+                return _json_constant(left * right)
+            if isinstance(node.op, (ast.Add, ast.Sub)):
+                return _json_constant(left + right if isinstance(node.op, ast.Add) else left - right)
+        raise Unreadable("it is computed")
+
+
+def _json_constant(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int) and abs(value) < MAX_INTEGER:
+        return value
+    if isinstance(value, float) and abs(value) < float("inf"):
+        return value
+    raise Unreadable("JSON has no such value")
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """All of them in order, with those in blocks that are run with the file."""
+    pending = list(reversed(body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            inner = list(node.body)
+            if isinstance(node, ast.Try):
+                inner += [each for handler in node.handlers for each in handler.body]
+            inner += [] if isinstance(node, ast.With) else node.orelse
+            inner += node.finalbody if isinstance(node, ast.Try) else []
+            pending.extend(reversed(inner))
+
+
+def docstring_of(node: ast.Module | ast.ClassDef | Function) -> str:
+    """Without the indentation of the code. The standard library's own way imports half of itself for this."""
+    first = node.body[0] if node.body else None
+    if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+        return ""
+    text = first.value.value
+    return cleaned(text) if isinstance(text, str) else ""
+
+
+def cleaned(text: str) -> str:
+    if "\t" in text:
+        text = text.expandtabs()
+    margin = min(map(len, _MARGIN.findall(text)), default=0)
+    return text.replace("\n" + " " * margin, "\n").strip()

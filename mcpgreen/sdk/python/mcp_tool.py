@@ -1,0 +1,347 @@
+"""Python SDK for tool scripts: arguments in, results, progress and log lines out.
+
+Not a part of the server: it imports nothing from mcpgreen and runs inside the tool, on any Python since 3.10. The
+server puts its folder on the PYTHONPATH of scripts; whoever has imported it does not pass that on. What most tools need
+is here; the other names come from the files beside this one, each when one of its names is used for the first time.
+
+Rule: the import stays light, because each call of a tool pays for it. Only os, sys and json at the top. What begins
+with an underscore is shared among the files of the SDK, and nobody else's business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+    from mcp_tool_asking import *  # noqa: F403  # for type checkers: the same names as in _ELSEWHERE
+    from mcp_tool_commands import *  # noqa: F403
+    from mcp_tool_config import *  # noqa: F403
+    from mcp_tool_content import *  # noqa: F403
+    from mcp_tool_functions import *  # noqa: F403
+    from mcp_tool_jsontext import *  # noqa: F403
+    from mcp_tool_network import *  # noqa: F403
+    from mcp_tool_questions import *  # noqa: F403
+    from mcp_tool_roots import *  # noqa: F403
+    from mcp_tool_runs import *  # noqa: F403
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+# Names that are loaded on demand, by the file that has them.
+_ELSEWHERE = {
+    "mcp_tool_asking": "Answer AskFailed AskTimeout CallCancelled Declined Dismissed NotAnswered Reply Unsupported ask "
+    "input_required input_responses request_state",
+    "mcp_tool_commands": "CommandLine",
+    "mcp_tool_config": "config_get config_load",
+    "mcp_tool_content": "Block audio_block client_supports_ui image_block resource_block resource_link_block result "
+    "result_text_with_resource result_with_ui text_block",
+    "mcp_tool_functions": "Arg ToolError run tool",
+    "mcp_tool_jsontext": "extract_cli_error json_truncate",
+    "mcp_tool_network": "download_safe download_safe_or_fail with_retry",
+    "mcp_tool_questions": "Sample ask_string can_elicit can_sample choice confirm elicit elicit_url form_request "
+    "multi_choice roots_request sample sampling_request titled_choice titled_multi_choice url_request",
+    "mcp_tool_roots": "require_path roots roots_contains roots_count",
+    "mcp_tool_runs": "run_with_progress",
+}
+
+_ABSENT: Any = object()  # None is a value one may want as a default
+_documents: dict[tuple[str, str], dict[str, Any]] = {}
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+if "MCP_SDK" in os.environ:  # else who calls has put us there, and may want to keep us
+    _own_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if _own_path.pop() == _HERE:
+        if _own_path:
+            os.environ["PYTHONPATH"] = os.pathsep.join(_own_path)
+        else:
+            del os.environ["PYTHONPATH"]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _ELSEWHERE.items():
+        if name in names.split():
+            if _HERE not in sys.path:  # a tool may have taken it off again
+                sys.path.append(_HERE)
+            globals()[name] = value = getattr(__import__(module), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def args() -> dict[str, Any]:
+    """The arguments of this call."""
+    return _document("MCP_TOOL_ARGS")
+
+
+def meta() -> dict[str, Any]:
+    """The `_meta` object the client sent with this call."""
+    return _document("MCP_TOOL_META")
+
+
+def args_raw() -> str:
+    """The arguments of this call as the JSON text that came."""
+    return _text("MCP_TOOL_ARGS")
+
+
+def meta_raw() -> str:
+    """The `_meta` object of this call as the JSON text that came."""
+    return _text("MCP_TOOL_META")
+
+
+def meta_get(name: str, default: Any = None) -> Any:
+    """One member of `_meta`. Absent and null both give the default."""
+    value = meta().get(name)
+    return default if value is None else value
+
+
+def arg(name: str, default: Any = None) -> Any:
+    """One argument. Absent and null both give the default."""
+    value = args().get(name)
+    return default if value is None else value
+
+
+def require(name: str, message: str | None = None) -> Any:
+    """One argument, or the call ends with -32602 when it is absent, null or an empty string."""
+    value = arg(name, "")
+    if value == "":
+        fail_invalid_args(message or f"{name} is required")
+    return value
+
+
+def arg_bool(name: str, default: bool = _ABSENT) -> bool:
+    """True for true, 1, "true" and "1"; False for every other value."""
+    return _value_or_default(name, default) in (True, "true", "1")
+
+
+def arg_int(name: str, default: int = _ABSENT, *, min: int | None = None, max: int | None = None) -> int:
+    """An integer, or the call ends with -32602. The default has to keep the bounds, too."""
+    if min is not None and max is not None and min > max:
+        fail_invalid_args("arg_int: min cannot exceed max")
+    number = _integer(name, _value_or_default(name, default))
+    if min is not None and number < min:
+        fail_invalid_args(f"{name} must be >= {min}")
+    if max is not None and number > max:
+        fail_invalid_args(f"{name} must be <= {max}")
+    return number
+
+
+def emit_text(text: str) -> None:
+    """Print text as it stands, in UTF-8 whatever the locale says."""
+    sys.stdout.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:  # a test has put a StringIO there
+        sys.stdout.write(text)
+    else:
+        binary.write(text.encode("utf-8", "replace"))
+    sys.stdout.flush()
+
+
+def emit_json(value: Any) -> None:
+    """Print one value as one line. Raises TypeError or ValueError for what JSON cannot express."""
+    line = _line(value, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        line = _line(value)
+    emit_text(line)
+
+
+def result_success(value: Any, max_text_bytes: int | None = None) -> None:
+    """Print the result of a call that worked, and go on. Beyond `max_text_bytes` its text is a summary."""
+    envelope = {"success": True, "result": value}
+    text = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if max_text_bytes is None:
+        configured = os.environ.get("MCPBASH_MAX_TEXT_BYTES", "")
+        max_text_bytes = int(configured) if configured.isdigit() else 102400
+    if len(text.encode("utf-8", "replace")) > max_text_bytes:
+        text = _summary(value)
+    _emit_result(text, envelope, is_error=False)
+
+
+def result_error(error: Mapping[str, Any] | BaseException | str) -> None:
+    """Print the result of a call that failed, and go on. What is not a mapping becomes the message."""
+    if isinstance(error, (str, BaseException)):
+        error = {"message": str(error) or type(error).__name__}
+    _emit_error(dict(error))
+
+
+def error(type: str, message: str, *, hint: str | None = None, data: Any = None) -> None:
+    """Print a failed result made of its parts. A hint is also logged as a warning. Does not end the script."""
+    fields: dict[str, Any] = {"type": type, "message": message}
+    if hint is not None:
+        fields["hint"] = hint
+        log_warn(_tool_name(), f"{type}: {message} ({hint})")
+    if data is not None:
+        fields["data"] = data
+    _emit_error(fields, f"\nHint: {hint}" if hint else "")
+
+
+def fail(code: int, message: str = "Tool failed", data: Any = None) -> NoReturn:
+    """End the script; the client gets a JSON-RPC error. In a thread other than the main one, only the thread ends."""
+    line = _line({"code": code, "message": message, "data": data}, default=str)
+    if target := os.environ.get("MCP_TOOL_ERROR_FILE"):
+        try:
+            with open(target, "w", encoding="utf-8") as file:
+                file.write(line)
+        except OSError:
+            pass  # stdout says the same
+    emit_text(line)
+    print(message, file=sys.stderr)
+    raise SystemExit(1)
+
+
+def fail_invalid_args(message: str = "Invalid params", data: Any = None) -> NoReturn:
+    """End the script with -32602."""
+    fail(-32602, message, data)
+
+
+def progress(percent: float, message: str = "", total: float | None = 100) -> None:
+    """Report progress, cut to a whole number from 0 to 100; what is no number counts as 0."""
+    try:
+        percent = float(percent)
+    except (TypeError, ValueError):
+        percent = 0
+    # Without a total a client cannot draw a bar.
+    params: dict[str, Any] = {"progress": int(max(0, min(percent, 100))), "total": 100 if total is None else total}
+    if message:
+        params["message"] = message
+    if "progressToken" in meta():
+        params["progressToken"] = meta()["progressToken"]
+    _notify("MCP_PROGRESS_STREAM", "notifications/progress", params)
+
+
+def log(level: str, logger: str, data: Any) -> None:
+    """Send a log line to the client. Does nothing outside of the server."""
+    known = str(level).lower()
+    if known not in LEVELS:
+        print(f"log: unknown level {level}, using info", file=sys.stderr)
+        known = "info"
+    _notify("MCP_LOG_STREAM", "notifications/message", {"level": known, "logger": logger, "data": data})
+
+
+def log_debug(logger: str, data: Any) -> None:
+    log("debug", logger, data)
+
+
+def log_info(logger: str, data: Any) -> None:
+    log("info", logger, data)
+
+
+def log_warn(logger: str, data: Any) -> None:
+    log("warning", logger, data)
+
+
+def log_error(logger: str, data: Any) -> None:
+    log("error", logger, data)
+
+
+def debug(*words: Any) -> None:
+    """Append a line with the time to the debug log of the call. Does nothing outside of the server."""
+    from time import strftime
+
+    if target := os.environ.get("MCPBASH_DEBUG_LOG"):
+        try:
+            with open(target, "a", encoding="utf-8", errors="replace") as file:
+                file.write(f"[{strftime('%H:%M:%S')}] {' '.join(map(str, words))}\n")
+        except OSError:
+            pass  # no reason to stop the tool's own work
+
+
+def is_cancelled() -> bool:
+    """Whether the client has given up on this call."""
+    return os.path.exists(os.environ.get("MCP_CANCEL_FILE", ""))
+
+
+def _document(name: str) -> dict[str, Any]:
+    key = (os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", ""))
+    if key not in _documents:
+        _documents[key] = json.loads(_text(name))
+    return _documents[key]
+
+
+def _text(name: str) -> str:
+    path = os.environ.get(f"{name}_FILE", "")
+    if path and os.path.isfile(path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    return os.environ.get(f"{name}_JSON", "") or "{}"
+
+
+def _value_or_default(name: str, default: Any) -> Any:
+    value = arg(name, "")
+    if value == "" and default is _ABSENT:
+        fail_invalid_args(f"{name} is required")
+    return default if value == "" else value
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():  # JSON does not tell 5 from 5.0
+        return int(value)
+    digits = value[1:] if isinstance(value, str) and value.startswith("-") else value
+    if isinstance(digits, str) and digits.isascii() and digits.isdigit():
+        return int(value)
+    fail_invalid_args(f"{name} must be an integer")
+
+
+def _line(value: Any, default: Any = None, ensure_ascii: bool = True) -> str:
+    # ASCII only: a lone surrogate in a file name is legal here and would not survive UTF-8.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, default=default, ensure_ascii=ensure_ascii) + "\n"
+
+
+def _emit_error(fields: dict[str, Any], more_text: str = "") -> None:
+    fields["type"] = fields.get("type") or "internal_error"
+    fields["message"] = fields.get("message") or "Unknown error"
+    text = fields["message"] if isinstance(fields["message"], str) else json.dumps(fields["message"])
+    _emit_result(text + more_text, {"success": False, "error": fields}, is_error=True)
+
+
+def _emit_result(text: str, structured: dict[str, Any], *, is_error: bool) -> None:
+    emit_json({"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": is_error})
+
+
+def _summary(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"Success: array with {len(value)} items"
+    if isinstance(value, dict):
+        return f"Success: object with {len(value)} keys"
+    return f"Success: {(value if isinstance(value, str) else json.dumps(value))[:100]}"
+
+
+def _tool_name() -> str:
+    return os.environ.get("MCP_TOOL_NAME") or "tool"
+
+
+def _notify(stream_variable: str, method: str, params: dict[str, Any]) -> None:
+    stream = os.environ.get(stream_variable, "")
+    try:
+        line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
+        if stream:
+            _send(stream, line.encode("ascii"))
+    except (OSError, TypeError, ValueError):
+        pass  # nobody listens, or what JSON cannot express in a log line: no reason to stop the tool's own work
+
+
+def _send(stream: str, line: bytes) -> None:
+    """Append one line. Unbuffered: one line is one write, so that lines of parallel writers do not mix."""
+    number = stream[len("/dev/fd/") :] if stream.startswith("/dev/fd/") else ""
+    if number.isdigit():
+        while line:
+            line = line[os.write(int(number), line) :]
+    else:
+        with open(stream, "ab", buffering=0) as file:
+            file.write(line)
+
+
+__all__ = [name for name in list(globals()) if name[0] != "_" and name not in ("annotations", "json", "os", "sys")]
+__all__.remove("TYPE_CHECKING")
+__all__ += " ".join(_ELSEWHERE.values()).split()

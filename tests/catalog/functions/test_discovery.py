@@ -1,0 +1,165 @@
+"""Function tools among the other files of a project: which are tools, how they are run, and who has the last word."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgreen.catalog.functions import reading
+from mcpgreen.catalog.tools import Tool
+from tests.catalog.test_tools import discovered, only_tool
+from tests.catalog.trees import TreeBuilder
+
+GREET = '''\
+import mcp_tool
+
+@mcp_tool.tool(read_only=True)
+def greet(name: str, times: int = 1) -> list[str]:
+    """Greet somebody.
+
+    Args:
+        name: Who is greeted
+        times: How often
+    """
+    return [name] * times
+'''
+FIELDS: dict[str, Any] = {
+    "description": "Greet somebody.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "Who is greeted"},
+            "times": {"type": "integer", "default": 1, "description": "How often"},
+        },
+        "required": ["name"],
+        "additionalProperties": False,
+    },
+    "outputSchema": {
+        "type": "object",
+        "properties": {"result": {"type": "array", "items": {"type": "string"}}},
+        "required": ["result"],
+    },
+    "annotations": {"readOnlyHint": True},
+}
+ENV = "#!/usr/bin/env python3\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> TreeBuilder:
+    return TreeBuilder(tmp_path / "project")
+
+
+def test_a_signature_says_what_a_description_beside_the_script_says(tree: TreeBuilder) -> None:
+    tree.write("tools/a/greet.py", ENV + GREET, mode=0o755)
+    by_signature = only_tool(tree)
+    (tree.root / "tools/a/greet.py").unlink()
+    tree.write("tools/b/greet.py", f"{ENV}print(1)\n", mode=0o755)
+    tree.write("tools/b/greet.meta.json", json.dumps(FIELDS))
+
+    assert only_tool(tree).definition == by_signature.definition == {"name": "greet", **FIELDS}
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "mode", "program"),
+    [
+        ("greet.py", ENV, 0o755, ""),
+        ("greet", ENV, 0o755, ""),
+        ("greet.py", ENV, 0o644, "/usr/bin/env"),
+        ("greet.py", "", 0o644, "env"),
+        ("greet.py", "", 0o755, "env"),
+        ("greet", "#!/usr/bin/env -S uv run --script\n", 0o755, ""),
+        ("greet", "#!/opt/bin/python3.13 -u\n", 0o755, ""),
+    ],
+)
+def test_the_first_line_and_then_the_suffix_tell_the_language(
+    tree: TreeBuilder, name: str, head: str, mode: int, program: str
+) -> None:
+    path = tree.write(f"tools/{name}", head + GREET, mode=mode)
+    tool = only_tool(tree)
+
+    assert tool.definition == {"name": "greet", **FIELDS}
+    assert tool.command[0] == (program or str(path))
+
+
+@pytest.mark.parametrize(("name", "head"), [("greet.py", "#!/bin/sh\n"), ("greet.rb", "#!/usr/bin/env ruby\n")])
+def test_another_language_is_not_read_as_python(tree: TreeBuilder, name: str, head: str) -> None:
+    tree.write(f"tools/{name}", head + GREET, mode=0o755)
+
+    assert only_tool(tree).definition == {"name": "greet", "inputSchema": {"type": "object", "properties": {}}}
+
+
+def test_a_library_in_python_is_no_tool(tree: TreeBuilder) -> None:
+    tree.write("tools/lib.py", "import mcp_tool\n\ndef helper(): ...\n")
+
+    assert discovered(tree).items == []
+
+
+def test_a_description_wins_field_by_field(tree: TreeBuilder) -> None:
+    tree.write("tools/greet.py", ENV + GREET, mode=0o755)
+    tree.write("tools/greet.meta.json", '{"description": "Says hello", "timeoutSecs": 5}')
+    beside = only_tool(tree)
+    assert beside.definition == {"name": "greet", **FIELDS, "description": "Says hello"}
+    assert beside.description.timeout_secs == 5
+
+    tree.write("tools/greet.meta.json", '{"arguments": {"type": "object", "properties": {"x": {}}}}')
+    schema = {"type": "object", "properties": {"x": {}}}
+    assert only_tool(tree).definition == {"name": "greet", **FIELDS, "inputSchema": schema}
+
+    (tree.root / "tools/greet.meta.json").unlink()
+    tree.write("tools/greet.py", f'{ENV}# mcp: {{"name": "hello", "title": "Hello"}}\n{GREET}', mode=0o755)
+    assert only_tool(tree).definition == {"name": "hello", "title": "Hello", **FIELDS}
+
+
+def test_a_decorator_may_name_the_tool(tree: TreeBuilder) -> None:
+    tree.write("tools/greet.py", ENV + GREET.replace("read_only=True", 'name="hello"'), mode=0o755)
+
+    assert only_tool(tree).name == "hello"
+
+
+def test_what_cannot_be_read_is_told_with_its_line(tree: TreeBuilder) -> None:
+    tree.write("tools/greet.py", ENV + GREET.replace("times: int", "times: Times"), mode=0o755)
+    found = discovered(tree)
+
+    reason = "the parameter times takes anything: the type Times is not known here"
+    assert found.warnings == [f"tools/greet.py: line 5: {reason}"]
+    (tool,) = found.items
+    assert isinstance(tool, Tool)
+    assert tool.definition["inputSchema"]["properties"]["times"] == {"default": 1, "description": "How often"}
+
+
+def test_a_keyword_that_is_wrong_costs_the_tool(tree: TreeBuilder) -> None:
+    wrong = GREET.replace("name: str", 'name: typing.Annotated[str, mcp_tool.Arg(pattern="(")]')
+    tree.write("tools/greet.py", f"{ENV}import typing\n{wrong}", mode=0o755)
+    found = discovered(tree)
+
+    assert found.items == []
+    assert "inputSchema has a pattern that is not a regular expression" in found.warnings[0]
+
+
+def test_the_mark_of_a_function_may_come_late_in_a_file(tree: TreeBuilder) -> None:
+    tree.write("tools/greet.py", ENV + "#" * 70_000 + "\n" + GREET, mode=0o755)
+
+    assert only_tool(tree).definition == {"name": "greet", **FIELDS}
+
+
+def test_only_the_head_of_a_function_is_parsed(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole files are not parsed for their signatures: that would take four times as long as the same in JSON."""
+    parsed: list[bytes] = []
+
+    def recorded(source: bytes) -> ast.Module:
+        parsed.append(source)
+        return parse(source)
+
+    parse = reading._parse
+    monkeypatch.setattr(reading, "_parse", recorded)
+    body = "\n".join(f"    value = [str(number) for number in range({n}) if number % 3]" for n in range(20))
+    tree.write("tools/greet.py", ENV + GREET.replace("    return", f"{body}\n    return"), mode=0o755)
+
+    assert only_tool(tree).definition["inputSchema"] == FIELDS["inputSchema"]
+    assert len(parsed) == 1
+    assert b"How often" in parsed[0]
+    assert b"range(" not in parsed[0]

@@ -1,0 +1,484 @@
+"""What the source of a function tool says, by its signature: a table of parameters, of results, and of whole files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function_tool
+
+Json = dict[str, Any]
+
+HEAD = """\
+import collections, dataclasses, datetime, decimal, enum, pathlib, typing, uuid
+import collections.abc as abc
+import typing as t
+from dataclasses import dataclass, field, InitVar
+from enum import Enum, IntEnum, auto
+from pathlib import Path
+from typing import (Annotated, Any, ClassVar, Dict, Final, List, Literal, Mapping, NamedTuple, NewType, NotRequired,
+                    Optional, Required, Sequence, Set, Tuple, TypedDict, Union)
+import mcp_tool
+from mcp_tool import Arg
+
+LIMIT = 60 * 60
+Names = list[str]
+UserId = NewType("UserId", int)
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = auto()
+
+class Odd(Enum):
+    A = (1, 2)
+    B = None
+
+class Computed(Enum):
+    A = "a".upper()
+
+class Movie(TypedDict, total=False):
+    title: Required[str]
+    year: int
+
+class Sequel(Movie):
+    number: int
+    note: NotRequired[str]
+
+@dataclass
+class Point:
+    \"\"\"A place.
+
+    Attributes:
+        x: To the right
+    \"\"\"
+    x: float
+    y: float = 0.5
+    tags: list[str] = field(default_factory=list)
+    kind: ClassVar[str] = "point"
+    norm: float = field(init=False, default=0.0)
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    label: str
+    inner: "list[Tree]" = field(default_factory=list)
+
+class Pair(NamedTuple):
+    left: int
+    right: int = 0
+
+class Plain:
+    pass
+
+"""
+
+STRING: Json = {"type": "string"}
+INTEGER: Json = {"type": "integer"}
+NUMBER: Json = {"type": "number"}
+NULL: Json = {"type": "null"}
+POINT: Json = {
+    "type": "object",
+    "properties": {
+        "x": {**NUMBER, "description": "To the right"},
+        "y": {**NUMBER, "default": 0.5},
+        "tags": {"type": "array", "items": STRING, "default": []},
+    },
+    "required": ["x"],
+    "additionalProperties": False,
+}
+TREE: Json = {
+    "type": "object",
+    "properties": {"label": STRING, "inner": {"type": "array", "items": {"type": "object"}, "default": []}},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+MOVIE: Json = {"type": "object", "properties": {"title": STRING, "year": INTEGER}, "required": ["title"]}
+SEQUEL: Json = {
+    "type": "object",
+    "properties": {"title": STRING, "year": INTEGER, "number": INTEGER, "note": STRING},
+    "required": ["title", "number"],
+}
+PAIR: Json = {
+    "type": "object",
+    "properties": {"left": INTEGER, "right": {**INTEGER, "default": 0}},
+    "required": ["left"],
+    "additionalProperties": False,
+}
+
+PARAMETERS = {
+    "a: str": STRING,
+    "a: int": INTEGER,
+    "a: float": NUMBER,
+    "a: bool = False": {"type": "boolean", "default": False},
+    "a: None": NULL,
+    "a: Any": {},
+    "a: list": {"type": "array", "items": {}},
+    "a: list[int]": {"type": "array", "items": INTEGER},
+    "a: t.List[str]": {"type": "array", "items": STRING},
+    "a: abc.Sequence[float]": {"type": "array", "items": NUMBER},
+    "a: Sequence[Sequence[int]]": {"type": "array", "items": {"type": "array", "items": INTEGER}},
+    "a: Names": {"type": "array", "items": STRING},
+    "a: UserId": INTEGER,
+    "a: tuple[int, ...]": {"type": "array", "items": INTEGER},
+    "a: tuple[int, int]": {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2},
+    "a: Tuple[int, str] = (1, 'x')": {
+        "type": "array",
+        "prefixItems": [INTEGER, STRING],
+        "items": {"anyOf": [INTEGER, STRING]},
+        "minItems": 2,
+        "maxItems": 2,
+        "default": [1, "x"],
+    },
+    "a: set[str]": {"type": "array", "items": STRING, "uniqueItems": True},
+    "a: frozenset[int] = frozenset()": {"type": "array", "items": INTEGER, "uniqueItems": True},
+    "a: dict": {"type": "object"},
+    "a: Dict[str, int]": {"type": "object", "additionalProperties": INTEGER},
+    "a: Mapping[int, list[str]]": {"type": "object", "additionalProperties": {"type": "array", "items": STRING}},
+    "a: dict[Color, bool]": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    "a: Literal['x', 'y']": {"type": "string", "enum": ["x", "y"]},
+    "a: Literal[1, 2] = 1": {"type": "integer", "enum": [1, 2], "default": 1},
+    "a: Literal['x', None] = None": {"anyOf": [{"type": "string", "enum": ["x"]}, NULL], "default": None},
+    "a: Color = Color.RED": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+    "a: Level = Level.HIGH": {"type": "integer", "enum": [1, 2], "default": 2},
+    "a: Odd": {"type": "string", "enum": ["A", "B"]},
+    "a: Optional[int] = None": {"anyOf": [INTEGER, NULL], "default": None},
+    "a: Union[int, str]": {"anyOf": [INTEGER, STRING]},
+    "a: int | str | None": {"anyOf": [INTEGER, STRING, NULL]},
+    "a: Union[int, Union[str, int]]": {"anyOf": [INTEGER, STRING]},
+    "a: int | float": NUMBER,
+    "a: 'int | None'": {"anyOf": [INTEGER, NULL]},
+    "a: list['Pair']": {"type": "array", "items": PAIR},
+    "a: Annotated[int, 'How many']": {**INTEGER, "description": "How many"},
+    "a: Annotated[int, Arg('Often', minimum=1, examples=[1, 2])] = 3": {
+        **INTEGER,
+        "description": "Often",
+        "minimum": 1,
+        "examples": [1, 2],
+        "default": 3,
+    },
+    "a: Annotated[str, mcp_tool.Arg(pattern='^a')]": {**STRING, "pattern": "^a"},
+    "a: list[Annotated[int, Arg(minimum=0)]]": {"type": "array", "items": {**INTEGER, "minimum": 0}},
+    "a: Movie": MOVIE,
+    "a: Sequel": SEQUEL,
+    "a: Point": POINT,
+    "a: Point = Point(1)": POINT,
+    "a: Tree": TREE,
+    "a: Pair": PAIR,
+    "a: int = LIMIT": {**INTEGER, "default": 3600},
+    "a: float = -1.5": {**NUMBER, "default": -1.5},
+    "a: int = 0x" + "f" * 400: INTEGER,
+    "a: float = 1e999": NUMBER,
+    "a: dict[str, int] = {'x': 1}": {"type": "object", "additionalProperties": INTEGER, "default": {"x": 1}},
+    "a: Path": STRING,
+    "a: datetime.date": {**STRING, "format": "date"},
+    "a: uuid.UUID": {**STRING, "format": "uuid"},
+    "*a: int": {"type": "array", "items": INTEGER},
+    "b: int = 1, /, *, a: str": STRING,
+}
+
+OPEN = {
+    "a": "it has no annotation",
+    "a: numpy.ndarray": "the type numpy.ndarray is not known here",
+    "a: Plain": "the class Plain is no TypedDict, dataclass, NamedTuple or Enum",
+    "a: Computed": "the members of Computed are not written down as constants",
+    "a: Annotated[int, Arg(minumum=1)]": "Arg has no keyword minumum",
+    "a: Annotated[int, Arg(minimum=limit())]": "minimum of Arg cannot be read: it is not written down as a constant",
+    "a: make_type()": "the type make_type() is not known here",
+    "a: 'list['": "'list[' is no type",
+    "a: dict[tuple[int, int], str]": "names of members are texts, integers or those of an Enum",
+}
+
+RESULTS = {
+    "": None,
+    " -> None": None,
+    " -> str": None,
+    " -> str | None": None,
+    " -> Path": None,
+    " -> dict": None,
+    " -> dict[str, Any]": None,
+    " -> list[dict]": None,
+    " -> list[Path | str]": None,
+    " -> Any": None,
+    " -> int": {"type": "object", "properties": {"result": INTEGER}, "required": ["result"]},
+    " -> list[str]": {
+        "type": "object",
+        "properties": {"result": {"type": "array", "items": STRING}},
+        "required": ["result"],
+    },
+    " -> Movie": MOVIE,
+    " -> 'Pair'": {
+        "type": "object",
+        "properties": {"left": INTEGER, "right": INTEGER},
+        "required": ["left", "right"],
+    },
+    " -> dict[str, int]": {"type": "object", "additionalProperties": INTEGER},
+    " -> Pair | None": {
+        "type": "object",
+        "properties": {
+            "result": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {"left": INTEGER, "right": INTEGER},
+                        "required": ["left", "right"],
+                    },
+                    NULL,
+                ]
+            }
+        },
+        "required": ["result"],
+    },
+}
+
+
+def read(source: str) -> FunctionTool:
+    found = function_tool(source.encode("utf-8"))
+    assert found is not None
+    return found
+
+
+def of_signature(signature: str) -> FunctionTool:
+    return read(f"{HEAD}\n@mcp_tool.tool\ndef f({signature}):\n    raise SystemExit\n")
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_parameter_has_the_schema_of_its_annotation(parameter: str) -> None:
+    found = of_signature(parameter)
+
+    assert found.fields["inputSchema"]["properties"]["a"] == PARAMETERS[parameter]
+    is_required = "=" not in parameter.rpartition("a: ")[2].replace("minimum=", "").replace("pattern=", "").replace(
+        "examples=", ""
+    ) and not parameter.startswith("*")
+    assert ("a" in found.fields["inputSchema"].get("required", [])) is is_required
+    assert found.notes == []
+
+
+@pytest.mark.parametrize("parameter", OPEN)
+def test_a_parameter_that_cannot_be_read_is_open_and_noted(parameter: str) -> None:
+    found = of_signature(f"{parameter}, b: int")
+
+    line = HEAD.count("\n") + 3
+    assert found.fields["inputSchema"]["properties"] == {"a": {}, "b": INTEGER}
+    assert found.notes == [f"line {line}: the parameter a takes anything: {OPEN[parameter]}"]
+
+
+@pytest.mark.parametrize("returned", RESULTS)
+def test_a_result_is_described_as_it_goes_out(returned: str) -> None:
+    found = read(f"{HEAD}\n@mcp_tool.tool\ndef f(){returned}:\n    pass\n")
+
+    assert found.fields.get("outputSchema") == RESULTS[returned]
+
+
+def test_only_keywords_admit_other_arguments() -> None:
+    assert of_signature("").fields["inputSchema"] == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+    assert (
+        "additionalProperties" not in read("import mcp_tool\n@mcp_tool.tool\ndef f(**more): 0\n").fields["inputSchema"]
+    )
+    assert of_signature("**more: int").fields["inputSchema"]["additionalProperties"] == INTEGER
+
+
+def test_annotations_that_are_not_evaluated_mean_the_same() -> None:
+    source = "from __future__ import annotations\nimport mcp_tool as m\n@m.tool\ndef f(a: list[int | None]): ...\n"
+
+    items = {"anyOf": [INTEGER, NULL]}
+    assert read(source).fields["inputSchema"]["properties"] == {"a": {"type": "array", "items": items}}
+
+
+DOCSTRINGS = {
+    "google": """Find notes.
+
+    Also old ones.
+
+    Args:
+        query (str): What to look
+            for: a text
+        limit: How many
+        **more: Others
+
+    Returns:
+        list: The notes
+
+    Raises:
+        ValueError: Never
+    """,
+    "numpy": """Find notes.
+
+    Also old ones.
+
+    Parameters
+    ----------
+    query : str
+        What to look
+        for: a text
+    limit : int, optional
+        How many
+
+    Returns
+    -------
+    list
+        The notes
+    """,
+    "sphinx": """Find notes.
+
+    Also old ones.
+
+    :param query: What to look
+        for: a text
+    :param int limit: How many
+    :returns: The notes
+    :rtype: list
+    """,
+}
+
+
+@pytest.mark.parametrize("style", DOCSTRINGS)
+def test_a_docstring_describes_function_arguments_and_result(style: str) -> None:
+    head = "import mcp_tool\n@mcp_tool.tool\ndef f(query: str, limit: int = 5) -> list[str]:\n"
+    fields = read(f'{head}    """{DOCSTRINGS[style]}"""\n').fields
+
+    assert fields["description"] == "Find notes.\n\nAlso old ones."
+    assert fields["inputSchema"]["properties"] == {
+        "query": {**STRING, "description": "What to look for: a text"},
+        "limit": {**INTEGER, "default": 5, "description": "How many"},
+    }
+    result = {"type": "array", "items": STRING, "description": "The notes"}
+    assert fields["outputSchema"]["properties"]["result"] == result
+
+
+def test_the_file_speaks_for_a_function_that_says_nothing() -> None:
+    text = '#!/usr/bin/env python3\n"""Greet somebody.\n\nNote:\n    Politely.\n"""\n'
+
+    assert read(f"{text}from mcp_tool import *\n@tool\ndef f(): 0\n").fields["description"] == "Greet somebody."
+
+
+def test_the_decorator_says_the_rest() -> None:
+    options = (
+        'name="greet", title="Greet", description="Says hello", read_only=True, destructive=False, open_world=None'
+    )
+    found = read(f'import mcp_tool\n@mcp_tool.tool({options})\ndef f():\n    """Other."""\n')
+
+    assert {key: value for key, value in found.fields.items() if key != "inputSchema"} == {
+        "name": "greet",
+        "title": "Greet",
+        "description": "Says hello",
+        "annotations": {"readOnlyHint": True, "destructiveHint": False},
+    }
+    assert read("import mcp_tool\n@mcp_tool.tool(\n  titel=1)\ndef f(): 0\n").notes == [
+        "line 3: mcp_tool.tool has no option titel"
+    ]
+
+
+MEANT = {
+    "import mcp_tool\n@mcp_tool.tool\nasync def f(a: int): 0\n": ["a"],
+    "import mcp_tool as m\n@m.tool()\ndef f(a: int): 0\n": ["a"],
+    "from mcp_tool import tool as it\ndef other(b): 0\n@it\ndef f(a: int): 0\n": ["a"],
+    "import mcp_tool\ndef f(a: int): 0\ndef _g(b): 0\nmcp_tool.run()\n": ["a"],
+    "import mcp_tool\ndef f(a: int): 0\ndef g(b): 0\nmcp_tool.run(f)\n": ["a"],
+    "import mcp_tool\ndef f(a: int): 0\ndef main():\n    mcp_tool.run()\nif __name__ == '__main__':\n    main()\n": [
+        "a"
+    ],
+    "import mcp_tool\nif True:\n    @mcp_tool.tool\n    def f(a: int): 0\n": ["a"],
+    # Bodies that are not what their indentation says.
+    'import mcp_tool\ndef g():\n    x = """\n@mcp_tool.tool\ndef wrong(b: int): 0\n"""\n'
+    'def h():\n    x = """\n"""\n@mcp_tool.tool\ndef f(a: int):\n    return 0\n': ["a"],
+    'import mcp_tool\ndef g():\n    x = """\ndef h(b): 0\n"""\n@mcp_tool.tool\ndef f(a: int): 0\n': ["a"],
+    'import mcp_tool\ndef g(x=")"): return [\n1,\n]\n@mcp_tool.tool\ndef f(a: int): 0\n': ["a"],
+    "import mcp_tool\ndef g(): return 1\n@mcp_tool.tool\ndef f(a: int = {'x':\n 1}): return 2\n": ["a"],
+}
+
+
+@pytest.mark.parametrize("source", MEANT)
+def test_the_function_is_found_that_is_meant(source: str) -> None:
+    assert list(read(source).fields["inputSchema"]["properties"]) == MEANT[source]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('no mcp_tool here')\n",
+        "import mcp_tool\ndef f(a: int): 0\n",
+        "import mcp_tool\nmcp_tool.emit_text('hi')\n",
+        "from other import tool  # not mcp_tool\n@tool\ndef f(): 0\n",
+        "import mcp_tool\nclass A:\n    @mcp_tool.tool\n    def f(self): 0\n",
+        "import mcp_tool\nx = (\n",
+    ],
+)
+def test_another_script_is_no_function_tool(source: str) -> None:
+    assert function_tool(source.encode("utf-8")) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import mcp_tool\n@mcp_tool.tool\ndef f(): 0\n@mcp_tool.tool\ndef g(): 0\n", 5),
+        ("import mcp_tool\ndef f(): 0\ndef g(): 0\nmcp_tool.run()\n", 3),
+        ("import mcp_tool\nmcp_tool.run()\n", 1),
+    ],
+)
+def test_a_choice_of_functions_is_no_description(source: str, line: int) -> None:
+    found = read(source)
+
+    assert found.fields == {}
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith(f"line {line}: which function is the tool is not clear: ")
+
+
+MARKED = b"import mcp_tool\n@mcp_tool.tool\ndef f(a: int): 0\n"
+HOSTILE = {
+    "nul": (MARKED + b"\0", "it cannot be parsed"),
+    "syntax": (MARKED + b"x = (\n", "it cannot be parsed"),
+    "newer": (MARKED + b"quux f g\n", "it cannot be parsed"),
+    "large": (MARKED + b"#" * MAX_BYTES, f"it is larger than {MAX_BYTES} bytes"),
+    "dense": (MARKED + b"0\n" * 40_000, "it is too long"),
+    "signs": (MARKED + b"~" * 60_000 + b"1\n", "it is nested too deeply"),
+    "negations": (MARKED + b"not " * 15_000 + b"1\n", "it is nested too deeply"),
+    "digits": (MARKED + b"x = " + b"9" * 60_000 + b"\n", "it cannot be parsed"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_source_that_cannot_be_read_is_a_tool_that_takes_anything(name: str) -> None:
+    source, reason = HOSTILE[name]
+    found = function_tool(source)
+
+    if found is None or found.fields:  # a Python without a limit for digits reads this one
+        assert name == "digits" and sys.version_info < (3, 11)
+        return
+    assert found.fields == {}
+    assert reason in found.notes[0]
+
+
+def test_an_escape_sequence_that_does_not_exist_is_no_error() -> None:
+    """Warnings are errors in these tests."""
+    assert list(
+        read("import mcp_tool\nX = '\\d'\n@mcp_tool.tool\ndef f(a: int): 1if a else 2\n").fields["inputSchema"][
+            "properties"
+        ]
+    ) == ["a"]
+
+
+def test_classes_in_classes_do_not_grow_without_end() -> None:
+    classes = ["class C0(TypedDict):\n    a: int\n"]
+    classes += [f"class C{n}(TypedDict):\n    a: C{n - 1}\n    b: C{n - 1}\n" for n in range(1, 20)]
+    found = read(f"{HEAD}{''.join(classes)}\n@mcp_tool.tool\ndef f(a: C19): 0\n")
+
+    assert str(found.fields).count("'type'") < 2500
+    assert any("the type is too large" in note for note in found.notes)
+
+
+def test_nothing_of_the_file_is_run(tmp_path: Any) -> None:
+    trace = tmp_path / "trace"
+    harm = f"open({str(trace)!r}, 'w').close()\nimport os; os._exit(3)\n"
+    found = read(f"{harm}import mcp_tool\n@mcp_tool.tool\ndef f(a: (open({str(trace)!r}, 'w'), int)[1] = exit()): 0\n")
+
+    assert "takes anything" in found.notes[0]
+    assert not trace.exists()

@@ -1,0 +1,348 @@
+"""Tools that are Python functions, called through the server: arguments in, results and errors out."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgreen.running.scripts.environment import PYTHON_DIR
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.wire import text_of
+
+Json = dict[str, Any]
+
+HEAD = f"#!{sys.executable}\nimport mcp_tool\n"
+TYPES = """\
+import datetime
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum, auto
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = auto()
+
+class Odd(Enum):
+    A = (1, 2)
+    B = None
+
+@dataclass
+class Point:
+    x: float
+    y: "int | None" = None
+    tags: list[str] = field(default_factory=list)
+
+class Pair(NamedTuple):
+    left: int
+    right: "Color" = Color.RED
+
+class Titled(TypedDict):
+    title: str
+
+class Movie(Titled, total=False):
+    pair: Pair
+
+def shown(value):
+    kind = type(value).__name__
+    if isinstance(value, (list, tuple, set)) and not hasattr(value, "_fields"):
+        return [kind, *sorted(map(repr, value))]
+    return f"{kind} {value!r}"
+"""
+
+ARGUMENTS: list[tuple[str, Any, Any]] = [
+    ("str", "x", "str 'x'"),
+    ("int", 5.0, "int 5"),
+    ("float", 5, "float 5.0"),
+    ("bool", True, "bool True"),
+    ("int | str", "5", "str '5'"),
+    ("Optional[int]", None, "NoneType None"),
+    ("list[int]", [1, 2], ["list", "1", "2"]),
+    ("set[int]", [2, 1], ["set", "1", "2"]),
+    ("tuple[int, str]", [1, "a"], ["tuple", "'a'", "1"]),
+    ("tuple[Level, ...]", [2], ["tuple", "<Level.HIGH: 2>"]),
+    ("Literal['a', 'b']", "b", "str 'b'"),
+    ("Color", "blue", "Color <Color.BLUE: 'blue'>"),
+    ("Level", 2, "Level <Level.HIGH: 2>"),
+    ("Odd", "B", "Odd <Odd.B: None>"),
+    ("dict[int, Color]", {"1": "red"}, "dict {1: <Color.RED: 'red'>}"),
+    ("Point", {"x": 1, "y": 2}, "Point Point(x=1.0, y=2, tags=[])"),
+    ("'list[Point]'", [{"x": 1}], ["list", "Point(x=1.0, y=None, tags=[])"]),
+    ("Pair", {"left": 1, "right": "blue"}, "Pair Pair(left=1, right=<Color.BLUE: 'blue'>)"),
+    ("Movie", {"title": "a", "pair": {"left": 1}},
+     "dict {'title': 'a', 'pair': Pair(left=1, right=<Color.RED: 'red'>)}"),
+    ("Annotated[int, mcp_tool.Arg(minimum=1)]", 3, "int 3"),
+    ("datetime.date", "2020-02-03", "date datetime.date(2020, 2, 3)"),
+    ("Path", "a/b", "PosixPath PosixPath('a/b')"),
+    ("Any", {"a": [1]}, "dict {'a': [1]}"),
+]  # fmt: skip
+
+RESULTS: list[tuple[str, str, Json]] = [
+    ("", "'text'", {"content": [{"type": "text", "text": "text"}]}),
+    (" -> str", "'{\"a\": 1}'", {"content": [{"type": "text", "text": '{"a": 1}'}]}),
+    ("", "{'a': 1}", {"structuredContent": {"a": 1}}),
+    ("", "[1, 2]", {"structuredContent": {"result": [1, 2]}}),
+    (" -> int", "5", {"structuredContent": {"result": 5}}),
+    (" -> list[Color]", "[Color.RED]", {"structuredContent": {"result": ["red"]}}),
+    (" -> Odd", "Odd.A", {"structuredContent": {"result": "A"}}),
+    (" -> Point", "Point(1.0)", {"structuredContent": {"x": 1.0, "y": None, "tags": []}}),
+    (" -> Pair", "Pair(1)", {"structuredContent": {"left": 1, "right": "red"}}),
+    (" -> Movie", "{'title': 'a'}", {"structuredContent": {"title": "a"}}),
+    (" -> set[int]", "{2, 1}", {"structuredContent": {"result": [1, 2]}}),
+    (" -> Point | None", "Point(1.0)", {"structuredContent": {"result": {"x": 1.0, "y": None, "tags": []}}}),
+    (" -> dict[int, date]", "{1: datetime.date(2020, 1, 2)}", {"structuredContent": {"1": "2020-01-02"}}),
+    ("", "mcp_tool.text_block('hi')", {"content": [{"type": "text", "text": "hi"}]}),
+    (" -> list[str | mcp_tool.Block]", "['a', mcp_tool.text_block('b')]",
+     {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+    ("", "Path('notes.txt')", {"content": [{"type": "text", "text": "notes.txt"}]}),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tools(shared_project: ProjectBuilder) -> None:
+    for number, (kind, _, _) in enumerate(ARGUMENTS):
+        text = f"{TYPES}\n@mcp_tool.tool\ndef f(a: {kind}):\n    return {{'a': shown(a)}}\n"
+        shared_project.tool(f"takes-{number}.py", HEAD + text)
+    for number, (returned, value, _) in enumerate(RESULTS):
+        text = f"{TYPES}\n@mcp_tool.tool\ndef f(){returned}:\n    return {value}\n"
+        shared_project.tool(f"gives-{number}.py", HEAD + text.replace("date]", "datetime.date]"))
+
+
+@pytest.mark.parametrize(("number", "row"), list(enumerate(ARGUMENTS)))
+def test_a_function_gets_what_its_annotation_says(
+    shared_speak: Callable[..., Client], number: int, row: tuple[str, Any, Any]
+) -> None:
+    result = shared_speak().call_tool(f"takes-{number}", {"a": row[1]})
+
+    assert result.get("structuredContent") == {"a": row[2]}, result
+
+
+@pytest.mark.parametrize(("number", "row"), list(enumerate(RESULTS)))
+def test_what_a_function_returns_is_the_result(
+    shared_speak: Callable[..., Client], number: int, row: tuple[str, str, Json]
+) -> None:
+    result = shared_speak().call_tool(f"gives-{number}")
+
+    assert result["isError"] is False, result
+    assert {key: result.get(key) for key in row[2]} == row[2]
+    assert ("structuredContent" in result) is ("structuredContent" in row[2])
+
+
+def called(speak: Callable[..., Client], project: ProjectBuilder, body: str, arguments: Json | None = None) -> Json:
+    project.tool("f.py", HEAD + body)
+    return speak().call_tool("f", arguments)
+
+
+def test_a_picture_is_shown(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.write("chart.png", "png")
+    body = "from pathlib import Path\n@mcp_tool.tool\ndef f() -> Path:\n    return Path('chart.png')\n"
+
+    data = base64.b64encode(b"png").decode()
+    assert called(speak, project, body)["content"] == [{"type": "image", "data": data, "mimeType": "image/png"}]
+
+
+def test_defaults_keywords_and_places_work_as_in_python(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    body = "@mcp_tool.tool\ndef f(a: int, b: int = 2, /, *rest: int, c: int = 4, **more: int):\n"
+    result = called(speak, project, body + "    return [a, b, rest, c, more]\n", {"a": 1, "rest": [8, 9], "x": 5})
+
+    assert result["structuredContent"] == {"result": [1, 2, [8, 9], 4, {"x": 5}]}
+
+
+def test_arguments_that_do_not_fit_never_reach_the_function(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    body = "open('ran', 'w').close()\n@mcp_tool.tool\ndef f(a: int): 0\n"
+    result = called(speak, project, body, {"a": "x", "b": 1})
+
+    assert result["isError"] and text_of(result).startswith("Invalid arguments for tool 'f'")
+    assert not (project.root / "ran").exists()
+
+
+def test_what_is_printed_is_no_part_of_what_is_returned(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    body = "import os\nprint('early')\n@mcp_tool.tool\ndef f() -> int:\n"
+    body += "    print('{}')\n    os.system('echo child')\n    return 5\n"
+    result = called(speak, project, body)
+
+    assert result["structuredContent"] == {"result": 5}
+    assert sorted(result["_meta"]["stderr"].split()) == ["child", "early", "{}"]
+
+
+@pytest.mark.parametrize("returned", ["", " -> None", " -> str | None"])
+def test_what_is_printed_is_the_text_if_nothing_is_returned(
+    project: ProjectBuilder, speak: Callable[..., Client], returned: str
+) -> None:
+    body = f"import os\n@mcp_tool.tool\ndef f(){returned}:\n    print('hi', flush=True)\n    os.system('echo child')\n"
+    result = called(speak, project, body)
+
+    assert (text_of(result), result["isError"]) == ("hi\nchild\n", False)
+    assert "stderr" not in result["_meta"]
+
+
+def test_the_other_functions_of_the_sdk_print_results_as_ever(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    result = called(speak, project, "@mcp_tool.tool\ndef f():\n    mcp_tool.error('gone', 'No such file')\n")
+
+    assert (text_of(result), result["isError"]) == ("No such file", True)
+
+
+def test_an_exception_is_told_with_its_name_and_all_of_its_text(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    result = called(speak, project, "@mcp_tool.tool\ndef f() -> int:\n    raise ValueError('first\\nsecond')\n")
+
+    assert (text_of(result), result["isError"]) == ("ValueError: first\nsecond", True)
+    assert "Traceback (most recent call last)" in result["_meta"]["stderr"]
+    assert "mcp_tool_functions" not in result["_meta"]["stderr"]
+
+
+def test_a_tool_error_is_told_as_it_stands(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    result = called(speak, project, "@mcp_tool.tool\ndef f():\n    raise mcp_tool.ToolError('No such city')\n")
+
+    assert (text_of(result), result["isError"]) == ("No such city", True)
+    assert result["_meta"] == {"exitCode": 0}
+
+
+def test_a_result_that_json_cannot_hold_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    assert "type object cannot be sent as JSON" in text_of(
+        called(speak, project, "@mcp_tool.tool\ndef f():\n    return [object()]\n")
+    )
+
+
+def test_a_failure_that_the_function_chooses_is_the_answer(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.tool("f.py", f"{HEAD}@mcp_tool.tool\ndef f() -> int:\n    mcp_tool.fail(-32001, 'Not today')\n")
+
+    assert speak().error("tools/call", {"name": "f"})["message"] == "Not today"
+
+
+def test_an_async_function_is_awaited(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    body = "import asyncio\n@mcp_tool.tool\nasync def f(a: int) -> int:\n    await asyncio.sleep(0)\n    return a\n"
+
+    assert called(speak, project, body, {"a": 3})["structuredContent"] == {"result": 3}
+
+
+def test_threads_work_in_a_function_that_is_run_at_the_end(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    body = "import atexit, threading\natexit.register(lambda: open('left', 'w').close())\n@mcp_tool.tool\ndef f():\n"
+    body += "    from concurrent.futures import ThreadPoolExecutor\n    with ThreadPoolExecutor() as pool:\n"
+    body += "        found = list(pool.map(str, range(3)))\n    raise ValueError(found)\n"
+
+    assert text_of(called(speak, project, body)) == "ValueError: ['0', '1', '2']"
+    assert (project.root / "left").exists()
+
+
+@pytest.mark.parametrize("failure", ["raise ValueError('bad file')", "import sys; sys.exit(3)", "raise SystemExit(3)"])
+def test_a_file_that_fails_does_not_run_its_function(
+    project: ProjectBuilder, speak: Callable[..., Client], failure: str
+) -> None:
+    body = f"@mcp_tool.tool\ndef f():\n    open('ran', 'w').close()\n{failure}\n"
+    result = called(speak, project, body)
+
+    assert result["isError"] is True
+    assert not (project.root / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "end", ["import sys; sys.exit()", "import sys; sys.exit(0)", "mcp_tool.run()", "mcp_tool.run(f)"]
+)
+def test_a_function_is_run_once_however_the_file_ends(
+    project: ProjectBuilder, speak: Callable[..., Client], end: str
+) -> None:
+    body = f"@mcp_tool.tool\ndef f() -> int:\n    print('ran')\n    return 5\n{end}\n"
+    result = called(speak, project, body)
+
+    assert result["structuredContent"] == {"result": 5}
+    assert result["_meta"]["stderr"] == "ran\n"
+
+
+def test_the_only_public_function_is_run_without_a_mark(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    body = "def _other(): 0\ndef f(a: int): return a + 1\ndef main():\n    mcp_tool.run()\nmain()\n"
+
+    assert called(speak, project, body, {"a": 1})["structuredContent"] == {"result": 2}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "@mcp_tool.tool\ndef f(): 0\n@mcp_tool.tool\ndef g(): 0\n",
+        "def f(): 0\ndef g(): 0\nmcp_tool.run()\n",
+    ],
+)
+def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Callable[..., Client], body: str) -> None:
+    result = called(speak, project, body, {"any": "thing"})
+
+    assert result["isError"] is True
+    assert text_of(result) == "Which function is the tool is not clear: f, g. Mark one with @mcp_tool.tool."
+
+
+def test_a_process_of_the_file_does_not_run_the_function_again(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    body = "import os\n@mcp_tool.tool\ndef f() -> int:\n    return 5\n"
+    body += "child = os.fork()\nif child:\n    os.waitpid(child, 0)\n"
+
+    assert text_of(called(speak, project, body)) == '{"result": 5}'
+
+
+def test_a_file_without_a_first_line_and_bit_is_run_by_python(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.write("tools/f.py", "import mcp_tool\n@mcp_tool.tool\ndef f(a: str) -> str:\n    return a\n").chmod(0o644)
+
+    assert text_of(speak().call_tool("f", {"a": "x"})) == "x"
+
+
+def test_an_import_of_the_file_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tool.py").write_text("import mcp_tool\n@mcp_tool.tool\ndef f(a: int) -> int:\n    return a\n")
+    code = "import tool; print(tool.f(3))"
+    env = {"PYTHONPATH": PYTHON_DIR}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+def by_hand(directory: Path, body: str, *words: str) -> subprocess.CompletedProcess[str]:
+    (directory / "tool.py").write_text("import mcp_tool\n" + body, encoding="utf-8")
+    env = {"PYTHONPATH": PYTHON_DIR, "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-B", "tool.py", *words]
+    return subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_a_function_tool_runs_by_hand(tmp_path: Path) -> None:
+    body = (
+        '@mcp_tool.tool\ndef f(name: str, count: int = 1) -> list[str]:\n    """Repeat."""\n    return [name] * count\n'
+    )
+
+    assert by_hand(tmp_path, body, "name=5", "count=2").stdout == '[\n  "5",\n  "5"\n]\n'
+    helped = by_hand(tmp_path, body)
+    assert (helped.returncode, helped.stdout) == (2, "")
+    assert "missing: name\n\nUsage: tool.py name=… [count=…]\n\nRepeat.\n" in helped.stderr
+    assert by_hand(tmp_path, body, "name=a", "count=x").stderr == 'count must be an integer, got "x"\n'
+    assert by_hand(tmp_path, "@mcp_tool.tool\ndef f():\n    return 'done'\n").stdout == "done\n"
+    failed = by_hand(tmp_path, "@mcp_tool.tool\ndef f():\n    raise ValueError('bad')\n")
+    assert (failed.returncode, failed.stderr.splitlines()[-1]) == (1, "ValueError: bad")
+
+
+def test_a_function_tool_costs_other_tools_nothing() -> None:
+    code = "import sys, mcp_tool; print(sorted(n for n in sys.modules if n.startswith('mcp_tool') or n == 'threading'))"
+    env = {"PYTHONPATH": PYTHON_DIR}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, timeout=30)
+
+    assert done.stdout == "['mcp_tool']\n"
