@@ -55,7 +55,10 @@ def read_files(
             try:
                 found, complaints = read(project, directory, file_name)
             except ProjectError as error:
-                warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; {what} is left out"))
+                from mcpgreen.catalog.descriptions.blame import reason_with_place
+
+                reason = reason_with_place(error)
+                warnings.append(Loss(f"{project.shown(error.path)}: {reason}; {what} is left out"))
                 continue
             warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
             if found is not None:

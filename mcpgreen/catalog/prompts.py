@@ -48,11 +48,21 @@ class Prompt(NamedTuple):
 FIELD_RULES = {
     **metadata.COMMON_RULES,
     # It is part of the environment of scripts, where a NUL or a lone surrogate cannot be.
-    "name": Rule(lambda value: isinstance(value, str) and value.isprintable(), "one line of printable text"),
+    "name": Rule(
+        lambda value: isinstance(value, str) and value.isprintable(), "one line of printable text", {"type": "string"}
+    ),
     "role": A_STRING,
-    "arguments": Rule(lambda value: isinstance(value, (dict, list)), "an array of arguments or a schema"),
-    "messages": Rule(lambda value: isinstance(value, list) and bool(value), "an array of messages"),
-    "placeholders": Rule(lambda value: value in PLACEHOLDERS, f"one of {', '.join(PLACEHOLDERS)}"),
+    "arguments": Rule(
+        lambda value: isinstance(value, (dict, list)),
+        "an array of arguments or a schema",
+        {"type": ["array", "object"], "items": {"type": "object", "required": ["name"]}},
+    ),
+    "messages": Rule(
+        lambda value: isinstance(value, list) and bool(value),
+        "an array of messages",
+        {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["content"]}},
+    ),
+    "placeholders": metadata.one_of(PLACEHOLDERS),
     "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
 }

@@ -61,10 +61,11 @@ FIELD_RULES = {
     "uri": A_STRING,
     "uriTemplate": A_STRING,
     "mimeType": A_STRING,
-    "size": Rule(metadata.is_natural, "a number of bytes"),
+    "size": Rule(metadata.is_natural, "a number of bytes", {"type": "integer", "minimum": 0}),
     "provider": Rule(
         lambda value: isinstance(value, str) and value.replace("-", "").replace("_", "").isalnum(),
         "a name of letters, digits, _ and -",
+        {"type": "string"},
     ),
     "arguments": AN_OBJECT,
 }

@@ -1,7 +1,8 @@
 """Read the tools of a project: which files below tools/ are tools, and what their descriptions say.
 
-A tool is an executable program, or any executable or shell or shebang script that has a description. Hidden files and
-directories, smoke.sh, the descriptions themselves and all that lies below a directory `ui` are none.
+A tool is an executable program, or any executable or shell or shebang script that has a description, beside it, in a
+comment, or as the signature of a Python function (`functions`). Hidden files and directories, smoke.sh, the
+descriptions themselves and all that lies below a directory `ui` are none.
 
 Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
 
@@ -13,9 +14,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
+from mcpgreen.catalog.descriptions.in_script import Told, told_by
 from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
@@ -25,7 +28,10 @@ from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.input.requests import NEEDS
 from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
-from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program
+from mcpgreen.running.scripts.shebang import PYTHON_SUFFIX, SHELL_SUFFIXES, command_of, is_program, is_python
+
+if TYPE_CHECKING:
+    from mcpgreen.catalog.functions.reading import FunctionTool
 
 UI_DIRECTORY = "ui"  # holds the app of a tool, and what that needs
 
@@ -43,12 +49,15 @@ FIELD_RULES = {
     "timeoutHint": metadata.A_STRING,
     "progressExtendsTimeout": metadata.A_BOOLEAN,
     "strictArguments": metadata.A_BOOLEAN,
-    "maxConcurrent": metadata.Rule(lambda value: metadata.is_natural(value) and value > 0, "a positive integer"),
+    "maxConcurrent": metadata.Rule(
+        lambda value: metadata.is_natural(value) and value > 0, "a positive integer", {"type": "integer", "minimum": 1}
+    ),
     "needs": metadata.Rule(
         lambda value: isinstance(value, list) and all(need in tuple(NEEDS) for need in value),
         f"an array of {', '.join(NEEDS)}",
+        {"type": "array", "items": {"enum": list(NEEDS)}},
     ),
-    "interaction": metadata.Rule(lambda value: value in INTERACTIONS, f"one of {', '.join(INTERACTIONS)}"),
+    "interaction": metadata.one_of(INTERACTIONS),
 }
 
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
@@ -147,26 +156,57 @@ def _tool_of(
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
-    head = b"" if is_executable and meta_file else metadata.head_of(path)
-    command = command_of(path, head or b"", is_executable=is_executable)
+    is_known = is_executable and meta_file is not None and not _may_be_python(file_name)
+    head = b"" if is_known else metadata.head_of(path)
+    command = command_of(path, head or b"", is_executable=is_executable, is_described=True)
     if command is None:
         if meta_file:
             warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
         return None
     source = f"{directory.path}/{meta_file}" if meta_file else path
-    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline(path, head or b"")
-    if fields is None and not (is_executable and (head is None or is_program(path, head))):
+    told = Told(metadata.read_meta_file(source)) if meta_file else told_by(path, head or b"")
+    function = _function_tool(path, head or b"")
+    if function is not None:
+        said = told or Told({})
+        told = said._replace(fields={**_not_said_by(said.fields, function.fields), **said.fields})
+        warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
+    if told is None and not (is_executable and (head is None or is_program(path, head))):
         # A library that tools source, a text where all files have the bit, or a tool that was forgotten.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
         hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
         return None
-    description = describe_tool(source, fields or {}, file_name=file_name, private=project.private)
-    warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in description.complaints)
+    fields, complaints, own_hints = told or Told({})
+    is_sound = function is not None and function.is_sound and not meta_file
+    description = describe_tool(source, fields, file_name=file_name, private=project.private, is_sound=is_sound)
+    warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
+    hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
     warnings.extend(_open_files(project, path, status))
     name = description.definition["name"]
-    if name not in (metadata.stem_of(file_name), (fields or {}).get("name")):
+    if name not in (metadata.stem_of(file_name), fields.get("name")):
         hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
     return _described_tool(project, path, command, description)
+
+
+def _may_be_python(file_name: str) -> bool:
+    return file_name.endswith(PYTHON_SUFFIX) or "." not in file_name
+
+
+def _function_tool(path: str, head: bytes) -> FunctionTool | None:
+    """What the source says of a tool that is a Python function; None for any other."""
+    if not is_python(path, head):
+        return None
+    is_whole = len(head) < HEAD_BYTES
+    if is_whole and b"mcp_tool" not in head:
+        return None
+    from mcpgreen.catalog.functions import reading
+
+    return reading.function_tool(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
+
+
+def _not_said_by(fields: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """What a description beside a function leaves to its source. `arguments` is another name for a schema."""
+    has_schema = "inputSchema" in fields or "arguments" in fields
+    return {key: value for key, value in others.items() if not (has_schema and key == "inputSchema")}
 
 
 def _described_tool(project: Project, path: str, command: list[str], description: Description) -> Tool:
@@ -178,7 +218,8 @@ def _described_tool(project: Project, path: str, command: list[str], description
 def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.stat_result) -> tuple[Tool, list[str]]:
     """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    command = command_of(path, b"" if is_executable else metadata.head_of(path) or b"", is_executable=is_executable)
+    head = b"" if is_executable else metadata.head_of(path) or b""
+    command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
     description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
@@ -186,8 +227,11 @@ def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.s
     return tool, [*description.complaints, *_open_files(project, path, status)]
 
 
-def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private: Private) -> Description:
-    """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served."""
+def describe_tool(
+    path: str, fields: dict[str, Any], *, file_name: str, private: Private, is_sound: bool = False
+) -> Description:
+    """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served. The
+    schemas of what `is_sound` are our own work."""
     fields = metadata.checked(path, fields, FIELD_RULES)
     origin = metadata.Origin(path, private, [])
     named = {"name": fields.get("name") or metadata.default_name(file_name)}
@@ -197,7 +241,7 @@ def describe_tool(path: str, fields: dict[str, Any], *, file_name: str, private:
         # A boolean schema as the object that says the same: on the wire a schema is an object.
         schema = fields["outputSchema"]
         definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
-    for key in ("inputSchema", "outputSchema"):
+    for key in () if is_sound else ("inputSchema", "outputSchema"):
         fault = lint.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")

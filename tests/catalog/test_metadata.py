@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.metadata import meta_file_for, read_inline, read_meta_file
 from mcpgreen.catalog.tools import Description, describe_tool
 from mcpgreen.errors import ProjectError
@@ -142,7 +143,7 @@ def test_a_broken_annotation_says_why(line: str, reason: str) -> None:
 
 
 def test_an_annotation_that_is_cut_off_asks_for_a_file() -> None:
-    head = (b'# mcp: {"description": "' + b"x" * metadata.HEAD_BYTES)[: metadata.HEAD_BYTES]
+    head = (b'# mcp: {"description": "' + b"x" * HEAD_BYTES)[:HEAD_BYTES]
     with pytest.raises(ProjectError, match=r"use a \.meta\.json file"):
         read_inline("/p/a", head)
 
@@ -335,3 +336,14 @@ def test_many_lists_side_by_side_are_not_deep(tmp_path: Path) -> None:
     path.write_text("".join(f"x{number}: [1, {{a: 2}}]\n" for number in range(100)), encoding="utf-8")
 
     assert len(read_meta_file(str(path))) == 100
+
+
+def test_a_fault_in_json_is_told_with_its_place_in_the_script(tmp_path: Path) -> None:
+    script = tmp_path / "tool.sh"
+    head = b'#!/bin/sh\n# mcp: {"description": "Greet"\necho hi\n'
+    script.write_bytes(head)
+    with pytest.raises(ProjectError) as caught:
+        metadata.read_inline(str(script), head)
+
+    assert "line 2 column " in caught.value.reason
+    assert "a } is missing" in caught.value.reason

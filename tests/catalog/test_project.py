@@ -90,6 +90,16 @@ def test_a_folder_with_something_of_ours_is_a_project(tree: TreeBuilder, path: s
     assert project.root == str(tree.root)
 
 
+def test_a_python_function_that_is_a_tool_makes_a_project_without_the_bit(tree: TreeBuilder) -> None:
+    tree.write("tools/plain.py", "print('no tool')\n", mode=0o644)
+    assert found(None, tree.root) is None
+    tree.write("tools/area.py", "import mcp_tool\n\n@mcp_tool.tool\ndef area() -> int: ...\n", mode=0o644)
+    project = found(None, tree.root)
+
+    assert project is not None
+    assert project.root == str(tree.root)
+
+
 @pytest.mark.parametrize(
     ("outer", "inner"),
     [("server.d/server.meta.json", "server.d/env"), ("server.d/env", "tools/hello.meta.json")],

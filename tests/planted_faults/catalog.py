@@ -6,6 +6,34 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "function-tools-are-open",
+        "mcpgreen/catalog/functions/signatures.py",
+        "    if arguments.kwarg is None:\n        schema",
+        "    if arguments.kwarg is not None:\n        schema",
+        "tests/catalog/functions/test_signatures.py::test_only_keywords_admit_other_arguments",
+    ),
+    fault(
+        "source-wins-over-description",
+        "mcpgreen/catalog/tools.py",
+        "told = said._replace(fields={**_not_said_by(said.fields, function.fields), **said.fields})",
+        "told = said._replace(fields={**said.fields, **function.fields})",
+        "tests/catalog/functions/test_discovery.py::test_a_description_wins_field_by_field",
+    ),
+    fault(
+        "class-within-itself",
+        "mcpgreen/catalog/functions/classes.py",
+        "        if name in self._within:\n",
+        "        if not name:\n",
+        "tests/catalog/functions/test_signatures.py::test_a_parameter_has_the_schema_of_its_annotation",
+    ),
+    fault(
+        "outline-ends-within-a-text",
+        "mcpgreen/catalog/functions/outline.py",
+        "if any(dropped.count(quotes) % 2 for quotes in _QUOTES):",
+        "if any(dropped.count(quotes) % 2 for quotes in ()):",
+        "tests/catalog/functions/test_signatures.py::test_the_function_is_found_that_is_meant",
+    ),
+    fault(
         "variables-of-others-trusted",
         "mcpgreen/project/project.py",
         "        self.require_trusted(path)\n        for number, line",
@@ -65,7 +93,7 @@ FAULTS = [
     ),
     fault(
         "comment-in-the-tenth-line",
-        "mcpgreen/catalog/descriptions/metadata.py",
+        "mcpgreen/catalog/descriptions/comments.py",
         "INLINE_LINES = 10",
         "INLINE_LINES = 9",
         "tests/catalog/test_metadata.py",
@@ -108,8 +136,8 @@ FAULTS = [
     fault(
         "helpers-are-tools",
         "mcpgreen/catalog/tools.py",
-        "if fields is None and not (is_executable and (head is None or is_program(path, head))):",
-        "if fields is None and not file_name:",
+        "if told is None and not (is_executable and (head is None or is_program(path, head))):",
+        "if told is None and not file_name:",
         "tests/catalog/test_tools.py",
     ),
     fault(
@@ -300,5 +328,19 @@ FAULTS = [
         "            depth -= 1\n",
         "            pass\n",
         "tests/catalog/test_metadata.py::test_many_lists_side_by_side_are_not_deep",
+    ),
+    fault(
+        "yaml-in-a-comment-loses-its-place",
+        "mcpgreen/catalog/descriptions/comments.py",
+        '    kept = [b""] * first\n',
+        "    kept: list[bytes] = []\n",
+        "tests/catalog/test_comments.py",
+    ),
+    fault(
+        "comment-of-arguments-after-code",
+        "mcpgreen/catalog/descriptions/argument_comments.py",
+        """        if row.strip() and not row.lstrip().startswith("#"):\n            return\n""",
+        "",
+        "tests/catalog/test_argument_comments.py",
     ),
 ]

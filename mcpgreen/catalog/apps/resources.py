@@ -39,7 +39,11 @@ _DOMAIN = re.compile(r"[^\s;,'\"]+")
 FIELD_RULES = {
     "title": A_STRING,
     "description": A_STRING,
-    "entrypoint": Rule(lambda value: isinstance(value, str) and bool(value), "the name of an HTML file"),
+    "entrypoint": Rule(
+        lambda value: isinstance(value, str) and bool(value),
+        "the name of an HTML file",
+        {"type": "string", "minLength": 1},
+    ),
     "template": A_STRING,
     "config": AN_OBJECT,
     "meta": AN_OBJECT,
@@ -48,6 +52,7 @@ META_RULES = {"csp": AN_OBJECT, "permissions": AN_OBJECT, "prefersBorder": A_BOO
 DOMAINS = Rule(
     lambda value: isinstance(value, list) and all(isinstance(each, str) and _DOMAIN.fullmatch(each) for each in value),
     "an array of origins such as https://example.com",
+    {"type": "array", "items": {"type": "string"}},
 )
 
 

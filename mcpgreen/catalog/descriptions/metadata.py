@@ -1,8 +1,8 @@
 """Read how an author describes one item, and say precisely what is wrong with it.
 
 A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
-first ten lines of the file; the first that exists counts, whole. Which fields an item has is said by its own module
-(`tools`, `resources`, `prompts`); what all of them share is here.
+first ten lines of the file (`comments`); the first that exists counts, whole. Which fields an item has is said by its
+own module (`tools`, `resources`, `prompts`); what all of them share is here.
 
 Rule: what would make a client reject the whole list (name, types) raises ProjectError and costs the author this one
 item; what is decoration (icons, annotations) is dropped with a warning.
@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, Inline, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
 from mcpgreen.project.unmarked import META_SUFFIXES
@@ -29,14 +30,12 @@ EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 MAX_META_BYTES = 524_288
 MAX_META_VALUES = 30_000  # to look at them takes 30 ms, and nobody is served meanwhile
-HEAD_BYTES = 32_768
 READ_BYTES = 16_384
-INLINE_LINES = 10
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_JSON_PLACE = re.compile(r"\bline 1 column (\d+)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
-# Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
-_INLINE = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*(?:\s*mcp:|.*?\bmcp:(?=\s*\{))(.*)")
+OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # servers and APIs that people come from
 MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
 # Two patterns, because one with an alternative takes three times as long.
 _HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
@@ -77,25 +76,35 @@ class Origin(NamedTuple):
     complaints: list[str]
 
 
-class Inline(NamedTuple):
-    """The text of an `mcp:` comment, at which byte of the file it begins, and whether its end was not read."""
-
-    text: bytes
-    start: int
-    is_cut: bool
-
-
 class Rule(NamedTuple):
+    """What a field has to be: as a question, in words, and as the JSON Schema that editors get."""
+
     accepts: Callable[[Any], bool]
     wanted: str
+    schema: Mapping[str, Any] = {}
 
 
-A_NAME = Rule(lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)), "1 to 128 of A-Z a-z 0-9 _ . -")
-A_STRING = Rule(lambda value: isinstance(value, str), "a string")
-AN_OBJECT = Rule(lambda value: isinstance(value, dict), "an object")
-AN_OBJECT_OR_BOOLEAN = Rule(lambda value: isinstance(value, (dict, bool)), "an object or a boolean")
-A_BOOLEAN = Rule(lambda value: isinstance(value, bool), "true or false")
-A_DURATION = Rule(lambda value: is_number(value) and 0 < value <= MAX_SECS, "a positive number")
+A_NAME = Rule(
+    lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)),
+    "1 to 128 of A-Z a-z 0-9 _ . -",
+    {"type": "string", "pattern": f"^{NAME.pattern}$"},
+)
+A_STRING = Rule(lambda value: isinstance(value, str), "a string", {"type": "string"})
+AN_OBJECT = Rule(lambda value: isinstance(value, dict), "an object", {"type": "object"})
+AN_OBJECT_OR_BOOLEAN = Rule(
+    lambda value: isinstance(value, (dict, bool)), "an object or a boolean", {"type": ["object", "boolean"]}
+)
+A_BOOLEAN = Rule(lambda value: isinstance(value, bool), "true or false", {"type": "boolean"})
+A_DURATION = Rule(
+    lambda value: is_number(value) and 0 < value <= MAX_SECS,
+    "a positive number",
+    {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECS},
+)
+
+
+def one_of(values: tuple[str, ...]) -> Rule:
+    return Rule(lambda value: value in values, f"one of {', '.join(values)}", {"enum": list(values)})
+
 
 COMMON_RULES = {
     "title": A_STRING,
@@ -111,9 +120,14 @@ ANNOTATION_RULES = {
     "audience": Rule(
         lambda value: isinstance(value, list) and all(role in ("user", "assistant") for role in value),
         "an array of user and assistant",
+        {"type": "array", "items": {"enum": ["user", "assistant"]}},
     ),
-    "priority": Rule(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
-    "lastModified": Rule(is_instant, "an RFC 3339 time with Z or an offset"),
+    "priority": Rule(
+        lambda value: is_number(value) and 0 <= value <= 1,
+        "a number from 0 to 1",
+        {"type": "number", "minimum": 0, "maximum": 1},
+    ),
+    "lastModified": Rule(is_instant, "an RFC 3339 time with Z or an offset", {"type": "string", "format": "date-time"}),
 }
 
 
@@ -174,35 +188,29 @@ def head_of(path: str) -> bytes | None:
 
 
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
-    """The annotation in the script's first lines, or None. `head` is the start of the file, `HEAD_BYTES` at most. Prose
-    may have a heading "mcp:", so there only an object makes an annotation."""
+    """The annotation in the script's first lines, or None; see `comments.inline_in`."""
     found = inline_in(head, is_prose=is_prose)
     if found is None:
         return None
     if found.is_cut:
         raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
+    if found.is_yaml:
+        if not found.text.strip():
+            raise ProjectError(path, "nothing is indented below mcp:")
+        return _parsed_yaml(path, found.text)
     try:
         return _parsed_json(path, found.text)
     except ProjectError as error:
+        reason = _JSON_PLACE.sub(lambda place: _place_in_script(head, found, int(place[1])), error.reason)
         if found.text.count(b"{") > found.text.count(b"}"):
-            raise ProjectError(path, f"{error.reason}; an mcp: comment must be on one line") from error
-        raise
+            reason += "; a } is missing, or it goes on in the next line: JSON after mcp: has to be on one line"
+        raise ProjectError(path, reason) from error
 
 
-def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
-    """The annotation in the first lines, as it is written."""
-    if b"mcp:" not in head:
-        return None
-    at = 0
-    for line in head.split(b"\n", INLINE_LINES)[:INLINE_LINES]:
-        match = _INLINE.match(line) if b"mcp:" in line else None
-        if match is not None and not (is_prose and not match.group(1).lstrip().startswith(b"{")):
-            text = match.group(1)
-            start = at + match.start(1) + len(text) - len(text.lstrip())
-            is_cut = len(head) >= HEAD_BYTES and head.endswith(line)
-            return Inline(text.strip().removesuffix(b"*/").removesuffix(b"-->"), start, is_cut)
-        at += len(line) + 1
-    return None
+def _place_in_script(head: bytes, found: Inline, column: int) -> str:
+    begin = head.rfind(b"\n", 0, found.start) + 1
+    text_at = head.find(found.text, found.start)
+    return f"line {found.line} column {text_at - begin + column}"
 
 
 def read_start(path: str, size: int) -> bytes:
@@ -231,8 +239,8 @@ def item_sources(names: Iterable[str]) -> list[str]:
 
 
 def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule], prefix: str = "") -> dict[str, Any]:
-    """The fields that say something. Raises ProjectError for one of the wrong type."""
-    given = {key: value for key, value in fields.items() if value is not None}
+    """The fields that say something to us: `$schema` is for editors. Raises ProjectError for one of the wrong type."""
+    given = {key: value for key, value in fields.items() if value is not None and key != "$schema"}
     for key, problem in violations(rules, given):
         raise ProjectError(path, f"{prefix}{key} {problem}")
     return given
@@ -280,6 +288,7 @@ def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> li
     from difflib import get_close_matches
 
     guesses = {field: get_close_matches(field, list(known), n=1, cutoff=0.8) for field in unknown}
+    guesses |= {field: [meant] for field, meant in OTHERS_SAY.items() if field in unknown and meant in known}
     return [f"{prefix}{field} is unknown; did you mean {guess[0]}?" for field, guess in guesses.items() if guess]
 
 

@@ -1,21 +1,30 @@
 """Read a YAML text that anybody may have written, without being held up or brought down by it.
 
 What `yaml.load` makes of a text cannot be interrupted, and goes as deep on the C stack as the text does: a file full of
-brackets ends the process. So the text is looked at first, event by event, which needs no stack and can stop.
+brackets ends the process. So the text is looked at first, event by event, which needs no stack and can stop. That takes
+as long as loading it, and what is small and plain can do no harm: most comments of tools are.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from mcpgreen.text import jsontext
 
+Keys = tuple[str | int, ...]
+Mark = tuple[int, int]
+
 MAX_VALUES = 5_000  # each takes 10 microseconds
 MAX_DEPTH = 64
 MAX_DIGITS = 100  # YAML reads 1:30:00 with base 60, in a time that grows with the square of its length
+MERGE = "<<"
 TEXT_TAG = "tag:yaml.org,2002:str"
+SMALL_BYTES = 4_096  # fewer than MAX_VALUES, whatever is in them
+_OPENERS = (b"[", b"{", b"- ", b"-\n", b"? ", b":\n")  # deep in few bytes; indents alone need the square
+_ODD = re.compile(rb"!|[-+0-9_:.eE]{%d}|\t|\r" % MAX_DIGITS)
 _NUMBER = re.compile(r"[-+0-9_:.eE]*")
 _LOADER_S_NAME = re.compile(r'in "<[a-z ]+>",')
 
@@ -25,7 +34,8 @@ def value_of(raw: bytes) -> Any:
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     try:
-        _require_modest(raw)
+        if len(raw) > SMALL_BYTES or sum(map(raw.count, _OPENERS)) > MAX_DEPTH or _ODD.search(raw):
+            _require_modest(raw)
         value = yaml.load(raw, Loader=_loader())
         _require_few(value)
         # There and back: what JSON cannot say (sets, infinity, a node inside itself) must not get as far as the wire.
@@ -34,18 +44,34 @@ def value_of(raw: bytes) -> Any:
         raise ValueError(_LOADER_S_NAME.sub("at", " ".join(str(error).split()))) from error
 
 
-def marks_in(raw: bytes) -> dict[tuple[str | int, ...], tuple[int, int]]:
+def marks_in(raw: bytes) -> dict[Keys, Mark]:
     """Line and column, from 1, of each name and item; empty for what `value_of` refuses."""
+    return dict(_marks(raw))
+
+
+def doubles_in(raw: bytes) -> list[tuple[Keys, Mark]]:
+    """The names that are there a second time in the same mapping: only the last of them counts."""
+    seen: dict[Keys, Mark] = {}
+    doubles: dict[Keys, Mark] = {}
+    for keys, mark in _marks(raw):
+        # What an alias stands for is met again at the same place, and what is in a double is double, too.
+        is_new = seen.setdefault(keys, mark) == mark or any(keys[:end] in doubles for end in range(1, len(keys)))
+        if not is_new and keys[-1] != MERGE:
+            doubles[keys] = mark
+    return list(doubles.items())
+
+
+def _marks(raw: bytes) -> Iterator[tuple[Keys, Mark]]:
     import yaml
 
     try:
         _require_modest(raw)
         top = yaml.compose(raw, Loader=_loader())
     except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    marks: dict[tuple[str | int, ...], tuple[int, int]] = {}
-    pending: list[tuple[tuple[str | int, ...], Any]] = [((), top)]
-    while pending and len(marks) <= MAX_VALUES:  # an alias may stand for what is around it
+        return
+    count = 0
+    pending: list[tuple[Keys, Any]] = [((), top)]
+    while pending and count <= MAX_VALUES:  # an alias may stand for what is around it
         keys, node = pending.pop()
         inner: list[tuple[str | int, Any, Any]] = []
         if isinstance(node, yaml.MappingNode):
@@ -53,10 +79,10 @@ def marks_in(raw: bytes) -> dict[tuple[str | int, ...], tuple[int, int]]:
         elif isinstance(node, yaml.SequenceNode):
             inner = [(index, value, value) for index, value in enumerate(node.value)]
         for key, marked, value in inner:
+            count += 1
             way = (*keys, key)
-            marks[way] = (marked.start_mark.line + 1, marked.start_mark.column + 1)
+            yield way, (marked.start_mark.line + 1, marked.start_mark.column + 1)
             pending.append((way, value))
-    return marks
 
 
 def _require_modest(raw: bytes) -> None:

@@ -63,6 +63,7 @@ def read_register_json(project: Project, settings: Settings) -> Registration | N
     if raw.startswith(BYTE_ORDER_MARK):
         raise ProjectError(path, "it starts with a byte order mark; save it as UTF-8 without one")
     content = _object_in(path, raw)
+    content.pop("$schema", None)  # for editors
     version = content.pop("version", None)
     if isinstance(version, bool) or version != 1:
         raise ProjectError(path, f"version must be 1, found {shown(version)}")
@@ -97,7 +98,8 @@ def run_register_sh(
     end = run(Hook("register", path, HOOK_SECS, limit_bytes))
     records = records_in(end.answer)
     if end.failure:
-        journal.error("%s: %s\n%s", project.shown(path), end.failure, end.stderr_tail)
+        said = f"\n{end.stderr_tail}" if end.stderr_tail else ""
+        journal.error("%s: %s%s", project.shown(path), end.failure, said)
         raise ProjectError(path, f"Manual registration script failed: {end.failure}")
     if len(end.answer) > settings.manual_buffer_max_bytes:
         raise ProjectError(path, f"it registered more than {settings.manual_buffer_max_bytes} bytes")
@@ -221,7 +223,7 @@ def _printed(
         if is_needed:
             raise ProjectError(path, f"what it prints is no registration: {error.reason}") from error
         return None
-    unknown = sorted(set(content) - {*KINDS, "version", "_meta"})
+    unknown = sorted(set(content) - {*KINDS, "version", "_meta", "$schema"})
     if unknown:
         warnings.append(f"{project.shown(path)}: ignored in what it prints: {', '.join(map(shown, unknown))}")
     return {kind: content.get(kind) or [] for kind in KINDS}

@@ -1,0 +1,146 @@
+"""Find the `mcp:` comment in the first lines of a file, whatever the language.
+
+On one line it is a JSON object. With nothing after `mcp:` it is YAML, in the comment lines that follow and are indented
+deeper: line comments, or the lines of a block comment (`/* */`, `<!-- -->`, `\"\"\" \"\"\"`, `--[[ ]]`, `=begin`).
+
+Rule: nothing is parsed here, and nothing but the text of comments is handed on. YAML keeps its lines and columns: what
+is not part of it is blank, so that each place that its parser names is one in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+HEAD_BYTES = 32_768
+INLINE_LINES = 10
+ARGUMENT = b"@arg"  # see `argument_comments`
+
+# Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
+_INLINE = re.compile(
+    rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)"
+    rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
+)
+CLOSER_OF = {
+    b'"""': b'"""',
+    b"'''": b"'''",
+    b"/*": b"*/",
+    b"<!--": b"-->",
+    b"--[[": b"]]",
+    b"=begin": b"=end",
+    b"=pod": b"=cut",
+    b"{-": b"-}",
+    b"(*": b"*)",
+    b"<#": b"#>",
+}
+_OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb")")
+_AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
+_ALONE = re.compile(rb"(\s*)mcp:\s*")
+_STAR = re.compile(rb"\s*\*(?=\s|$)")
+_MEMBER = re.compile(rb"""["']?[\w$-]+["']?\s*:(\s|$)""")
+
+
+class Inline(NamedTuple):
+    """The text of an `mcp:` comment, at which byte of the file it begins, whether its end was not read, and its line.
+
+    That of YAML begins at the first byte, with a blank line for each line above it."""
+
+    text: bytes
+    start: int
+    is_cut: bool
+    line: int
+    is_yaml: bool = False
+
+    @property
+    def end_line(self) -> int:
+        """The last line of it."""
+        return max(self.line, self.text.count(b"\n")) if self.is_yaml else self.line
+
+
+class _Block(NamedTuple):
+    """What the lines of YAML look like: what they begin with, how far `mcp:` is indented after that, what ends them."""
+
+    prefix: bytes
+    indent: int
+    closer: bytes | None
+
+
+def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
+    """The annotation in the first lines, as it is written. `head` is the start of the file, `HEAD_BYTES` at most. Prose
+    may have a heading "mcp:", so there only an object makes an annotation."""
+    if b"mcp:" not in head:
+        return None
+    rows = head.split(b"\n")
+    at = 0
+    closer: bytes | None = None  # of the block comment in which a line stands
+    for number, row in enumerate(rows[: _reach(rows) if ARGUMENT in head else INLINE_LINES]):
+        opener = _OPENER.match(row) if closer is None else None
+        block = _block_at(row, rows[number + 1 :], opener, closer) if b"mcp:" in row else None
+        if block is not None:
+            text = _lines_of(rows, number + 1, block)
+            is_marked = bool(block.prefix) or opener is not None
+            # Empty below a marker is a mistake, and said to be one; within a longer comment it may be a headline.
+            if _MEMBER.match(text.strip()) if is_prose else is_marked or text.strip():
+                unread = len(rows) - text.count(b"\n")  # the last line may have been cut before it shows what it is
+                is_cut = len(head) >= HEAD_BYTES and (unread < 1 or (unread == 1 and block.prefix.startswith(rows[-1])))
+                return Inline(text, 0, is_cut, number + 1, is_yaml=True)
+        elif match := _INLINE.match(row) if b"mcp:" in row else None:
+            text = match["text"]
+            if not is_prose or text.lstrip().startswith(b"{"):
+                start = at + match.start("text") + len(text) - len(text.lstrip())
+                is_cut = len(head) >= HEAD_BYTES and number + 1 == len(rows)
+                return Inline(text.strip().removesuffix(b"*/").removesuffix(b"-->"), start, is_cut, number + 1)
+        if opener is not None and CLOSER_OF[opener[1]] not in row[opener.end() :]:
+            closer = CLOSER_OF[opener[1]]
+        elif closer is not None and closer in row:
+            closer = None
+        at += len(row) + 1
+    return None
+
+
+def _reach(rows: Sequence[bytes]) -> int:
+    """Among comments about arguments, which may be many, an annotation is found down to the last of them."""
+    end = next((number for number, row in enumerate(rows) if row.strip() and not row.lstrip().startswith(b"#")), 0)
+    return max(INLINE_LINES, end)
+
+
+def _block_at(
+    row: bytes, following: Sequence[bytes], opener: re.Match[bytes] | None, closer: bytes | None
+) -> _Block | None:
+    """How the YAML below this line is written, if it has `mcp:` and nothing more."""
+    if opener is not None:
+        found = _AFTER_OPENER.fullmatch(row, opener.end())
+        if found is None:
+            return None
+        first = next((line for line in following if line.strip()), b"")
+        star = _STAR.match(first)
+        if star is not None:
+            return _Block(star[0], len(found[1]), CLOSER_OF[opener[1]])
+        return _Block(b"", len(row) - len(row.lstrip()), CLOSER_OF[opener[1]])
+    if closer is not None and (alone := _ALONE.fullmatch(row)):
+        return _Block(b"", len(alone[1]), closer)
+    marked = _INLINE.match(row)
+    if marked is None or marked["gap"] is None or marked["text"].strip():
+        return None
+    return _Block(marked["marker"], len(marked["gap"]), closer)
+
+
+def _lines_of(rows: Sequence[bytes], first: int, block: _Block) -> bytes:
+    """The lines of the file from its first on, with blanks in the place of all that is not YAML."""
+    kept = [b""] * first
+    for row in rows[first:]:
+        before, ends_here, _ = row.partition(block.closer) if block.closer else (row, b"", b"")
+        content = before.rstrip().removeprefix(block.prefix)
+        is_comment = before.startswith(block.prefix)
+        if not is_comment or (content and _indent_of(content) <= block.indent):
+            break
+        kept.append(b" " * len(block.prefix) + content if content else b"")
+        if ends_here:
+            break
+    return b"\n".join([*kept, b""])
+
+
+def _indent_of(content: bytes) -> int:
+    """A tab is deeper than a blank, so that it gets as far as the parser, which says what is wrong with it."""
+    return len(content.expandtabs()) - len(content.expandtabs().lstrip())
