@@ -169,13 +169,12 @@ def patch() -> None:
     """Make cooperative what code that we do not own may block in while we serve: sleeping, so far."""
     import time
 
-    import gevent.time
-    from gevent import config, monkey
+    from gevent import config, monkey, sleep
 
     config.track_greenlet_tree = False  # notes the stack of whoever starts a greenlet, for debuggers
     config.format_context = "builtins.repr"  # the default, pprint, costs 10 ms and is used for crash reports only
-    # Without the notices: nobody subscribes, and looking for subscribers costs 40 ms and 5 MB.
-    monkey.patch_module(time, gevent.time, _notify_will_subscribers=False, _notify_did_subscribers=False)
+    # Not `patch_module`: its events, to which nobody subscribes, cost 6 ms.
+    monkey.patch_item(time, "sleep", sleep)
 
 
 if __name__ == "__main__":

@@ -344,3 +344,18 @@ def test_the_limit_of_a_response_follows_that_of_the_output_unless_it_is_set() -
     assert load({}, output, {}).max_response_bytes == 3 * 50_000_000 + (1 << 20)
     assert load({}, {**output, "MCPGREEN_MAX_RESPONSE_BYTES": "5"}, {}).max_response_bytes == 5
     assert load({}, {**output, "MCPGREEN_MAX_RESPONSE_BYTES": "0"}, {}).max_response_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("max_logs_per_min", "max_progress_per_min"), ("max_resource_bytes", "max_tool_output_size")]
+)
+def test_what_old_projects_set_once_counts_for_both(name: str, model: str) -> None:
+    model_set = {f"MCPBASH_{model.upper()}": "2000"}
+    assert getattr(load({}, model_set, {}), name) == 2000
+    assert getattr(load({}, {**model_set, f"MCPGREEN_{name.upper()}": "50"}, {}), name) == 50
+    assert load({}, {}, {}).origin(name) == "default"
+
+
+def test_where_the_default_is_no_value_the_wrong_one_counts_as_not_set() -> None:
+    (note,) = load({}, {"MCPBASH_JSON_TOOL": "yq"}, {}).notes
+    assert note == "MCPBASH_JSON_TOOL: 'yq' is not one of jq, gojq, none; as if it were not set."

@@ -77,7 +77,7 @@ class CallLog:
         if not self._is_worth_a_line(outcome):
             return
         secrets = self.confidential.of(call.method, {**call.params, "arguments": call.arguments})
-        line, fields = _line(call, outcome, secrets)
+        line, fields = _line(call, outcome, self.confidential.always if secrets.hides_all else secrets)
         reason = _cut(secrets.text(reason))
         stderr = secrets.text(call.run.stderr_end.decode("utf-8", "replace")).strip() if call.run is not None else ""
         rest = ""

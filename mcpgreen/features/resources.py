@@ -10,7 +10,7 @@ from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
 from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import ScriptFiles
+from mcpgreen.features.scripts import ScriptFiles, allowed_secs
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
@@ -95,6 +95,7 @@ def contents_of(call: Call, target: Target) -> Json:
 
 def _read_by_script(call: Call, request: Request) -> Content:
     """A script may report and ask, as that of a tool does."""
+    secs = allowed_secs(call, call.services.settings.resource_timeout_secs)
     with ScriptFiles(call) as files:
         variables = {
             **request.variables,
@@ -104,7 +105,7 @@ def _read_by_script(call: Call, request: Request) -> Content:
             "MCP_PROGRESS_TOKEN": token_variable(call.token),
         }
         content = call.services.providers.read(
-            request._replace(variables=variables),
+            request._replace(variables=variables, secs=secs),
             listen=lambda deadline: Channel(Reports(call, deadline)).feed,
             serial=call.serial,
         )

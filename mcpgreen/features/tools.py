@@ -21,8 +21,9 @@ from mcpgreen.features.prepared_tool import ToolTerms, terms_of
 from mcpgreen.features.run import Places, Slot
 from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for, take_answers
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.processes.process import Outcome
+from mcpgreen.running.processes.process import Ending, Outcome
 from mcpgreen.running.scripts import embedding, results
+from mcpgreen.running.scripts.stray_text import stray_in
 
 Json = dict[str, Any]
 
@@ -76,9 +77,13 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
     if deadline.extends:
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
+    elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
+        text = f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout."
+        journal.warning("%s", text)
+        call.log("warning", "mcp.tools", text)
     blocks = _embedded(call, resources_report) if resources_report else []
     try:
-        return results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
+        result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
     except UnexpectedOutput as failure:
         call.log("warning", "mcp.tools", f"Tool '{tool.name}': {failure.text}")  # stderr has the line of the call
         raise
@@ -86,6 +91,9 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
         if call.is_stateless and _failed_for_want_of_an_answer(call, outcome):
             raise _gave_up(call, tool, outcome) from None
         raise
+    if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
+        _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
+    return result
 
 
 @contextmanager

@@ -102,12 +102,17 @@ class LogFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._missing_lines = 0
 
+    def _is_current(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self._path, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
+
     def _require_current(self) -> None:
         """Have that file open which has the name now."""
         if self._fd >= 0:
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(self._fd), os.stat(self._path, follow_symlinks=False)):
-                    return
+            if self._is_current():
+                return
             self._let_go()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | CAREFULLY
         try:
@@ -132,6 +137,8 @@ class LogFile:
         except BlockingIOError:
             return  # somebody else is doing it
         try:
+            if not self._is_current():
+                return  # somebody else has done it; two who rename at the same time would overwrite a file
             if not self._keep:
                 os.ftruncate(self._fd, 0)
                 return

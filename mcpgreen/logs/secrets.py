@@ -16,6 +16,7 @@ from mcpgreen.text import jsontext
 
 HIDDEN = "[redacted]"
 MAX_SCHEMA_NODES = 10_000
+MAX_VALUE_NODES = 5_000  # ten milliseconds
 MAX_REFERENCES = 8
 MAX_DEPTH = 16
 MAX_VALUES = 100
@@ -61,10 +62,12 @@ def is_secret_name(name: str, value: Any = None) -> bool:
 
 
 class Secrets:
-    """What is secret in one conversation: these names besides those that say it themselves, and these values."""
+    """What is secret in one conversation: these names besides those that say it themselves, and these values. Where too
+    much would have to be looked at to know them, every text is."""
 
-    def __init__(self, names: Iterable[str] = (), values: Iterable[str] = ()) -> None:
+    def __init__(self, names: Iterable[str] = (), values: Iterable[str] = (), *, hides_all: bool = False) -> None:
         self.names = frozenset(names)
+        self.hides_all = hides_all
         found = {value[:MAX_VALUE_CHARS] for value in values if len(value) >= SHORTEST_VALUE}
         # As they are, and as they stand in JSON within a text; long ones first, which may have short ones in them.
         found |= {jsontext.dumps(value)[1:-1].decode("ascii") for value in found}
@@ -74,13 +77,16 @@ class Secrets:
 
     def with_values_in(self, value: Any) -> Secrets:
         """Those that stand in this value, too."""
-        return Secrets(self.names, [*self._values, *self.values_in(value)])
+        found = self._values_in(value)
+        is_too_much = found is None or len(found) > MAX_VALUES
+        return Secrets(self.names, [*self._values, *(found or ())], hides_all=self.hides_all or is_too_much)
 
     def with_those(self, others: Iterable[Secrets]) -> Secrets:
         """All that is secret to one of them."""
         together = [self, *others]
         names = {name for each in together for name in each.names}
-        return Secrets(names, {value for each in together for value in each._values})
+        values = {value for each in together for value in each._values}
+        return Secrets(names, values, hides_all=any(each.hides_all for each in together))
 
     def hides_in(self, members: dict[str, Any], name: str) -> bool:
         """Whether one of these members is secret: by its name, or as the value in {"name": "token", "value": ...}."""
@@ -91,24 +97,31 @@ class Secrets:
             return members["name"] in self.names or is_secret_name(members["name"], value)
         return name in self.names or is_secret_name(name, value)
 
-    def values_in(self, value: Any) -> list[str]:
-        """The texts and numbers in it that are secret."""
+    def _values_in(self, value: Any) -> list[str] | None:
+        """The texts and numbers in it that are secret; None if it is too large or too deep to tell."""
         found: list[str] = []
         level: list[tuple[Any, bool]] = [(value, False)]
+        left_nodes = MAX_VALUE_NODES
         for _ in range(MAX_DEPTH):
             below: list[tuple[Any, bool]] = []
             for each, is_hidden in level:
+                if isinstance(each, (dict, list)):
+                    left_nodes -= len(each)
+                    if left_nodes < 0:
+                        return None
                 if isinstance(each, dict):
                     below += [(member, is_hidden or self.hides_in(each, name)) for name, member in each.items()]
                 elif isinstance(each, list):
                     below += [(member, is_hidden) for member in each]
                 elif is_hidden and isinstance(each, (str, int, float)) and not isinstance(each, bool):
                     found.append(str(each))
-            level = below[:MAX_SCHEMA_NODES]
-        return found[:MAX_VALUES]
+            level = below
+        return None if level else found
 
     def text(self, text: str) -> str:
         """A text without what is secret in it, at most `READ_CHARS` long."""
+        if self.hides_all:
+            return HIDDEN if text else ""
         is_cut = len(text) > READ_CHARS
         text = text[:READ_CHARS]
         for value in self._values:

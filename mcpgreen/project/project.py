@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
-NO_PROJECT = "no folder has a server.d/, or a script or description in tools/, resources/ or prompts/"
-REMEDY = "Name yours with --project-root, or put an executable into tools/ here"
+NO_PROJECT = "no folder has a server.d/, or an executable or description in tools/, resources/ or prompts/"
+REMEDY = "Make one with `mcpgreen new NAME`, or of this folder with `mcpgreen init`, or name yours with --project-root"
 
 # Attribute and setting -> directory below the root when the setting says nothing.
 DEFAULT_DIRECTORIES = {
@@ -230,6 +230,13 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
     return Project(place, directories)
 
 
+def _remedy_in(cwd: str) -> str:
+    from mcpgreen.project.unmarked import forgotten_script
+
+    forgotten = forgotten_script(cwd)
+    return REMEDY if forgotten is None else f"{os.path.relpath(forgotten, cwd)} is not executable: chmod +x it"
+
+
 def open_project(
     flags: Mapping[str, str], environ: Mapping[str, str], *, needs_own: bool = False
 ) -> tuple[Project, Settings, Mapping[str, str]]:
@@ -243,7 +250,7 @@ def open_project(
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
         if needs_own:
-            raise ProjectError(cwd, f"there is no project here or above: {NO_PROJECT}. {REMEDY}")
+            raise ProjectError(cwd, f"there is no project here or above: {NO_PROJECT}. {_remedy_in(cwd)}")
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)
     own_variables = project.variables()

@@ -43,7 +43,9 @@ class Roots:
 
     def __init__(self, roots: Iterable[Root], *, are_chosen: bool = True) -> None:
         self.are_chosen = are_chosen
-        distinct = {root.path: root.name for root in roots}
+        distinct: dict[str, str] = {}
+        for root in roots:
+            distinct.setdefault(root.path, root.name)
         listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in distinct.items()]
         self.paths = list(distinct)
         self.variables = {

@@ -16,7 +16,7 @@ from mcpgreen import journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SERVER_DIRECTORY = "server.d"
 CONTENT_DIRECTORIES = ("tools", "resources", "prompts")
@@ -26,6 +26,7 @@ ANY_EXECUTABLE_BIT = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 # How many entries are looked at: of one directory, and below one of CONTENT_DIRECTORIES.
 MAX_OF_ONE = 256
 MAX_BELOW = 1024
+HEAD_BYTES = 4096
 
 
 def upwards(place: str) -> Iterator[str]:
@@ -62,8 +63,18 @@ def _is_trusted_directory(path: str) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid in (os.geteuid(), 0)
 
 
+def forgotten_script(place: str) -> str | None:
+    """A script in tools/ that would make this folder a project, if it were executable."""
+    return _first_in(os.path.join(place, "tools"), _is_script)
+
+
 def _something_of_ours(directory: str) -> str | None:
-    """The path of an executable or of a description, the nearer to the top the sooner. Links are not followed."""
+    """The path of an executable, a description, or a Python function that is a tool."""
+    return _first_in(directory, _is_ours)
+
+
+def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> str | None:
+    """The first file of this kind, the nearer to the top the sooner. Links are not followed."""
     if not _is_trusted_directory(directory):
         return None
     left = MAX_BELOW
@@ -79,14 +90,26 @@ def _something_of_ours(directory: str) -> str | None:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-                    elif _is_ours(entry):
+                    elif entry.is_file(follow_symlinks=False) and is_wanted(entry):
                         return entry.path
         except OSError:
             continue  # vanished, or not for us to read
     return None
 
 
+def _is_script(entry: os.DirEntry[str]) -> bool:
+    return _head_of(entry).startswith(b"#!")
+
+
+def _head_of(entry: os.DirEntry[str]) -> bytes:
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, HEAD_BYTES)
+    finally:
+        os.close(descriptor)
+
+
 def _is_ours(entry: os.DirEntry[str]) -> bool:
-    if not entry.is_file(follow_symlinks=False):
-        return False
+    if entry.name.endswith(".py") and b"mcp_tool" in _head_of(entry):
+        return True  # a function that describes itself, and needs no bit
     return entry.name.endswith(META_SUFFIXES) or bool(entry.stat(follow_symlinks=False).st_mode & ANY_EXECUTABLE_BIT)

@@ -39,13 +39,14 @@ LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
 
 class Request(NamedTuple):
     """What is to be read, and within which directories if it is a file. `variables` are seen by a script; `path` is the
-    file if the URI does not say it."""
+    file if the URI does not say it, `secs` how long a script may take if that is not as the settings say."""
 
     uri: str
     provider: str
     variables: Mapping[str, str]
     path: str | None = None
     allowed: Sequence[str] = ()
+    secs: float | None = None
 
 
 class Content(NamedTuple):
@@ -172,7 +173,7 @@ class Providers:
         return request.path or path_of_uri(request.uri, base=self._project.root)
 
     def _run(self, script: Script, request: Request, listen: Listen | None, serial: int | None) -> Content:
-        secs: float = self._settings.resource_timeout_secs
+        secs: float = request.secs or self._settings.resource_timeout_secs
         variables = {
             # One with a colon in it would read as two others.
             "MCP_RESOURCES_ROOTS": ":".join(each for each in request.allowed if ":" not in each),

@@ -238,8 +238,8 @@ def _within_bounds(row: Setting, value: Any, origin: str) -> tuple[Any, str]:
 
 def _unreadable(row: Setting, raw: str, origin: str, reason: str) -> str:
     shown = "its value" if row.secret else repr(raw if len(raw) <= 40 else raw[:40] + "…")
-    default = row.default if row.default not in ("", ()) else "nothing"
-    return f"{_title(row, origin)}: {shown} {reason}; using {default}."
+    instead = f"using {row.default}" if row.default not in ("", ()) else "as if it were not set"
+    return f"{_title(row, origin)}: {shown} {reason}; {instead}."
 
 
 def _title(row: Setting, origin: str) -> str:

@@ -92,7 +92,8 @@ GROUPS = {
         Setting("max_progress_per_min", integer, 100, low=0, high=1_000_000, doc=
             "How many progress messages one request may send in a minute. 0: unlimited."),
         Setting("max_logs_per_min", integer, 100, low=0, high=1_000_000, doc=
-            "How many log messages one request may send in a minute. 0: unlimited."),
+            "How many log messages one request may send in a minute. 0: unlimited. Unless it is set, as many as "
+            "`max_progress_per_min`."),
         Setting("page_size", integer, 1000, low=1, high=5000, doc=
             "How many items one page of a list has, and the most that a client may ask for."),
     ),
@@ -165,7 +166,8 @@ GROUPS = {
             "Colon-separated directories below which files may be read as resources, besides resources/ and the "
             "roots."),
         Setting("max_resource_bytes", integer, 10 * MIB, low=1, high=GIB, doc=
-            "How large a resource may be. A larger one is refused."),
+            "How large a resource may be. A larger one is refused. Unless it is set, as large as "
+            "`max_tool_output_size`."),
         Setting("resource_timeout_secs", seconds, 30.0, low=0.1, high=DAY_SECS, doc=
             "How long a provider or completion script may take."),
         Setting("resources_poll_interval_secs", seconds, 2.0, low=0, high=DAY_SECS, doc=
@@ -183,7 +185,7 @@ GROUPS = {
     ),
     "providers": (
         Setting("https_allow_hosts", names, (), doc=
-            "Hosts that https resources may come from, parted by commas or spaces; no patterns. Empty: none."),
+            "Hosts that https resources may come from, separated by commas or spaces; no patterns. Empty: none."),
         Setting("https_deny_hosts", names, (), doc=
             "Hosts that https resources may not come from, whatever else is allowed."),
         Setting("https_allow_all", flag, False, doc=
@@ -196,7 +198,7 @@ GROUPS = {
             "How the https provider introduces itself. Empty: mcpgreen and its version."),
         Setting("enable_git_provider", flag, False, doc="Whether resources may come from git repositories."),
         Setting("git_allow_hosts", names, (), doc=
-            "Hosts that git resources may come from, parted by commas or spaces; no patterns. Empty: none."),
+            "Hosts that git resources may come from, separated by commas or spaces; no patterns. Empty: none."),
         Setting("git_deny_hosts", names, (), doc=
             "Hosts that git resources may not come from, whatever else is allowed."),
         Setting("git_allow_all", flag, False, doc=
@@ -213,7 +215,7 @@ GROUPS = {
     ),
     "policy": (
         Setting("tool_allowlist", names, (), doc=
-            "Names of tools that may run, parted by commas or spaces; * stands for all, and there are no other "
+            "Names of tools that may run, separated by commas or spaces; * stands for all, and there are no other "
             "patterns. Other tools are listed, but calls are refused. Empty: tool_allow_default decides."),
         Setting("tool_allow_default", permission, "allow", doc=
             "What happens to tools when there is no allow-list: allow or deny. Any other word denies."),
@@ -295,6 +297,9 @@ GROUPS = {
 }
 # fmt: on
 
+# What is not set is as its model is.
+MODEL_OF = {"max_logs_per_min": "max_progress_per_min", "max_resource_bytes": "max_tool_output_size"}
+
 ROWS = tuple(row for rows in GROUPS.values() for row in rows)
 
 # Ours, but no settings: one is read by the launcher, one is set by it, one is set for scripts, which may start another
@@ -305,10 +310,15 @@ OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
     """Resolve all rows; see `settings.resolve` for what the three mappings hold."""
     settings = resolve(ROWS, flags=flags, environ=environ, project_env=project_env, other_variables=OTHER_VARIABLES)
+    implied: dict[str, Any] = {
+        name: getattr(settings, model)
+        for name, model in MODEL_OF.items()
+        if settings.origin(name) == "default" and settings.origin(model) != "default"
+    }
     room_bytes = RESPONSE_FACTOR * settings.max_tool_output_size + MIB
     if room_bytes > settings.max_response_bytes and settings.origin("max_response_bytes") == "default":
-        return settings.with_values(max_response_bytes=room_bytes)
-    return settings
+        implied["max_response_bytes"] = room_bytes
+    return settings.with_values(**implied) if implied else settings
 
 
 def default_of(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,65 @@ def test_a_script_that_ends_with_the_status_of_a_timeout_has_failed(tree: OldTre
     result = serve().call_tool("late")
 
     assert (result["isError"], text_of(result)) == (True, "Tool failed: exit code 124")
+
+
+def test_arguments_come_in_the_order_in_which_they_were_sent(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("raw", "mcp_args_raw\n", name="raw")
+
+    assert text_of(serve().call_tool("raw", {"b": 1, "a": 2})).strip() == '{"b":1,"a":2}'
+
+
+def test_a_script_without_the_bit_is_run_by_whom_its_first_line_names(tree: OldTree, serve: Serve) -> None:
+    tree.write("tools/count/count.py", f"#!{sys.executable}\nprint(len('four'))\n").chmod(0o644)
+    tree.json("tools/count/count.meta.json", {"name": "count"})
+
+    assert text_of(serve().call_tool("count")) == "4\n"
+
+
+def test_scripts_are_told_nothing_of_the_inside_of_mcp_bash(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("env", "env\n", name="env")
+    seen = {line.partition("=")[0] for line in text_of(serve().call_tool("env")).splitlines()}
+
+    unseen = {"MCPBASH_SERVER_ICONS", "MCPBASH_SERVER_INSTRUCTIONS", "MCPBASH_DIRECT_FD", "MCP_UI_REGISTRY_HASH"}
+    assert not unseen & seen
+    assert {"MCPBASH_SERVER_NAME", "MCPBASH_FRAMEWORK_VERSION", "MCPBASH_HOME", "MCPBASH_STATE_DIR"} <= seen
+
+
+def test_a_provider_runs_in_the_project(tree: OldTree, serve: Serve) -> None:
+    tree.provider("memo.sh", "pwd")
+
+    assert serve().result("resources/read", {"uri": "memo://a"})["contents"][0]["text"] == f"{tree.root}\n"
+
+
+@pytest.mark.parametrize("value", [[1], {"k": 1}, None])
+def test_an_argument_of_a_prompt_that_is_no_text_is_refused(tree: OldTree, serve: Serve, value: Any) -> None:
+    tree.write("prompts/ask.txt", "{{a}}\n")
+
+    assert serve().error("prompts/get", {"name": "ask", "arguments": {"a": value}})["code"] == -32602
+
+
+def test_the_roots_of_a_client_lie_inside_those_that_are_set(tree: OldTree, serve: Serve, tmp_path: Path) -> None:
+    tree.shell_tool("roots", 'mcp_emit_text "${MCP_ROOTS_PATHS}"\n', name="roots")
+    client = serve(capabilities={"roots": {}}, MCPBASH_ROOTS=str(tree.root))
+    named = [{"uri": tmp_path.as_uri()}, {"uri": (tree.root / "tools").as_uri()}]
+    client.answer(client.asked("roots/list"), {"roots": named})
+
+    assert text_of(client.call_tool("roots")) == str(tree.root / "tools")
+
+
+@pytest.mark.parametrize(("name", "code"), [("large", -32603), ("../large", -32602), ("none", -32002)])
+def test_the_code_tells_why_there_is_no_page(tree: OldTree, serve: Serve, name: str, code: int) -> None:
+    tree.write("ui/large/index.html", "<!doctype html>" + "x" * 200)
+    client = serve(MCPBASH_MAX_UI_RESOURCE_BYTES="100")
+
+    assert client.error("resources/read", {"uri": f"ui://{tree.root.name}/{name}"})["code"] == code
+
+
+def test_an_environment_that_nobody_has_permitted_is_refused(tree: OldTree, serve: Serve) -> None:
+    tree.shell_tool("any", "", name="any")
+    client = serve(MCPBASH_TOOL_ENV_MODE="inherit")
+
+    assert client.error("tools/call", {"name": "any", "arguments": {}})["code"] == -32602
 
 
 def test_a_list_tells_only_what_the_protocol_knows(tree: OldTree, serve: Serve) -> None:

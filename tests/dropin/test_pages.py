@@ -43,6 +43,7 @@ def _tree(tree: OldTree) -> None:
     tree.json("tools/weather/ui/ui.meta.json", {"description": "The weather, drawn", "meta": meta})
     tree.write("ui/dashboard/index.html", "<!DOCTYPE html><title>Dashboard</title>\n")
     tree.json("ui/dashboard/ui.meta.json", {"description": "On its own"})
+    tree.write("ui/plain/index.html", "<!DOCTYPE html><title>Plain</title>\n")
     tree.shell_tool("system-info", ROWS, name="system-info", description="A table")
     config = {"title": "Machines", "columns": [{"key": "cpu", "label": "CPU", "sortable": True}]}
     tree.json("tools/system-info/ui/ui.meta.json", {"template": "data-table", "config": config})
@@ -63,7 +64,7 @@ def test_13_pages_are_listed_and_read(serve: Serve, revision: str) -> None:
     client = serve(revision, capabilities=UI)
     listed = {each["uri"]: each for each in client.result("resources/list")["resources"]}
 
-    assert sorted(listed) == ["ui://ui-demo/dashboard", "ui://ui-demo/system-info", "ui://ui-demo/weather"]
+    assert sorted(listed) == [f"ui://ui-demo/{name}" for name in ("dashboard", "plain", "system-info", "weather")]
     assert {each["mimeType"] for each in listed.values()} == {MIME}
     (content,) = client.result("resources/read", {"uri": "ui://ui-demo/weather"})["contents"]
     assert content["mimeType"] == MIME
@@ -74,6 +75,8 @@ def test_13_pages_are_listed_and_read(serve: Serve, revision: str) -> None:
     assert "<title>Dashboard</title>" in other["text"]
     assert other["_meta"]["ui"] == {"csp": {}, "permissions": {}, "prefersBorder": True}
     assert listed["ui://ui-demo/dashboard"]["_meta"]["ui"] == other["_meta"]["ui"]
+    plain = listed["ui://ui-demo/plain"]
+    assert (plain["description"], plain["_meta"]) == ("The page of plain", other["_meta"])
 
 
 def test_13_a_ready_made_result_passes_as_it_is(serve: Serve) -> None:

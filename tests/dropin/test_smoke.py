@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -33,8 +34,9 @@ SCRIPT = 'printf "%s\\n" "$@" | "$SERVER" && echo done >&2'
 @pytest.fixture
 def smoke_tree(tree: OldTree) -> OldTree:
     tree.shell_tool("greet", GREET, name="greet", description="Greets", inputSchema=SCHEMA, outputSchema=ENVELOPE)
-    for name in ("LICENSE", "tools/greet/README.md", "tools/greet/ui/index.html"):
-        tree.write(name, "<!doctype html>\n")
+    for name in ("LICENSE", "README.md", "ui/index.html"):
+        tree.write(f"tools/greet/{name}", "<!doctype html>\n")
+    tree.program("tools/greet/ui/build.sh", "echo built")
     for path in tree.root.rglob("*"):
         path.chmod(0o755)  # chmod -R 755
     return tree
@@ -62,6 +64,7 @@ def answers(tree: OldTree, messages: list[Json], **env: str) -> dict[int, Json]:
         "MCPBASH_PROJECT_ROOT": str(tree.root),
         "MCPBASH_TOOL_ALLOWLIST": "*",
         "SERVER": str(CHECKOUT / "scripts" / "mcpgreen"),
+        "MCPGREEN_PYTHON": sys.executable,
     }
     done = subprocess.run(
         ["bash", "-c", SCRIPT, "smoke", *map(json.dumps, messages)],

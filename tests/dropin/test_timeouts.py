@@ -48,6 +48,19 @@ def test_99_progress_keeps_every_call_alive_if_the_server_is_told_so(tree: OldTr
     assert call(serve, "slow")["structuredContent"]["error"]["reason"] == "fixed"
 
 
+@pytest.mark.parametrize(("fields", "is_told"), [({}, True), ({"progressExtendsTimeout": True}, False)])
+def test_99_progress_that_does_not_keep_a_call_alive_is_worth_a_warning(
+    tree: OldTree, serve: Serve, fields: Json, is_told: bool
+) -> None:
+    tree.shell_tool("stuck", "mcp_progress 10 begun\n" + SILENT, timeoutSecs=1, name="stuck", **fields)
+    client = serve()
+    client.call_tool("stuck")
+
+    said = [message["params"] for message in client.wire.notices("notifications/message")]
+    assert [each["level"] for each in said] == ["warning"] * is_told
+    assert ("progressExtendsTimeout" in str(said)) is is_told
+
+
 def test_99_events_that_fit_the_pattern_keep_it_alive_as_well(tree: OldTree, serve: Serve) -> None:
     tree.shell_tool("slow-with-events", WITH_EVENTS, timeoutSecs=1, name="slow", progressExtendsTimeout=True)
     assert call(serve, "slow")["structuredContent"]["result"] == {"steps": 6}

@@ -96,6 +96,16 @@ def test_a_registration_that_cannot_be_used_is_an_error_and_nothing_is_served_in
         eventually(lambda: "because" in wire.stderr and "Manual registration script failed" in wire.stderr)
 
 
+def test_of_a_hook_that_fails_silently_there_is_one_line(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+    register_sh(project, "mine", more="exit 3")
+    wire = start(**HOOKS)
+    wire.handshake()
+    wire.error("tools/list", {})
+
+    eventually(lambda: "unable to load tool registry" in wire.stderr)
+    assert "\n\n" not in wire.stderr
+
+
 @pytest.mark.parametrize("watch_files", ["auto", "poll"])
 @pytest.mark.parametrize("by", ["register.json", "register.sh"])
 def test_a_changed_registration_is_told_and_served(

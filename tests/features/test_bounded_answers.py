@@ -30,9 +30,9 @@ def test_an_error_that_a_script_chooses_is_cut(project: ProjectBuilder, speak: S
     """A file of 20 MiB became a reply of 96 MiB, whatever max_response_bytes says."""
     content = {
         "NULs": "head -c 20000000 /dev/zero",
-        "a message": f'printf \'{{"code":-32001,"message":"\'; {FILL.format(900_000)}; printf \'"}}\'',
-        "data": f'printf \'{{"code":-32001,"message":"No.","data":"\'; {FILL.format(900_000)}; printf \'"}}\'',
-        "nested data": f'printf \'{{"code":-32001,"message":"No.","data":["\'; {FILL.format(900_000)}; printf \'"]}}\'',
+        "a message": f'printf \'{{"code":-32001,"message":"\'; {FILL.format(250_000)}; printf \'"}}\'',
+        "data": f'printf \'{{"code":-32001,"message":"No.","data":"\'; {FILL.format(250_000)}; printf \'"}}\'',
+        "nested data": f'printf \'{{"code":-32001,"message":"No.","data":["\'; {FILL.format(250_000)}; printf \'"]}}\'',
     }[kind]
     project.tool("fail", f'{{ {content}; }} > "$MCP_TOOL_ERROR_FILE"')
     client = speak()

@@ -153,11 +153,11 @@ def test_more_files_than_anybody_reads_are_left_out_with_one_warning(
 @pytest.mark.requirement("G-embedding")
 def test_a_list_of_files_that_is_too_long_is_no_list(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
     project.write("a.txt", "a")
-    tool_that_names(project, "a.txt\n" * 200_000)
+    tool_that_names(project, "a.txt\n" * 50_000)
     client = speak()
 
     assert embedded(client) == []
-    eventually(lambda: "their list has 1048576 bytes or more" in client.wire.stderr)
+    eventually(lambda: "their list has 262144 bytes or more" in client.wire.stderr)
 
 
 @pytest.mark.requirement("G-embedding")

@@ -191,3 +191,24 @@ def test_an_executable_text_without_shebang_runs_by_the_shell(project: ProjectBu
     path.chmod(0o755)
 
     assert text_of(client.call_tool("bare")) == "from a shell\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({"f.py": "x = 1\ny = (\n"}, "SyntaxError: '(' was never closed (f.py, line 3)"),
+        ({"f.py": "if x:\npass\n"}, "IndentationError: expected an indented block after 'if' statement on line 2"),
+        ({"f.py": "import helper\n", "helper.py": "\n\nx = = 1\n"}, "SyntaxError: invalid syntax (helper.py, line 3)"),
+    ],
+)
+def test_a_syntax_error_is_told_with_its_place(
+    project: ProjectBuilder, speak: Callable[..., Client], files: dict[str, str], text: str
+) -> None:
+    """The model read no more than the name of the file, and could not say what was wrong with it."""
+    for name, content in files.items():
+        project.write(f"tools/{name}", content)
+    project.python_tool("f.py", files["f.py"])
+
+    said = text_of(speak().call_tool("f"))
+    assert said.startswith(f"Tool failed: {text}")
+    assert said.endswith(")")

@@ -296,6 +296,16 @@ def test_a_script_past_its_time_is_stopped_with_its_children(project: ProjectBui
     assert not any(map(is_alive, project.read("pids").split()))
 
 
+@pytest.mark.requirement("G-providers")
+def test_a_client_may_choose_how_long_it_waits(project: ProjectBuilder, speak: Speak) -> None:
+    project.provider("stuck.sh", "sleep 600")
+    client = speak()
+
+    error = client.error("resources/read", {"uri": "stuck://x", "timeoutSecs": 0.3})
+    assert error == {"code": -32603, "message": "Resource provider 'stuck' timed out after 0.3s"}
+    assert client.error("resources/read", {"uri": "stuck://x", "timeoutSecs": "soon"})["code"] == -32602
+
+
 @pytest.mark.requirement("G-providers", "G-cancel-tree", "P-261")
 @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
 def test_cancelling_ends_the_script_and_nothing_is_said(project: ProjectBuilder, speak: Speak, revision: str) -> None:

@@ -421,6 +421,16 @@ def test_links_are_resolved_and_each_root_counts_once(speak: Speak, folders: dic
 
 
 @pytest.mark.requirement("G-roots")
+def test_of_two_names_for_a_root_the_first_counts(speak: Speak, folders: dict[str, Path]) -> None:
+    uri = folders["red"].as_uri()
+    client = speak(capabilities=HAS_ROOTS)
+    client.answer(client.asked("roots/list"), {"roots": [{"uri": uri, "name": "Red"}, {"uri": f"{uri}/"}]})
+
+    (root,) = json.loads(text_of(client.call_tool("show")).split("\n")[1])
+    assert root["name"] == "Red"
+
+
+@pytest.mark.requirement("G-roots")
 def test_what_cannot_be_a_root_is_left_out(speak: Speak, folders: dict[str, Path], tmp_path: Path) -> None:
     red = str(folders["red"])
     (tmp_path / "two\nlines").mkdir()

@@ -89,6 +89,21 @@ def test_two_servers_share_a_file_and_lose_no_line(tmp_path: Path, opened: Open)
     assert len(lines) == len(set(lines)) == 200
 
 
+def test_a_file_that_somebody_else_has_just_renamed_is_not_renamed_again(tmp_path: Path, opened: Open) -> None:
+    """Two servers that did so at the same time overwrote a file of each other."""
+    path = tmp_path / "log"
+    file = opened(path, max_bytes=100, keep=5)
+    file.write(b"mine\n")
+    file.close()
+    file._require_current()
+    path.rename(tmp_path / "log.1")
+    path.write_bytes(b"theirs\n")
+
+    file._begin_anew()
+    file._let_go()
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"log": "theirs\n", "log.1": "mine\n"}
+
+
 def test_a_file_that_was_removed_is_made_again(tmp_path: Path, opened: Open) -> None:
     path = tmp_path / "log"
     file = opened(path)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from typing import Any
 
 import pytest
 
-from mcpgreen.logs.secrets import HIDDEN, MAX_SHOWN_BYTES, READ_CHARS, Secrets, is_secret_name, secret_names
+from mcpgreen.logs import secrets as secrets_module
+from mcpgreen.logs.secrets import (
+    HIDDEN,
+    MAX_SHOWN_BYTES,
+    MAX_VALUE_NODES,
+    READ_CHARS,
+    Secrets,
+    is_secret_name,
+    secret_names,
+)
 
 SECRET = "hunter2-and-more"
 
@@ -132,6 +142,27 @@ def test_a_value_is_also_found_as_json_writes_it() -> None:
     secrets = Secrets().with_values_in({"password": secret})
 
     assert "end" not in secrets.text(f"printed {json.dumps(secret)}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {f"name{number}": number for number in range(500_000)},
+        [{"password": f"secret{number}"} for number in range(101)],
+        functools.reduce(lambda inner, _: {"more": inner}, range(20), {"password": SECRET}),
+    ],
+    ids=["wide", "many", "deep"],
+)
+def test_where_too_much_would_have_to_be_looked_at_nothing_is_shown(arguments: Any, monkeypatch: Any) -> None:
+    """Half a million arguments of a call that failed held everything for a second and a half."""
+    looks: list[str] = []
+    real = secrets_module.is_secret_name
+    monkeypatch.setattr(secrets_module, "is_secret_name", lambda name, value: looks.append(name) or real(name, value))
+    secrets = Secrets().with_values_in({"arguments": arguments})
+
+    assert secrets.text(f"got {SECRET}") == HIDDEN
+    assert SECRET not in Secrets().with_those([secrets]).shown({"text": f"got {SECRET}", "rest": [SECRET]})
+    assert len(looks) <= MAX_VALUE_NODES + 100
 
 
 def test_what_is_long_is_cut_and_its_size_is_told() -> None:

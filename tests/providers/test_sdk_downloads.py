@@ -161,7 +161,7 @@ def test_an_sdk_without_its_provider_says_so(tmp_path: Path) -> None:
     """Somebody copied the SDK alone."""
     place = tmp_path / "copied" / "sdk"
     place.mkdir(parents=True)
-    for file in SDK.glob("mcp_tool*.py"):
+    for file in (SDK / "python").glob("mcp_tool*.py"):
         (place / file.name).write_bytes(file.read_bytes())
     expression = "mcp_tool.download_safe('https://x.example/', 'out')"
 

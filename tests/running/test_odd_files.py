@@ -12,7 +12,9 @@ from pathlib import Path
 import gevent
 import pytest
 
-from mcpgreen.running.scripts import scratch
+from mcpgreen.running import removal
+from mcpgreen.running.scripts.scratch import StateDir
+from mcpgreen.running.storage import Storage
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM, form
@@ -154,7 +156,7 @@ def test_what_is_put_into_a_directory_while_it_is_removed_goes_with_it(tmp_path:
 
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
-        scratch._remove_tree(b"place", fd, put_something_there)
+        removal.remove_tree(b"place", fd, put_something_there)
     finally:
         os.close(fd)
 
@@ -171,7 +173,7 @@ def test_a_removal_whose_greenlet_is_killed_is_finished_by_another(tmp_path: Pat
 
     try:
         with pytest.raises(gevent.GreenletExit):
-            scratch._remove_tree(b"place", fd, be_killed)
+            removal.remove_tree(b"place", fd, be_killed)
         assert os.listdir(tmp_path) != []
         eventually(lambda: (gevent.sleep(0.001), os.listdir(tmp_path))[1] == [])
     finally:
@@ -188,7 +190,24 @@ def test_what_somebody_else_takes_away_meanwhile_is_no_reason_to_stop(tmp_path: 
             shutil.rmtree(path)
 
     try:
-        scratch._remove_tree(b"place", fd, take_something_away)
+        removal.remove_tree(b"place", fd, take_something_away)
         assert os.listdir(tmp_path) == []
     finally:
         os.close(fd)
+
+
+def test_thousands_of_files_are_removed_in_turns_and_to_the_end(tmp_path: Path) -> None:
+    """1,500 places for answers, which one script had asked for, held everything for 0.2 s."""
+    state = StateDir(str(tmp_path), is_kept=False, storage=Storage(on_news=lambda level, text: None))
+    files = state.new_call(1)
+    names = [os.fsdecode(files.name_of(b"reply.%d" % number)) for number in range(1500)]
+    place = Path(files.directory.path)
+    for name in names:
+        (place / name).touch()
+
+    greenlet = gevent.spawn(files.remove)
+    gevent.sleep(0)
+    assert 0 < len(list(place.iterdir())) < len(names)
+    greenlet.kill()
+    eventually(lambda: (gevent.sleep(0.001), list(place.iterdir()))[1] == [])
+    assert state.remove()

@@ -74,3 +74,11 @@ def test_without_bash_sh_runs_what_is_named_for_it(project: ProjectBuilder, tmp_
     with Wire(project.root, env={"PATH": str(tmp_path)}) as server:
         server.handshake()
         assert text_of(server.call_tool("said")) == "hello"
+
+
+def test_a_program_that_env_does_not_find_for_its_line_end_is_explained(project: ProjectBuilder, client: Wire) -> None:
+    path = project.tool("windows", "echo hi")
+    path.write_bytes(b"#!/usr/bin/env sh\r\necho hi\r\n")
+
+    text = text_of(client.call_tool("windows"))
+    assert "line ends of Windows; mcpgreen validate --fix changes them" in text

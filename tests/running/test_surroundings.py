@@ -15,7 +15,7 @@ import pytest
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import CHECKOUT, Wire, text_of
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ def variables_of(client: Client, arguments: Json | None = None, **options: Any) 
 @pytest.mark.parametrize(
     ("settings", "seen", "unseen"),
     [
-        ({}, {"MCP_OWN"}, {"SECRET", "WANTED", "USER", "PYTHONPATH"}),
+        ({}, {"MCP_OWN"}, {"SECRET", "WANTED", "USER"}),
         ({"tool_env_mode": "nonsense"}, {"MCP_OWN"}, {"SECRET", "WANTED"}),
         ({"tool_env_mode": "allowlist", "tool_env_allowlist": "WANTED,ABSENT"}, {"MCP_OWN", "WANTED"}, {"SECRET"}),
         ({"tool_env_mode": "inherit", "tool_env_inherit_allow": "true"}, {"MCP_OWN", "WANTED", "SECRET"}, set()),
@@ -82,6 +82,30 @@ def test_a_tool_is_told_all_about_its_call(
     assert variables["MCP_ROOTS_PATHS"] == str(project.root)
     assert variables["MCP_ROOTS_COUNT"] == "1"
     assert json.loads(variables["MCP_ROOTS_JSON"])[0]["uri"] == project.root.as_uri()
+
+
+@pytest.mark.requirement("G-environment")
+def test_a_tool_is_told_how_the_server_introduces_itself(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    about = {"name": "desk", "title": "The desk", "version": "2.1", "description": "Helps", "websiteUrl": "https://a.b"}
+    project.write("server.d/server.meta.json", json.dumps(about))
+    project.python_tool("env", SHOW_ENVIRONMENT)
+    variables = variables_of(speak())
+
+    words = ("NAME", "TITLE", "VERSION", "DESCRIPTION", "WEBSITE_URL")
+    assert [variables[f"MCPBASH_SERVER_{word}"] for word in words] == list(about.values())
+
+
+@pytest.mark.requirement("G-environment")
+def test_what_no_variable_can_hold_keeps_no_tool_from_starting(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    about = {"name": "a\0b", "description": "\u20ac" * 100_000}
+    project.write("server.d/server.meta.json", json.dumps(about))
+    project.python_tool("env", SHOW_ENVIRONMENT)
+    variables = variables_of(speak())
+
+    assert variables["MCPBASH_SERVER_NAME"] == "a?b"
+    assert about["description"].startswith(variables["MCPBASH_SERVER_DESCRIPTION"])
 
 
 @pytest.mark.requirement("G-environment")
@@ -235,3 +259,21 @@ def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
     assert log.read_text(encoding="utf-8") == "said\n"
     eventually(lambda: f"state is kept in {log.parent}" in wire.stderr)
     shutil.rmtree(log.parent)
+
+
+def test_python_finds_the_sdk_and_its_children_find_what_the_person_has(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    show = "import os, subprocess, sys\nimport mcp_tool\n"
+    show += "child = subprocess.run(['/bin/sh', '-c', 'echo ${PYTHONPATH-unset}'], capture_output=True, text=True)\n"
+    show += "mcp_tool.emit_json([os.path.basename(mcp_tool.__file__), child.stdout.strip(), sys.path.count('/own')])"
+    project.python_tool("show", show)
+    project.tool("plain", 'printf %s "$PYTHONPATH"')
+    own = {"env": {"PYTHONPATH": f"{CHECKOUT}:/own"}, "tool_env_mode": "allowlist", "tool_env_allowlist": "PYTHONPATH"}
+
+    assert json.loads(text_of(speak().call_tool("show"))) == ["mcp_tool.py", "unset", 0]
+    client = speak(**own)
+    assert json.loads(text_of(client.call_tool("show"))) == ["mcp_tool.py", f"{CHECKOUT}:/own", 1]
+    ours = text_of(client.call_tool("plain")).rpartition(":")[2]
+    names = {name for name in os.listdir(ours) if name != "__pycache__"}
+    assert names and all(name.startswith("mcp_tool") for name in names)

@@ -21,6 +21,7 @@ from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import tidy
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.scripts.replies import deliver
+from mcpgreen.running.turns import OneAtATime
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ MAX_OPEN_BYTES = 1 << 20  # another one is read until there are so many
 MAX_ROUNDS = 10_000  # of one run
 MENTIONED_KEYS = 1000  # in the refusal of a round that has too many
 MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
+# One for the process, as the hub is: whoever asks what is refused at once would have files written without an end.
+REPLIES = OneAtATime()
 
 
 class AskingScript:
@@ -78,7 +81,9 @@ class AskingScript:
             with self._turn:
                 statuses = self._statuses(asked, timeout_secs) if self._is_wanted() else {}
             if self._is_wanted():
-                answer(statuses)
+                answer(statuses)  # which may wait for a FIFO to be read, and keeps nobody else waiting
+                with REPLIES:
+                    pass  # in turns with all others, before more of the script's is read
         finally:
             self._open -= 1
             self._open_bytes -= size_bytes

@@ -12,7 +12,7 @@ MAX_SECS = 1e9  # 30 years; more is no time that a clock could be set to
 class Deadline:
     """When a call has to be over. With `extends`, each sign of progress starts the time anew, up to a hard cap."""
 
-    __slots__ = ("_at", "_cap_at", "_paused_at", "_secs", "extends")
+    __slots__ = ("_at", "_cap_at", "_paused_at", "_secs", "extends", "has_seen_progress")
 
     def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
         now = time.monotonic()
@@ -20,6 +20,7 @@ class Deadline:
         self._cap_at = now + cap_secs if extends and cap_secs else math.inf
         self._at = min(now + secs, self._cap_at)
         self.extends = extends
+        self.has_seen_progress = False
         self._paused_at: float | None = None  # while time stands still
 
     def pause(self) -> None:
@@ -36,6 +37,7 @@ class Deadline:
             self._cap_at += stood_still_secs
 
     def progressed(self) -> None:
+        self.has_seen_progress = True
         if self.extends:
             self._at = min(self._now() + self._secs, self._cap_at)
 

@@ -81,8 +81,10 @@ class Strays:
         """With its group, unless that is our own or among those that are killed already. It is our child, and nobody
         takes note of its end while we look: its number cannot belong to somebody else by now."""
         try:
+            # The session first: who leaves ours between the two questions is in no group of ours by the second.
+            is_of_our_session = os.getsid(pid) == os.getsid(0)
             group = os.getpgid(pid)
-            if group not in groups and os.getsid(pid) != os.getsid(0):
+            if group not in groups and not is_of_our_session:
                 groups.add(group)
                 signal_group(group, signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)

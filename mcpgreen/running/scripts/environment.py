@@ -38,7 +38,16 @@ NAMES_OF = {
 }
 MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 MAX_TOKEN_CHARS = 1000
+MAX_INTRODUCTION_CHARS = 8192  # of each member
+INTRODUCTION = {
+    "MCPBASH_SERVER_NAME": "name",
+    "MCPBASH_SERVER_VERSION": "version",
+    "MCPBASH_SERVER_TITLE": "title",
+    "MCPBASH_SERVER_DESCRIPTION": "description",
+    "MCPBASH_SERVER_WEBSITE_URL": "websiteUrl",
+}
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
+PYTHON_DIR = os.path.join(SDK_DIR, "python")  # holds the SDK for Python, and nothing else
 
 
 # As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
@@ -52,8 +61,11 @@ def packed(variables: Mapping[str, str]) -> Environment:
 def token_variable(token: str | int | None) -> str:
     """The progress token for scripts, which need only know whether there is one: what a variable cannot hold, and the
     end of a long one, is left out."""
-    text = "" if token is None else str(token)
-    return text[:MAX_TOKEN_CHARS].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    return _fitting("" if token is None else str(token), MAX_TOKEN_CHARS)
+
+
+def _fitting(text: str, max_chars: int) -> str:
+    return text[:max_chars].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
 
 
 def described(name: str, entry: Mapping[str, Any]) -> dict[str, str]:
@@ -82,11 +94,13 @@ class ToolEnvironment:
             "MCP_PROGRESS_STREAM": CONTROL_PATH,
             "MCP_LOG_STREAM": CONTROL_PATH,
             "MCPBASH_FRAMEWORK_VERSION": __version__,
-            "MCPBASH_SERVER_NAME": str(server_info.get("name", "")),
-            "MCPBASH_SERVER_VERSION": str(server_info.get("version", "")),
-            "MCPBASH_SERVER_TITLE": str(server_info.get("title", "")),
+            **{
+                variable: _fitting(str(server_info.get(member, "")), MAX_INTRODUCTION_CHARS)
+                for variable, member in INTRODUCTION.items()
+            },
         }
-        self.base = {**_inherited(environ, settings, project_root), **self.about_the_server}
+        inherited = _inherited(environ, settings, project_root)
+        self.base = {**inherited, **self.about_the_server, **_python_path(inherited)}
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
     def with_more(self, *more: Mapping[str, str]) -> Environment:
@@ -171,7 +185,8 @@ class ProviderEnvironment:
             for name, value in self._environ.items()
             if (self._inherits or name in names or name.startswith(PROVIDER_PREFIXES)) and name not in SECRETS
         }
-        return packed({"MCPGREEN_PYTHON": sys.executable, **kept, **self._about_the_server, **variables})
+        own = {"MCPGREEN_PYTHON": sys.executable, **kept, **_python_path(kept)}
+        return packed({**own, **self._about_the_server, **variables})
 
 
 def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str) -> dict[str, str]:
@@ -199,6 +214,11 @@ def _places_and_programs(environ: Mapping[str, str], settings: Settings, project
         "MCPGREEN_PROJECT_ROOT": project_root,
         **jq.variables(settings, jq.path_in(environ)),
     }
+
+
+def _python_path(kept: Mapping[str, str]) -> dict[str, str]:
+    """Where Python finds the SDK: after what the person has there, if a script may see that."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), PYTHON_DIR)))}
 
 
 def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:

@@ -94,7 +94,7 @@ def run_script(runner: Runner, run: ScriptRun) -> Outcome:
         except OSError as error:
             if error.errno == errno.ENOEXEC and run.script is script:
                 # An executable text without a first line that says whom it is for.
-                command = [shebang.shell_of(script.path), script.path, *script.command[1:]]
+                command = [*shebang.runner_of(script.path), script.path, *script.command[1:]]
                 run = run._replace(script=script._replace(command=command))
                 continue
             tries += 1

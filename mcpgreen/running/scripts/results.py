@@ -6,6 +6,8 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.process import Ending, Outcome
+from mcpgreen.running.scripts.stray_text import Stray, stray_in
 from mcpgreen.running.turns import LANE, in_turns, let_others
 from mcpgreen.text import json_bounds, jsontext
 
@@ -23,7 +26,10 @@ OutputProblems = Callable[[Any], Sequence[str]]
 MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
 REASON_BYTES = 65_536  # of stderr, at its beginning and at its end, are looked at for a reason
+NOT_FOUND = 127  # as `env` and shells say of a program
 REASON_CHARS = 4096  # and so much of a line is told
+SYNTAX_ERRORS = ("SyntaxError: ", "IndentationError: ", "TabError: ")
+_PLACE = re.compile(r'\s*File "(.*)", line (\d+)')
 
 
 class Expectation(NamedTuple):
@@ -102,6 +108,10 @@ class Printed:
             return text
         except UnicodeDecodeError:
             return ""  # at the first byte that is wrong; to replace them all would take a while
+
+    def stray(self) -> Stray | None:
+        """What stands before JSON of any kind."""
+        return stray_in(self._chunks, openers="{[")
 
     def text_to_send(self) -> Any:
         """A string or a LargeText. Raises OutputTooLarge. May wait."""
@@ -198,14 +208,27 @@ def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed,
 
 def reason_of(outcome: Outcome) -> str:
     """Why a script failed: the first line of stderr that is its own, or its exit status. With a Python traceback, or
-    when all is said by the SDK, it is the last line, which names the error."""
+    when all is said by the SDK, it is the last line, which names the error; of one in the syntax, with its place."""
     lines = _lines_in(outcome.stderr.lstrip()[:REASON_BYTES])
     if not lines:
         return _status_in_words(outcome.exit_code)
+    if last_words(outcome).startswith(SYNTAX_ERRORS):
+        return _syntax_error(_lines_in(outcome.stderr.rstrip()[-REASON_BYTES:]))[:REASON_CHARS]
     reason = next((line for line in lines if not _is_note_of_the_sdk(line)), None)
     if reason is None or any(line.startswith("Traceback (most recent call last)") for line in lines):
         reason = last_words(outcome)
-    return reason[:REASON_CHARS]
+    reason = reason[:REASON_CHARS]
+    if outcome.exit_code == NOT_FOUND and "\\r" in reason:
+        reason += " (the script has the line ends of Windows; mcpgreen validate --fix changes them)"
+    return reason
+
+
+def _syntax_error(lines: list[str]) -> str:
+    """What Python says of a file that is no Python. The place comes before, over a copy of the line."""
+    place = next((found for line in reversed(lines) if (found := _PLACE.match(line))), None)
+    if place is None:
+        return lines[-1]
+    return f"{lines[-1]} ({os.path.basename(place[1])}, line {place[2]})"
 
 
 def last_words(outcome: Outcome) -> str:
@@ -303,6 +326,8 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
         fault = "Tool output is empty for declared outputSchema"
     elif "structuredContent" not in result:
         fault = "Tool output is not valid JSON for declared outputSchema"
+        stray = printed.stray()
+        problems = [stray.shown()] if stray else ()
     else:
         problems = output_problems(result["structuredContent"])
         if not problems:

@@ -24,6 +24,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import existing_file, new_file, unguessable
+from mcpgreen.running.removal import remove_tree
 from mcpgreen.running.storage import Storage
 from mcpgreen.running.turns import Turns
 
@@ -34,9 +35,8 @@ DEBUG_FILE = b"debug.log"
 REPLIES = b"reply"
 REQUEST_FILE = b"elicit.request"
 RESPONSE_FILE = b"elicit.response"
-MAX_REPORT_BYTES = 1 << 20
+MAX_REPORT_BYTES = 1 << 18  # to parse it takes up to 30 ms
 OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE, REQUEST_FILE, RESPONSE_FILE)
-MAX_TRIES = 20
 CROWD = 5000
 CLEARING_SECS = 0.5
 COARSE_NS = 50_000_000
@@ -186,7 +186,7 @@ class PrivateDirectory:
             return
         except OSError:
             try:
-                _remove_tree(name, self.fd, pause)
+                remove_tree(name, self.fd, pause)
             except TimeoutError:
                 raise
             except OSError as error:
@@ -252,9 +252,7 @@ class CallFiles:
     def remove(self) -> None:
         if self._state.is_kept:
             return
-        turns = Turns()
-        for name in self._names():
-            self.directory.remove_entry(name, turns.pause)
+        _remove_entries(self.directory, self._names())
 
     def _new_file(self, name: bytes) -> int:
         with suppress(FileExistsError):
@@ -284,62 +282,13 @@ class CallFiles:
             return b""
 
 
-def _remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
-    """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed. If the
-    greenlet is killed on the way, another one goes on."""
-    pending = [name]
+def _remove_entries(directory: PrivateDirectory, names: list[bytes]) -> None:
+    """In turns: a script may leave thousands. If the greenlet is killed on the way, another one goes on."""
+    turns = Turns()
     try:
-        _remove_trees(pending, dir_fd, pause)
+        while names:
+            directory.remove_entry(names.pop(), turns.pause)
+            turns.pause()
     except gevent.GreenletExit:
-        gevent.spawn(_remove_the_rest, pending, dir_fd)
+        gevent.spawn(_remove_entries, directory, names)
         raise
-
-
-def _remove_the_rest(pending: list[bytes], dir_fd: int) -> None:
-    with suppress(OSError):  # it may be gone by now with the whole directory
-        _remove_trees(pending, dir_fd, Turns().pause)
-
-
-def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    """What is inside is moved up before it is removed: so it may be as deep as it likes. Somebody who is being stopped
-    may still put something there, or take it away; then it is looked at again. `pending` always names all that is left.
-    """
-    tries_left = MAX_TRIES
-    while pending:
-        current = pending[-1]
-        try:
-            _empty(current, pending, dir_fd, pause)
-            os.rmdir(current, dir_fd=dir_fd)
-            pending.remove(current)
-        except OSError as error:
-            tries_left -= 1
-            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or not tries_left:
-                raise
-            if not _exists(current, dir_fd):
-                pending.remove(current)
-
-
-def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    with suppress(PermissionError):
-        os.chmod(directory, 0o700, dir_fd=dir_fd)  # whoever made it may have shut it
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        with os.scandir(fd) as entries:
-            for entry in list(entries):
-                if entry.is_dir(follow_symlinks=False):
-                    moved = os.fsencode(f"removed.{unguessable()}")
-                    os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
-                    pending.append(moved)
-                else:
-                    os.unlink(entry.name, dir_fd=fd)
-                pause()
-    finally:
-        os.close(fd)
-
-
-def _exists(name: bytes, dir_fd: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=dir_fd)
-    except OSError:
-        return False
-    return True

@@ -6,20 +6,30 @@ The kernel says "no such file" of a script that is there when the interpreter is
 from __future__ import annotations
 
 import os
+import re
 
 from mcpgreen.files.regular_files import without_waiting
 
 MARK = b"#!"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_BYTES = 256  # the kernel reads no more
 SHELL_SUFFIXES = (".sh", ".bash")
 PLAIN_SHELL = "/bin/sh"
+SHELLS = ("bash", "sh", "dash", "ash", "ksh", "mksh", "zsh")
+PYTHON_SUFFIX = ".py"
+# By `env`, which looks on the PATH that the script has, and not on the server's own.
+PYTHON = ("env", "python3")
 # How files begin that can be run: scripts, ELF, the kinds of Mach-O, PE.
 BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
+_PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
 
 
-def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | None:
+def command_of(path: str, head: bytes, *, is_executable: bool, is_described: bool = False) -> list[str] | None:
     """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by whom its
-    first line asks for, as the kernel would read it."""
+    first line asks for, as the kernel would read it. Python without a first line is run by the first `python3`; if it
+    lacks the bit as well, it could be somebody's module, unless it is described."""
+    if path.endswith(PYTHON_SUFFIX) and head and not head.startswith(MARK) and (is_executable or is_described):
+        return [*PYTHON, path]
     if is_executable:
         return [path]
     if path.endswith(SHELL_SUFFIXES):
@@ -30,14 +40,36 @@ def command_of(path: str, head: bytes, *, is_executable: bool) -> list[str] | No
     return [*map(os.fsdecode, words or [b"bash"]), path]
 
 
-def shell_of(path: str) -> str:
-    """Who runs an executable text without a first line: bash for what is named so, where it exists; else sh, as a
-    shell would."""
+def program_of(path: str, head: bytes) -> str:
+    """Who runs a script that begins so, by the name without a directory; empty if that is not to be seen."""
+    if not head.startswith(MARK):
+        if path.endswith(PYTHON_SUFFIX):
+            return PYTHON[-1]
+        return "bash" if path.endswith(SHELL_SUFFIXES) else ""
+    words = head[len(MARK) : LINE_BYTES].partition(b"\n")[0].decode("utf-8", "replace").split()
+    names = [os.path.basename(word) for word in words if not word.startswith("-") and "=" not in word]
+    if names and names[0] == "env":
+        names = names[1:]
+    return names[0] if names else ""
+
+
+def runner_of(path: str) -> list[str]:
+    """Who runs an executable text without a first line: bash or Python for what is named so, where it exists; else sh,
+    as a shell would."""
+    if path.endswith(PYTHON_SUFFIX):
+        return list(PYTHON)
     if path.endswith(SHELL_SUFFIXES):
         import shutil  # takes milliseconds that start-up does not have
 
-        return shutil.which("bash") or PLAIN_SHELL
-    return PLAIN_SHELL
+        return [shutil.which("bash") or PLAIN_SHELL]
+    return [PLAIN_SHELL]
+
+
+def is_python(path: str, head: bytes) -> bool:
+    """Whether a file that begins so is Python: by its first line, or by its name if it has none."""
+    if not head.startswith(MARK):
+        return path.endswith(PYTHON_SUFFIX)
+    return _PYTHON.search(head, 0, LINE_BYTES) is not None
 
 
 def is_program(path: str, head: bytes) -> bool:
@@ -54,6 +86,8 @@ def fault_of(path: str, *, search_path: str | None = None) -> str | None:
             head = file.read(LINE_BYTES)
     except OSError:
         return None
+    if head.startswith(BYTE_ORDER_MARK + MARK):
+        return "begins with a byte order mark, so its first line is not seen, and sh runs it"
     if not head.startswith(MARK):
         return None
     line = head[len(MARK) :].partition(b"\n")[0]

@@ -1,0 +1,65 @@
+"""A tool that prints something else before its JSON: its author is told which line it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mcpgreen.running.scripts.stray_text import MAX_BYTES, stray_in
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+from tests.support.wire import text_of
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+REMEDY = "print what is not the result to stderr (>&2)"
+SPOILT = """echo; echo Loading; echo '{"a": 1}'"""
+
+
+def test_with_a_schema_the_error_names_the_line(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("spoilt", SPOILT, outputSchema=SCHEMA)
+
+    result = speak().call_tool("spoilt")
+
+    assert result["isError"]
+    said = "Tool output is not valid JSON for declared outputSchema: "
+    assert result["content"][0]["text"] == f"{said}line 2 of the output is no JSON ('Loading'); {REMEDY}"
+
+
+def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.tool("spoilt", SPOILT)
+    client = speak()
+
+    result = client.call_tool("spoilt")
+
+    warning = f"Tool 'spoilt' has no structured content: line 2 of the output is no JSON; {REMEDY}"
+    assert (result["isError"], text_of(result)) == (False, '\nLoading\n{"a": 1}\n')
+    assert [notice["params"]["data"] for notice in client.wire.notices("notifications/message")] == [warning]
+    eventually(lambda: warning in client.wire.stderr)
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ('Loading\n{"a": 1}', 1),
+        ('[INFO] Loading\n[INFO] Done\n{\n "a": [1]\n}\n', 1),
+        ('Loading\n{not this}\n{"a": 1}', 1),
+        ('{"a": 1}', None),
+        ('\n\n{"a": 1}', None),
+        ('{"a": 1}\n{"a": 2}', None),
+        ("Loading\nDone", None),
+        ('{"a": 1}\nDone', None),
+        ("Loading\n[1]", None),
+        ("if x\n{\n  y\n}", None),
+        ("x" * MAX_BYTES + '\n{"a": 1}', None),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_stands_before_an_object_is_found(output: str, line: int | None) -> None:
+    found = stray_in([output.encode()])
+    assert (found.line if found else None) == line
+
+
+def test_many_braces_take_little_time() -> None:
+    assert stray_in([b"x\n" + b"{\n" * 100_000 + b"}"]) is None
