@@ -4,7 +4,7 @@
 
 DIRECTORY (dist/ by default) has one wheel, which was built from the sdist beside it. It must hold every file of the
 package and of the example, and work in a fresh environment: say its version, and serve a call to somebody who has no
-project.
+project. The sdist must hold every file of examples/.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -35,6 +36,16 @@ CONVERSATION = (
 def missing_files(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         return sorted(set(expected_files()) - set(archive.namelist()))
+
+
+def missing_examples(sdist: Path) -> list[str]:
+    """Which the wheel need not have, but whoever takes the sources."""
+    top = sdist.name.removesuffix(".tar.gz")
+    with tarfile.open(sdist) as archive:
+        present = set(archive.getnames())
+    files = (path for path in (CHECKOUT / "examples").rglob("*") if path.is_file())
+    kept = (path.relative_to(CHECKOUT) for path in files if not set(path.parts) & set(LEFT_BY_RUNS))
+    return sorted({f"{top}/{path.as_posix()}" for path in kept} - present)
 
 
 def expected_files() -> Iterator[str]:
@@ -75,10 +86,10 @@ def main(arguments: list[str]) -> int:
     directory = Path(arguments[0]) if arguments else CHECKOUT / "dist"
     (wheel,) = directory.glob("*.whl")
     (sdist,) = directory.glob("*.tar.gz")
-    missing = missing_files(wheel)
-    if missing:
-        print(f"{wheel} lacks {', '.join(missing)}")
-        return 1
+    for archive, missing in ((wheel, missing_files(wheel)), (sdist, missing_examples(sdist))):
+        if missing:
+            print(f"{archive} lacks {', '.join(missing)}")
+            return 1
     with tempfile.TemporaryDirectory() as place:
         version = try_out(wheel.resolve(), Path(place))
     print(f"{wheel} and {sdist} are good: {version} was installed and served a call")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,31 @@ from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE, Wire
 
+directory_numbers = count()
 prctl = ctypes.CDLL(None).prctl if sys.platform.startswith("linux") else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _prefer_real_python()
     config.addinivalue_line("markers", "requirement(id, ...): the rows of requirements.yaml that this test covers")
     apart.set_up(config)
+
+
+def _prefer_real_python() -> None:
+    """A version manager has a shell script as python3, which takes ten times as long as Python itself to start it."""
+    found = shutil.which("python3")
+    if found and Path(found).read_bytes()[:2] == b"#!":
+        real: str = sys._base_executable  # type: ignore[attr-defined]
+        os.environ["PATH"] = f"{Path(real).resolve().parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def pytest_collection() -> None:
+    gc.disable()  # ten thousand tests come into being, and stay
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,6 +58,12 @@ def pytest_runtest_teardown() -> None:
     the ten thousand where scripts fork again and again, and whoever looks through /proc then takes seconds."""
     if prctl is not None:
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's own, which looks through the directories of all tests for a free name, and puts a link beside it."""
+    return tmp_path_factory.mktemp(f"{request.node.originalname[:30]}{next(directory_numbers)}", numbered=False)
 
 
 @pytest.fixture

@@ -61,7 +61,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("vendor", "sharing.vendor"),
         Command("server-json", "sharing.server_json"),
     ),
-    "More": (Command("completion", "completion", max_words=ANY, needs="bash, zsh or fish"),),
+    "More": (
+        Command("schema", "schema", max_words=1),
+        Command("sdk-path", "sdk_path"),
+        Command("completion", "completion", max_words=ANY, needs="bash, zsh or fish"),
+    ),
 }
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.other_names)}

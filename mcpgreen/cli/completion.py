@@ -58,6 +58,8 @@ def candidates(words: Sequence[str]) -> list[str]:
         return []
     if last.startswith("-"):
         return _beginning_with(last, _options_of(command))
+    if words[-2] in VALUES_OF:
+        return _beginning_with(last, VALUES_OF[words[-2]]())
     return _beginning_with(last, _words_of(command, [word for word in words[1:-1] if not word.startswith("-")]))
 
 
@@ -109,12 +111,32 @@ def _listed(method: str, member: str) -> list[dict[str, Any]]:
         return LocalClient(server).all_of(method, member)
 
 
+def _clients() -> list[str]:
+    from mcpgreen.cli.clients.table import CLIENTS
+
+    return [client.word for client in CLIENTS]
+
+
+def _languages() -> list[str]:
+    from mcpgreen.cli.making.languages import LANGUAGES
+
+    return list(LANGUAGES)
+
+
+VALUES_OF: dict[str, Callable[[], list[str]]] = {
+    "--client": _clients,
+    "--as": _clients,
+    "--lang": _languages,
+    "--scope": lambda: ["user", "project"],
+}
+ITEMS = ["tool", "resource", "template", "prompt", "completion", "provider", "ui", "test"]
 WORDS_OF: dict[str, Callable[[Sequence[str]], list[str]]] = {
     "help": lambda earlier: [] if earlier else [command.name for command in COMMANDS],
     "list": _kinds,
     "run-tool": _tools,
     "prompt": _prompts,
     "read": _uris,
+    "scaffold": lambda earlier: [] if earlier else ITEMS,
     "registry": lambda earlier: [] if earlier else ["refresh", "status"],
     "completion": lambda earlier: [] if earlier else list(SCRIPTS),
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,10 +18,26 @@ ROOT = "--project-root"
 
 
 def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
-    """Obey one command line. The exit status: 0 done, 1 failed, 2 wrong usage.
+    """Obey one command line. The exit status: 0 done, 1 failed, 2 wrong usage, 141 nobody reads what is printed.
 
     `serve` serves a project root; it comes from `__main__`, which has the shortest way to it.
     """
+    try:
+        status = _obeyed(arguments, serve)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # as with `head`, which has seen enough
+        failure = 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.filename is not None:  # not what is printed
+            raise
+        journal.error("the output cannot be written: %s", error.strerror)
+        failure = 1
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try once more when it ends
+    return failure
+
+
+def _obeyed(arguments: Sequence[str], serve: Callable[[str], int]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return _help(arguments[1:])
     if arguments[0] in ("-v", "--version"):
@@ -40,7 +58,7 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
         return _refused(_fault(arguments, command, text), command)
     except SystemExit:
         return 0  # --help has printed
-    if options[ROOT] == "":
+    if options.get(ROOT) == "":
         return _refused(f"{ROOT} needs a value", command)
     try:
         return command.obeying().run(options) if command.module else serve(options[ROOT] or "")
@@ -75,7 +93,10 @@ def _command_in(arguments: Sequence[str]) -> str:
 def _unknown(name: str) -> str:
     if name in COMMANDS_OF_MCP_BASH:
         return f"{name} is a command of mcp-bash that mcpgreen does not have; see docs/from-mcp-bash.md"
-    return f"unknown command: {name}"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [command for command in BY_NAME if not command.startswith("-")], n=1)
+    return f"unknown command: {name}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _refused(fault: str, command: Command | None = None) -> int:

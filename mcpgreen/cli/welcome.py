@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 from mcpgreen.engine.server import Server
@@ -13,8 +14,8 @@ TEXT = """mcpgreen serves {name}: {counts}
 from {root}
 
 It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another terminal, try:
-  mcpgreen list --project-root {root}
-  mcpgreen run-tool {tool} --project-root {root}
+  mcpgreen list --project-root {quoted}
+  mcpgreen run-tool {tool} --project-root {quoted}
 """
 
 
@@ -32,5 +33,7 @@ def welcome(server: Server) -> None:
         if kind == "tools" and items:
             tool = items[0].name
     name = services.identity.info["name"]
-    sys.stderr.write(TEXT.format(name=name, counts=", ".join(counts), root=services.project.root, tool=tool))
+    root = services.project.root
+    text = TEXT.format(name=name, counts=", ".join(counts), root=root, quoted=shlex.quote(root), tool=shlex.quote(tool))
+    sys.stderr.write(text)
     sys.stderr.flush()

@@ -163,6 +163,7 @@ def _fill(directory: str, launcher: str) -> None:
         archive.extractall(directory, ["start.py", *wheels])
     _install(directory, [name.removeprefix(WHEELS) for name in wheels])
     shutil.rmtree(os.path.join(directory, WHEELS))
+    _remove_programs(os.path.join(directory, "bin"))
     compileall.compile_dir(os.path.join(directory, SITE, "mcpgreen"), quiet=2)
     fault = _fault_of(directory)
     if fault is not None:
@@ -189,6 +190,13 @@ def _install(directory: str, wheels: list[str]) -> None:
         # pip has said why.
         advice = "" if is_complete else " Without a network, use a launcher that has them: make launcher OFFLINE=1"
         raise Unusable(f"the packages of mcpgreen could not be installed.{advice}") from None
+
+
+def _remove_programs(place: str) -> None:
+    """All but Python: each of them has the name in it that its directory has only until it is ready."""
+    for name in os.listdir(place):
+        if not name.startswith("python"):
+            os.unlink(os.path.join(place, name))
 
 
 def _telling_files(directory: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpgreen.cli.trying import person
 from tests.support.project import ProjectBuilder
 from tests.support.terminal import at_terminal
 
@@ -110,6 +111,7 @@ def test_a_form_with_all_kinds_of_fields(project: ProjectBuilder) -> None:
     answers = [
         ("Your name: ", "A\n"),
         ("Your name: ", "Ada\n"),
+        ("mail (for news) []: ", "ada\n"),
         ("mail (for news) []: ", "\n"),
         ("age: ", "old\n"),
         ("age: ", "\n"),
@@ -134,6 +136,7 @@ def test_a_form_with_all_kinds_of_fields(project: ProjectBuilder) -> None:
     }
     assert "name must have at least 2 characters" in seen.text
     assert "age=old: this is no integer." in seen.text
+    assert "mail must be an email address, got ada" in seen.text
 
 
 @pytest.mark.parametrize(("typed", "action"), [("!\n", "decline"), ("\x04", "cancel")])
@@ -141,6 +144,31 @@ def test_a_form_that_is_not_filled_in(project: ProjectBuilder, typed: str, actio
     project.python_tool("ask", IMPORT + FORM)
     seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("Your name: ", typed)])
     assert seen.text.splitlines()[-1].startswith(action)
+    assert "Traceback" not in seen.text
+
+
+@pytest.mark.parametrize(
+    ("form", "wrong", "right"),
+    [
+        ("email", "ada", "ada@example.com"),
+        ("uri", "example", "https://example.com"),
+        ("date", "tomorrow", "2026-01-31"),
+        ("date-time", "2026-01-31", "2026-01-31T12:00:00Z"),
+        ("colour", "", "red"),
+    ],
+)
+def test_what_is_typed_has_the_format_of_its_field(form: str, wrong: str, right: str) -> None:
+    assert [person.has_format(text, form) for text in (wrong, right)] == [form not in person.FORMATS, True]
+
+
+def test_a_question_does_not_steer_the_terminal(project: ProjectBuilder) -> None:
+    """What a script prints was cleaned, what it asks was not."""
+    schema = {"type": "object", "properties": {"it": {"type": "string", "title": "It\033]0;title\007"}}}
+    project.python_tool("ask", f'{IMPORT}print(mcp_tool.elicit("Tell\033[2J me", {schema}).action)')
+    seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("[]: ", "yes\n")])
+    assert seen.text.splitlines()[-1] == "accept"
+    assert "\x1b[2J" not in seen.raw
+    assert "\x1b]0;" not in seen.raw
 
 
 def test_a_url_is_shown(project: ProjectBuilder) -> None:
@@ -162,6 +190,12 @@ except mcp_tool.AskFailed:
     seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("Return alone refuses): ", typed)])
     assert "[user] Say something" in seen.text
     assert seen.text.splitlines()[-1] == said
+
+
+def test_serve_quotes_what_to_try(tmp_path: Path) -> None:
+    project = ProjectBuilder(tmp_path / "my project")
+    seen = at_terminal(["serve"], cwd=project.root, width=200, answers=[("run-tool NAME", "\x04")])
+    assert f"mcpgreen list --project-root '{project.root}'" in seen.text
 
 
 def test_serve_says_what_it_serves_and_what_to_try(greeter: ProjectBuilder) -> None:

@@ -73,6 +73,32 @@ def test_options_without_a_command_serve(project: ProjectBuilder, options: list[
     assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
 
 
+@pytest.mark.parametrize("command", [["config"], ["help"], ["list", "--json"]], ids=" ".join)
+def test_nobody_reads_what_is_printed(project: ProjectBuilder, command: list[str]) -> None:
+    """`mcpgreen config | head` ended with a traceback."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcpgreen", *command],
+            cwd=project.root,
+            env=clean_environment({"PYTHONPATH": str(CHECKOUT)}),
+            stdin=subprocess.DEVNULL,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            timeout=30,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_what_is_printed_to_a_full_disk_is_a_failure() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "mcpgreen", "help"]
+        done = subprocess.run(command, cwd=CHECKOUT, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert (done.returncode, done.stderr[:16]) == (1, b"mcpgreen: error:")
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_goes_to_stdout(flag: str) -> None:
     done = mcpgreen(flag)
@@ -195,15 +221,24 @@ def test_without_a_project_a_command_fails_and_says_so_once(tmp_path: Path, comm
     done = mcpgreen(*command, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"mcpgreen: error: {tmp_path}: there is no project here or above")
-    assert "Name yours with --project-root, or put an executable into tools/ here" in done.stderr
+    assert all(remedy in done.stderr for remedy in ("`mcpgreen new NAME`", "`mcpgreen init`", "--project-root"))
     assert done.stderr.count("\n") == 1
+
+
+def test_a_script_that_lacks_only_the_bit_is_named_where_no_project_is_found(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "hello.sh").write_text("#!/bin/sh\necho hi\n", encoding="utf-8")
+    done = mcpgreen("list", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "tools/hello.sh is not executable: chmod +x it" in done.stderr
 
 
 def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: Path) -> None:
     with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path), "MCPGREEN_LAUNCHER": '/opt/my "own"/mcpgreen'}) as wire:
         greeting = wire.handshake()
         told = text_of(wire.call_tool("getting_started"))
-        assert "using the bundled example. Name yours with --project-root" in wire.stderr
+        assert "using the bundled example. Make one with `mcpgreen new NAME`" in wire.stderr
     assert "no project was named and none was found" in greeting["instructions"]
     assert "`getting_started`" in greeting["instructions"]
     entry = json.loads(told[told.index("{\n") : told.rindex("}") + 1])["mcpServers"]["my-server"]
@@ -404,16 +439,8 @@ def test_sourced_files_may_take_variables_away(project: ProjectBuilder, tmp_path
     assert json.loads(done.stdout)["content"][0]["text"] == "gone gone"
 
 
-def test_the_demonstration_ends_by_itself() -> None:
-    done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "scripts" / "demo.py")],
-        capture_output=True,
-        text=True,
-        env=clean_environment(),
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "notifications/progress" in done.stdout
-    assert "Explain pipes to a child." in done.stdout
-    assert "example://about" in done.stdout
+def test_type_checkers_are_told_where_the_python_sdk_is() -> None:
+    done = mcpgreen("sdk-path")
+
+    assert done.returncode == 0
+    assert (Path(done.stdout.strip()) / "mcp_tool.py").is_file()

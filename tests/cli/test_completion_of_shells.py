@@ -46,6 +46,10 @@ def words(project: ProjectBuilder, *typed: str) -> list[str]:
         (["read", ""], ["example://about"]),
         (["list", "t"], ["tools", "templates"]),
         (["registry", ""], ["refresh", "status"]),
+        (["config", "--client", "cu"], ["cursor"]),
+        (["doctor", "--as", "z"], ["zed"]),
+        (["new", "demo", "--lang", "p"], ["python", "perl"]),
+        (["scaffold", "t"], ["tool", "template", "test"]),
         (["fly", ""], []),
     ],
 )

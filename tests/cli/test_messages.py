@@ -32,7 +32,7 @@ def test_a_comment_over_several_lines_is_recognised(project: ProjectBuilder, beg
     project.tool("greet", f"# mcp: {beginning}\n# }}\necho")
     said = scanned(project)
     assert "tools/greet: not valid JSON" in said
-    assert "; an mcp: comment must be on one line; the tool is left out" in said
+    assert "JSON after mcp: has to be on one line; the tool is left out" in said
 
 
 def test_a_comment_that_is_wrong_within_its_line_is_not_too_long(project: ProjectBuilder) -> None:

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,85 +15,12 @@ import pytest
 
 from scripts import build_launcher
 from scripts.launcher import install
+from tests.support.launching import OUR_PYTHON, FirstStart, environment_in, started
 from tests.support.prerequisites import require_program, without_privileges
-from tests.support.wheels import wheels_of_environment
 from tests.support.wire import Wire, text_of
 
-PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 PONG = {"jsonrpc": "2.0", "id": 1, "result": {}}
-VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
-OUR_PYTHON: str = sys._base_executable  # type: ignore[attr-defined]
-NO_PATH = "/nonexistent"
 SETTING_UP = b"mcpgreen: setting up "
-# As long as another worker may take to make the environment that all share.
-FIRST_START_SECS = 120
-
-# A real one that says that it is older: what matters is what the launcher asks for.
-OLD_PYTHON = f"""#!/bin/sh
-exec '{OUR_PYTHON}' -I -c 'import sys; sys.version_info = (3, 9, 18, "final", 0); exec(sys.argv[1])' "$3"
-"""
-
-
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for all workers of this run."""
-    base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "single-file"
-    shared.mkdir(mode=0o700, exist_ok=True)
-    return shared
-
-
-@pytest.fixture(scope="session")
-def launcher(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same for all workers: what is made of the same wheels is the same."""
-    with open(shared / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        path = shared / "bin dir" / "mcpgreen"
-        if not path.exists():
-            wheels = wheels_of_environment(tmp_path_factory.mktemp("wheels"))
-            build_launcher.assemble(path, wheels, pythons=[VERSION])
-    return path
-
-
-@pytest.fixture(scope="session")
-def home(shared: Path) -> Path:
-    """A home with a Python that is not on the PATH."""
-    (shared / "home" / ".local" / "bin").mkdir(parents=True, exist_ok=True)
-    link = shared / "home" / ".local" / "bin" / f"python{VERSION}"
-    if not link.is_symlink():
-        link.symlink_to(OUR_PYTHON)
-    return shared / "home"
-
-
-@pytest.fixture(scope="session")
-def cache(launcher: Path, home: Path, shared: Path) -> Path:
-    """A cache directory with an environment that works."""
-    done = started([str(launcher), "--version"], HOME=str(home), XDG_CACHE_HOME=str(shared / "cache"))
-    assert (done.returncode, done.stdout[:9]) == (0, b"mcpgreen "), done.stderr
-    return shared / "cache"
-
-
-@pytest.fixture
-def own_cache(cache: Path, tmp_path: Path) -> Path:
-    """One that a test may damage."""
-    shutil.copytree(cache, tmp_path / "cache", symlinks=True)
-    (tmp_path / "cache" / "mcpgreen").chmod(0o700)
-    return tmp_path / "cache"
-
-
-def started(
-    command: Sequence[str], *, prefix: Sequence[str] = (), given: bytes = PING, path: str = NO_PATH, **env: str
-) -> subprocess.CompletedProcess[bytes]:
-    """A start as some clients have it: no variables but these, and the current directory is /."""
-    return subprocess.run(
-        [*prefix, *command],
-        input=given,
-        capture_output=True,
-        cwd="/",
-        env={"PATH": path, **env},
-        timeout=FIRST_START_SECS,
-        check=False,
-    )
 
 
 def answer(done: subprocess.CompletedProcess[bytes]) -> Any:
@@ -102,36 +28,20 @@ def answer(done: subprocess.CompletedProcess[bytes]) -> Any:
     return json.loads(done.stdout)
 
 
-def environment_in(cache: Path) -> Path:
-    (found,) = (each for each in (cache / "mcpgreen").iterdir() if each.is_dir())
-    return found
+def test_two_first_starts_at_the_same_time_both_serve(first_starts: list[FirstStart], cache: Path) -> None:
+    """With dash and busybox, and a python3 that is too old first on the PATH. Nothing but answers is on stdout."""
+    require_program("dash")
+    require_program("busybox")
+    assert [(each.status, json.loads(each.stdout)) for each in first_starts] == [(0, PONG), (0, PONG)]
+    assert sum(each.stderr.count(SETTING_UP.decode()) for each in first_starts) == 1, first_starts
+    assert sorted(each.name for each in (cache / "mcpgreen").iterdir()) == [environment_in(cache).name, "lock"]
+    assert (cache / "mcpgreen").stat().st_mode & 0o777 == 0o700
 
 
-def test_two_first_starts_at_the_same_time_both_serve(launcher: Path, home: Path, tmp_path: Path) -> None:
-    """With dash, and a python3 that is too old first on the PATH. Nothing but answers is on stdout."""
-    dash = require_program("dash")
-    (tmp_path / "bin").mkdir()
-    old = tmp_path / "bin" / "python3"
-    old.write_text(OLD_PYTHON, encoding="utf-8")
-    old.chmod(0o755)
-    env = {"PATH": str(old.parent), "HOME": str(home), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    both = [subprocess.Popen([dash, str(launcher)], stdin=-1, stdout=-1, stderr=-1, env=env, cwd="/") for _ in range(2)]
-    for process in both:
-        assert process.stdin is not None
-        process.stdin.write(PING)
-        process.stdin.flush()
-    done = [process.communicate(timeout=FIRST_START_SECS) for process in both]
-
-    assert [(json.loads(stdout), process.returncode) for process, (stdout, _) in zip(both, done, strict=True)] == [
-        (PONG, 0),
-        (PONG, 0),
-    ], done
-    assert sum(stderr.count(SETTING_UP) for _, stderr in done) == 1, done
-    assert sorted(each.name for each in (tmp_path / "cache" / "mcpgreen").iterdir()) == [
-        environment_in(tmp_path / "cache").name,
-        "lock",
-    ]
-    assert (tmp_path / "cache" / "mcpgreen").stat().st_mode & 0o777 == 0o700
+def test_an_environment_has_no_program_that_cannot_run(cache: Path) -> None:
+    """`mcpgreen` in it began with the path of a Python that was no more, and `config` could have named it."""
+    programs = os.listdir(environment_in(cache) / "bin")
+    assert [name for name in programs if not name.startswith("python")] == []
 
 
 @pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"], ["bash", "--posix"]], ids=lambda words: words[0])

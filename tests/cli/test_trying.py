@@ -80,6 +80,16 @@ def test_an_unknown_tool_and_its_neighbour(project: ProjectBuilder) -> None:
     assert done.stderr == "mcpgreen: info: Did you mean greet?\n"
 
 
+def test_an_unknown_argument_and_its_neighbour(project: ProjectBuilder) -> None:
+    """Most schemas allow more than they name, so a mistyped one was passed on and ignored."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    project.tool("greet", ECHO, inputSchema=schema)
+    project.tool("open", ECHO, inputSchema={**schema, "additionalProperties": True})
+    done = command(project, "run-tool", "greet", "nmae=Ada", "name=Ada")
+    assert (done.returncode, done.stderr) == (0, "mcpgreen: info: greet has no argument nmae. Did you mean name?\n")
+    assert command(project, "run-tool", "open", "nmae=Ada").stderr == ""
+
+
 def test_check_makes_an_error_result_a_failure(project: ProjectBuilder) -> None:
     project.tool("sorry", """echo '{"content": [], "isError": true}'""")
     assert command(project, "run-tool", "sorry").returncode == 0
@@ -117,6 +127,14 @@ def test_a_list_of_more_than_a_page(project: ProjectBuilder) -> None:
     for number in range(120):
         project.resource(f"r{number}.txt", "x")
     assert len(json.loads(command(project, "list", "--json").stdout)["resources"]) == 120
+
+
+def test_a_program_reads_lines_that_are_not_broken(project: ProjectBuilder) -> None:
+    """At a hundred characters a name was cut in two, and grep did not find it."""
+    name = "a" * 64
+    project.tool(name, "echo hi", description="Say " + "hi and " * 20)
+    line = next(line for line in command(project, "list").stdout.splitlines() if name in line)
+    assert line.split()[-1] == f"tools/{name}"
 
 
 def test_a_project_with_nothing_says_what_to_do(project: ProjectBuilder) -> None:

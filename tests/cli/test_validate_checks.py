@@ -203,7 +203,7 @@ def test_a_first_line_that_cannot_be_obeyed(project: ProjectBuilder, first_line:
 
 
 def test_a_text_without_an_interpreter(project: ProjectBuilder) -> None:
-    for name in ("greet.py", "fine.sh"):
+    for name in ("greet", "fine.sh", "snake.py"):
         project.write(f"tools/{name}", "print('hi')\n").chmod(0o755)
         stem = name.partition(".")[0]
         project.write(f"tools/{stem}.meta.json", json.dumps({"description": "x", "inputSchema": SCHEMA}))
@@ -211,7 +211,7 @@ def test_a_text_without_an_interpreter(project: ProjectBuilder) -> None:
     (project.root / "tools" / "binary").chmod(0o755)
     project.write("tools/binary.meta.json", json.dumps({"description": "x", "inputSchema": SCHEMA}))
 
-    assert said(findings(project)[1], "warning") == ["tool greet: tools/greet.py has no #! line, so it is run by sh"]
+    assert said(findings(project)[1], "warning") == ["tool greet: tools/greet has no #! line, so it is run by sh"]
 
 
 # --- prompts ---------------------------------------------------------------------------------------------------------

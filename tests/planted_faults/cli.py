@@ -155,7 +155,7 @@ FAULTS = [
     fault(
         "every-script-made-executable",
         "mcpgreen/cli/checking/mending.py",
-        "if is_script and (meta_file or metadata.read_inline_of(path) is not None):",
+        'if is_script and (meta_file or told_by(path, metadata.head_of(path) or b"") is not None):',
         "if is_script:",
         "tests/cli/test_validate.py::test_described_scripts_are_made_executable",
         "tests/cli/test_validate_checks.py::test_scripts_with_a_comment_are_made_executable",

@@ -90,6 +90,7 @@ class Browser:
         os.close(from_browser)
         self._unread = b""
         self._last_id = 0
+        self._pages: list[str] = []  # that no view uses
         self.events: list[Json] = []
         self.version = self.command("Browser.getVersion")["product"]
 
@@ -105,6 +106,24 @@ class Browser:
                 assert "error" not in answer, (method, answer)
                 return answer["result"]
             self.events.append(answer)
+
+    def take_page(self) -> str:
+        """The session of an empty page. One that was used is taken again: a new one would be a process of its own."""
+        if self._pages:
+            page = self._pages.pop()
+            self.command("Runtime.disable", session=page)  # enabled again, it tells anew where scripts run
+        else:
+            target = self.command("Target.createTarget", {"url": "about:blank"})["targetId"]
+            page = self.command("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.command(f"{domain}.enable", session=page)
+        return page
+
+    def give_back(self, page: str) -> None:
+        """Whatever was shown there ends."""
+        self.command("Page.navigate", {"url": "about:blank"}, session=page)
+        self._pages.append(page)
+        self.events.clear()
 
     def close(self) -> None:
         with contextlib.suppress(OSError, AssertionError):
@@ -135,12 +154,7 @@ class View:
 
     def __init__(self, browser: Browser, html: str, *, context: Json | None = None) -> None:
         self._browser = browser
-        target = browser.command("Target.createTarget", {"url": "about:blank"})["targetId"]
-        self._target = target
-        attached = browser.command("Target.attachToTarget", {"targetId": target, "flatten": True})
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self._command(f"{domain}.enable")
+        self._session = browser.take_page()
         frame = self._command("Page.getFrameTree")["frameTree"]["frame"]["id"]
         self._command("Page.setDocumentContent", {"frameId": frame, "html": HOST_PAGE})
         guarded = html.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{POLICY}">', 1)
@@ -213,8 +227,7 @@ class View:
         return found
 
     def close(self) -> None:
-        self._browser.command("Target.closeTarget", {"targetId": self._target})
-        self._browser.events.clear()
+        self._browser.give_back(self._session)
 
     def _command(self, method: str, params: Json | None = None) -> Json:
         return self._browser.command(method, params, session=self._session)

@@ -33,7 +33,7 @@ NUMBER_BYTES = 16  # so that the end of a process that was over at once is not t
 MOST_FDS = 4096
 READ_BY_PYTHON = ("PYTHON", "LANG", "LC_", "TZ")
 NOT_IMPORTED = ("mcpgreen.sdk", "mcpgreen.default_project")
-ALSO_IMPORTED = ("gevent.libev.corecext",)
+ALSO_IMPORTED = ("gevent.libev.corecext", "docopt", "yaml")
 
 
 class Forked:
@@ -56,7 +56,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # its end may be about to be reported
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -183,6 +184,7 @@ def _import_all() -> None:
             importlib.import_module(module.name)
     for name in ALSO_IMPORTED:
         importlib.import_module(name)
+    mcpgreen.text.jsontext.digest_of_list([])  # which looks for the module that digests
 
 
 def _exactly(control: socket.socket, size: int) -> bytes:
@@ -222,7 +224,6 @@ def _become(request: dict[str, Any], fds: list[int]) -> NoReturn:
         os.environ.update(request["env"])
         sys.argv[:] = ["mcpgreen", *request["argv"]]
         sys.path[0] = request["cwd"]
-        gc.unfreeze()
         from mcpgreen.__main__ import main
 
         status = main()

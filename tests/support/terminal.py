@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PATIENCE_SECS = 30.0
+OURS = (sys.executable, "-c", "import sys; from mcpgreen.__main__ import main; sys.exit(main())")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
@@ -38,14 +39,14 @@ def at_terminal(
     width: int = 80,
     env: Mapping[str, str] | None = None,
     answers: Sequence[tuple[str, str]] = (),
+    program: Sequence[str] = OURS,
 ) -> Seen:
-    """Run `mcpgreen ARGUMENTS`, type each answer once its question is to be seen, and wait for the end."""
+    """Run `mcpgreen ARGUMENTS`, or another program, wait for its end; type each answer once its question is seen."""
     variables = {"PATH": os.environ["PATH"], "HOME": str(cwd), "TERM": "xterm-256color", **(env or {})}
-    command = [sys.executable, "-c", "import sys; from mcpgreen.__main__ import main; sys.exit(main())", *arguments]
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(cwd)
-        os.execve(sys.executable, command, variables)
+        os.execvpe(program[0], [*program, *arguments], variables)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     raw = ""
     waiting = list(answers)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import zipfile
-from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.support.wire import CHECKOUT
 
 LEFT_BY_INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "RECORD")
+LEFT_BY_RUNS = ("__pycache__", ".registry")
+SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "docs/mcpgreen.1", "mcpgreen", "project")
 TESTS_OF_OTHERS = "gevent/tests"  # half of all files
 
 
@@ -56,21 +61,21 @@ def _repacked(name: str, directory: Path) -> Path:
 
 
 def _own_wheel(directory: Path) -> Path:
-    """As setup.py would have it built, which takes packages that are not there."""
-    package = distribution("mcpgreen")
-    about = f"mcpgreen-{package.version}.dist-info"
-    members = dict(_files("mcpgreen", "mcpgreen")) | dict(_files("project", "mcpgreen/default_project"))
-    needs = "".join(f"Requires-Dist: {need}\n" for need in package.requires or ())
-    told = f"Metadata-Version: 2.1\nName: mcpgreen\nVersion: {package.version}\n{needs}"
-    members[f"{about}/METADATA"] = told.encode()
-    members[f"{about}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    return _written(directory, package, "py3-none-any", members)
-
-
-def _files(directory: str, target: str) -> Iterator[tuple[str, bytes]]:
-    for path in (CHECKOUT / directory).rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts and ".registry" not in path.parts:
-            yield f"{target}/{path.relative_to(CHECKOUT / directory).as_posix()}", path.read_bytes()
+    """Built from a copy: setuptools leaves things behind where it works."""
+    with TemporaryDirectory() as place:
+        for name in SOURCES:
+            (Path(place) / name).parent.mkdir(exist_ok=True)
+            if (CHECKOUT / name).is_dir():
+                shutil.copytree(CHECKOUT / name, Path(place) / name, ignore=shutil.ignore_patterns(*LEFT_BY_RUNS))
+            else:
+                shutil.copy(CHECKOUT / name, Path(place) / name)
+        program = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(directory)], cwd=place, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = directory.glob("mcpgreen-*.whl")
+    return wheel
 
 
 def _written(directory: Path, package: Distribution, tag: str, members: dict[str, bytes]) -> Path:

@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.support import validation
 from tests.support.forking import Forked, Nursery, can_fork
 from tests.support.waiting import PATIENCE_SECS
 
@@ -227,6 +226,8 @@ class Wire(Asker):
         self.end()
 
     def _next_message(self, give_up_at: float) -> Json:
+        from tests.support import validation  # a second, which the process that only hands out tests need not take
+
         try:
             line = self._lines.get(timeout=max(0.001, give_up_at - time.monotonic()))
         except queue.Empty:

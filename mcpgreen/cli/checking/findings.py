@@ -51,8 +51,9 @@ class Finding(NamedTuple):
 
     def as_line(self) -> str:
         place = ""
-        if self.file and self.position:
-            place = f" ({':'.join(str(part) for part in (self.file, *self.position) if part is not None)})"
+        if self.file and (self.position or (self.fix and self.file not in self.message)):
+            position = self.position or ()
+            place = f" ({':'.join(str(part) for part in (self.file, *position) if part is not None)})"
         remedy = f" → {self.fix}" if self.fix else ""
         return f"{SIGN_OF[self.level]} {self.message}{place}{remedy}"
 

@@ -38,10 +38,17 @@ from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
 from mcpgreen.text.uris import scheme_of
 
-WORD_OF = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt", "ui": "page"}
+WORD_OF = {
+    "tools": "tool",
+    "resources": "resource",
+    "resourceTemplates": "template",
+    "prompts": "prompt",
+    "ui": "MCP App",
+}
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
+NO_SCHEMA = {"type": "object", "properties": {}}  # what clients see of a tool without one
 _REFUSED = " will be refused "  # what is said of the tool itself, with the reason
 
 Found = dict[str, Discovery | OSError]
@@ -128,12 +135,12 @@ class Checks:
         if not tool.definition.get("description"):
             sentence = "it has no description, so a model can only guess what it does"
             yield source.warning("no-description", sentence, "say in a description what it does and when to use it")
-        if not {"inputSchema", "arguments"} & source.fields.keys() and not source.is_registered:
+        if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
             sentence = "it has no inputSchema, so a model does not know its arguments"
             yield source.warning("no-schema", sentence, "add an inputSchema, without properties if it takes none")
         yield from schema_problems(tool, source)
         runner = tool.command[0]
-        if runner != tool.path:
+        if runner not in (tool.path, shebang.PYTHON[0]):
             sentence = f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
             yield Problem("warning", "not-executable", sentence, "chmod +x, or run validate --fix", tool.path)
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
@@ -198,14 +205,15 @@ class Checks:
 def _doubles(source: Source) -> Iterator[Problem]:
     for keys, position in source.description.doubles() if source.description and not source.is_registered else ():
         sentence = f"{'.'.join(map(str, keys))} stands there twice, and only the last counts"
-        yield Problem("warning", "json-double", sentence, "remove one of the two", source.path, position)
+        code = "yaml-double" if source.description and source.description.is_yaml else "json-double"
+        yield Problem("warning", code, sentence, "remove one of the two", source.path, position)
 
 
 def _lacks_shebang(path: str) -> bool:
     """Whether a text has none. A binary needs none, nor does what cannot be read."""
     with suppress(OSError):
         head = metadata.read_start(path, media.HEAD_BYTES)
-        return not head.startswith(shebang.MARK) and b"\0" not in head
+        return not head.removeprefix(shebang.BYTE_ORDER_MARK).startswith(shebang.MARK) and b"\0" not in head
     return False
 
 

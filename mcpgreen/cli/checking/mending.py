@@ -12,17 +12,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.in_script import told_by
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.checking.findings import Finding
-from mcpgreen.cli.checking.reading.syntax import SHELLS, content_of, program_of
+from mcpgreen.cli.checking.reading.syntax import content_of
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import new_file, unguessable
 from mcpgreen.project.project import Project
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
 from mcpgreen.running.scripts import shebang
+from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.text.uris import is_within
 
-MENDED = "mended"
+MENDED = "fixed"
 
 
 def mended(project: Project) -> Iterator[Finding]:
@@ -68,7 +70,7 @@ def _changed(project: Project, path: str, mode: int, done: str, command: str) ->
         os.chmod(path, mode)
     except OSError as error:
         fix = f"run {command} as the owner of the file"
-        return Finding("error", "tools", f"{shown}: {command} failed: {error.strerror}", "not-mended", fix, shown)
+        return Finding("error", "tools", f"{shown}: {command} failed: {error.strerror}", "not-fixed", fix, shown)
     return Finding("info", "tools", f"{shown}: {done}", MENDED, file=shown)
 
 
@@ -83,7 +85,7 @@ def _scripts_without_bit(project: Project) -> Iterator[tuple[str, int]]:
                 # A text beside a script may share its description.
                 is_script = path.endswith(shebang.SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
                 meta_file = metadata.meta_file_for(name, directory.files)
-                if is_script and (meta_file or metadata.read_inline_of(path) is not None):
+                if is_script and (meta_file or told_by(path, metadata.head_of(path) or b"") is not None):
                     yield path, stat.S_IMODE(os.lstat(path).st_mode)
 
 
@@ -117,6 +119,6 @@ def _with_line_ends(project: Project, path: str, content: bytes) -> Finding:
     except OSError as error:
         with suppress(OSError):
             os.unlink(place)
-        fix = "save it with the line ends of Unix"
-        return Finding("error", "tools", f"{shown}: cannot be written: {error.strerror}", "not-mended", fix, shown)
-    return Finding("info", "tools", f"{shown}: given the line ends of Unix", MENDED, file=shown)
+        fix = "save it with Unix line endings"
+        return Finding("error", "tools", f"{shown}: cannot be written: {error.strerror}", "not-fixed", fix, shown)
+    return Finding("info", "tools", f"{shown}: now has Unix line endings", MENDED, file=shown)

@@ -13,6 +13,7 @@ import re
 from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.blame import keys_in
 from mcpgreen.catalog.items import Loss
 from mcpgreen.cli.checking.findings import Finding, Position
 from mcpgreen.cli.checking.reading.places import Description, Keys, bad_byte_in, description_in
@@ -30,13 +31,33 @@ class Remedy(NamedTuple):
 
 
 ROWS = (
+    Remedy(
+        r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"
+    ),
+    Remedy(r"^line \d+: which function is the tool", "functions", "mark one function with @mcp_tool.tool"),
+    Remedy(
+        r"^line \d+: the arguments of its function",
+        "unread",
+        "correct or shorten the file, or describe the tool in a .meta.json beside it",
+    ),
+    Remedy(r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
     Remedy(r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
-    Remedy(r"not valid JSON", "json-syntax", "correct the JSON there: quotes around every name, no comma at the end"),
+    Remedy(r"not valid JSON", "json-syntax", "correct the JSON there: double quotes, no comma at the end, no comments"),
     Remedy(
         r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put texts with : or # in quotes"
     ),
     Remedy(
         r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json file beside the script"
+    ),
+    Remedy(r"^@arg .* the type string: ", "arg-type", "write int, number, bool, string, list or json after the name"),
+    Remedy(r"^@arg .* (default|choices)", "arg-value", "correct or remove it: NAME[a|b]=default TYPE"),
+    Remedy(r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
+    Remedy(r"^@arg ", "arg-syntax", "write it as # @arg NAME[!][[a|b]][=default] [TYPE]  TEXT"),
+    Remedy(r"is left out: the @arg comments", "arg-schema", "say it in the @arg comments alone, or in mcp: alone"),
+    Remedy(
+        r"nothing is indented below mcp:",
+        "comment-empty",
+        "write a JSON object after mcp:, or YAML in the comment lines below it, indented deeper than mcp:",
     ),
     Remedy(
         r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"
@@ -48,7 +69,9 @@ ROWS = (
         r"describes no (script|prompt)", "lonely", "put what it describes beside it under the same name, or remove it"
     ),
     Remedy(r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or begin it with #!"),
-    Remedy(r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another"),
+    Remedy(
+        r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another name"
+    ),
     Remedy(r"stands there twice", "double", "remove one of the two", ("arguments",)),
     Remedy(r"link to a directory", "link", "put the directory itself there, instead of a link to it"),
     Remedy(
@@ -58,6 +81,7 @@ ROWS = (
     Remedy(r"levels or \d+ folders", "too-many", "move what is no part of the project elsewhere"),
     Remedy(r"skipped, its name", "file-name", "rename the file, to printable characters in UTF-8"),
     Remedy(r"did you mean (\S+)\?", "unknown-field", "write {0} instead, or remove it"),
+    Remedy(r"^unknown key ", "unknown-field", "write one of those that are known, or remove it"),
     Remedy(r"is unknown and left out", "unknown-field", "use one of those that are known, or remove it"),
     Remedy(
         r"has a type that does not exist", "schema-type", "use string, number, integer, boolean, array, object, null"
@@ -78,9 +102,9 @@ ROWS = (
     Remedy(r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file beside it"),
     Remedy(r"has both uri and", "uri", "remove one of the two", ("uriTemplate",)),
     Remedy(r"^uri(Template)?: ", "uri", "correct it: a scheme, a colon, and no spaces; variables as {name}"),
-    Remedy(r"there is no (\S+), and no template", "page", "add that file, or name a template"),
-    Remedy(r"template must be one of|config\.", "page", "correct the template as docs/ui.md shows it"),
-    Remedy(r"entrypoint", "page", "name a file in the directory of the page"),
+    Remedy(r"there is no (\S+), and no template", "app", "add that file, or name a template"),
+    Remedy(r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
+    Remedy(r"entrypoint", "app", "name a file in the directory of the MCP App"),
     Remedy(
         r"there is no file|leads out of|path must be|is no file",
         "path",
@@ -91,9 +115,11 @@ ROWS = (
     Remedy(r"must be ", "field", "correct the value, or remove it"),
 )
 GENERAL = Remedy("", "description", "correct the description, or remove it")
-NOT_TOOL = "make it executable (chmod +x) if it shall be a tool; else leave it"
+NOT_EXECUTABLE = "make it executable (chmod +x) if it shall be a tool; else leave it"
+NO_FIRST_LINE = "if it shall be a tool, let its first line name who runs it: #!/usr/bin/env python3; else leave it"
+_LINE = re.compile(r"line (\d+): ")
 _JSON_PLACE = re.compile(r"line \d+ column \d+")
-_FIELD = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*")
+_OWN_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")  # as the catalogue says it of a comment
 _QUOTED = re.compile(r"'([^']{1,80})'")
 _REGISTERED = re.compile(r"the (?:resource )?(\w+) (.+?)(?: is left out)?: (.*)", re.DOTALL)
 _KIND_OF = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resourceTemplates"}
@@ -112,13 +138,18 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
         return Finding(level, section, sentence, remedy.code, _filled(remedy, sentence))
     if level == "info":
         code = "not-a-tool" if "not a tool" in rest else "note"
-        fix = NOT_TOOL if code == "not-a-tool" else None
-        return Finding(level, section, sentence, code, fix, project.shown(path))
+        fix = None
+        if code == "not-a-tool":
+            fix = NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
+        return Finding(level, section, sentence, code, fix, project.shown(path), _own_place(rest))
     item: Keys = ()
     if os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
         item = _item(description_in(path), _KIND_OF.get(registered[1], section), registered[2])
         rest = registered[3]
     remedy = _remedy_for(rest)
+    if line := _LINE.match(rest):
+        place = Position(int(line[1]))
+        return Finding(level, section, sentence, remedy.code, _filled(remedy, rest), project.shown(path), place)
     source, position = located(path, rest, remedy, item)
     if position is not None and remedy.code == "json-syntax":
         # Of the file, whatever the parser counted from.
@@ -130,19 +161,29 @@ def located(path: str, rest: str, remedy: Remedy, item: Keys = ()) -> tuple[str,
     """The file that has to be changed, and where in it."""
     if remedy.code == "not-utf8":
         return path, bad_byte_in(path)
+    if place := _own_place(rest):
+        return path, place
     source = _source_of(path)
     description = description_in(source)
     if description is None:
         return path, None
     if remedy.code in ("json-syntax", "yaml-syntax"):
         return source, description.fault()
-    keys = remedy.keys or _keys_in(rest)
+    keys = keys_in(rest)
+    if len(keys) < len(("a list", "its element")):
+        keys = remedy.keys or keys
     position = description.position_of(*item, *keys) if keys or item else None
     if position is None:
-        return (source, None) if remedy.code in ("uri", "page") else (path, None)
+        return (source, None) if remedy.code in ("uri", "app") else (path, None)
     if remedy.code.startswith("schema-") and (quoted := _QUOTED.search(rest)):
-        position = description.position_of_word(f'"{quoted[1]}"', after=position)
+        word = quoted[1] if description.is_yaml else f'"{quoted[1]}"'
+        position = description.position_of_word(word, after=position)
     return source, position
+
+
+def _own_place(rest: str) -> Position | None:
+    place = _OWN_PLACE.search(rest)
+    return Position(*map(int, place.groups())) if place else None
 
 
 def _remedy_for(rest: str) -> Remedy:
@@ -176,15 +217,6 @@ def _source_of(path: str) -> str:
     except OSError:
         return path
     return os.path.join(directory, described) if described else path
-
-
-def _keys_in(rest: str) -> Keys:
-    """`inputSchema.required must be` begins with the way to a member."""
-    field = _FIELD.match(rest)
-    if field is None:
-        return ()
-    parts = re.findall(r"[^.\[\]]+", field[0])
-    return tuple(int(part) if part.isdigit() else part for part in parts)
 
 
 def _item(description: Description | None, kind: str, name: str) -> Keys:

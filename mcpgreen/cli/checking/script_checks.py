@@ -8,13 +8,21 @@ import os
 from collections.abc import Iterator, Mapping
 
 from mcpgreen.cli.checking.findings import Position, Problem
-from mcpgreen.cli.checking.reading.syntax import SHELLS, Reading, SdkImport
+from mcpgreen.cli.checking.reading.python_modules import is_beside
+from mcpgreen.cli.checking.reading.syntax import Reading, SdkImport
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq, shebang
-from mcpgreen.running.scripts.jq import SDK_DIR
+from mcpgreen.running.scripts.environment import PYTHON_DIR
+from mcpgreen.running.scripts.shebang import SHELLS
 
-PUT_SDK_FIRST = 'put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
-MEND_LINE_ENDS = "save it with the line ends of Unix, or run validate --fix"
+PUT_SDK_FIRST = 'take -I or -E from its first line, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
+MEND_LINE_ENDS = "save it with Unix line endings, or run validate --fix"
+# What a fault of the first line says, its code, and what to do.
+FIRST_LINES = (
+    ("line ends of Windows", "crlf", MEND_LINE_ENDS),
+    ("byte order mark", "byte-order-mark", "save it as UTF-8 without a byte order mark"),
+)
+INTERPRETER = ("interpreter", "install that interpreter, or correct the first line")
 
 
 class ScriptChecks:
@@ -22,6 +30,7 @@ class ScriptChecks:
         self._project = project
         self._search_path = jq.path_in(environ)
         self._readings = readings
+        self._own_places = [place for place in environ.get("PYTHONPATH", "").split(os.pathsep) if place]
 
     def problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
         """All of a script that lies `below` a directory, and is run as its first line asks if it obeys that."""
@@ -43,9 +52,7 @@ class ScriptChecks:
         reading = self._readings.get(path, Reading())
         fault = shebang.fault_of(path, search_path=self._search_path) if obeys_first_line else None
         if fault:
-            is_windows = "line ends of Windows" in fault
-            fix = MEND_LINE_ENDS if is_windows else "install that interpreter, or correct the first line"
-            code = "crlf" if is_windows else "interpreter"
+            code, fix = next((row[1:] for row in FIRST_LINES if row[0] in fault), INTERPRETER)
             yield Problem("error", code, f"{subject}{shown} {fault}", fix, path, Position(1, 1))
         elif reading.has_crlf and reading.language in SHELLS:
             trouble = "has lines with the line ends of Windows, which its shell takes for a part of words"
@@ -54,6 +61,13 @@ class ScriptChecks:
             message, position = reading.fault
             sentence = f"{subject}{shown}: line {position.line}: {message}"
             yield Problem("error", "syntax", sentence, "correct the script at that line", path, position)
+        for need in reading.missing:
+            if not any(is_beside(place, need.module) for place in self._own_places):
+                sentence = (
+                    f"{subject}{shown}: line {need.position.line}: {reading.interpreter} has no module {need.module}"
+                )
+                fix = f"install {need.module} for it, or let the first line name another (docs/dependencies.md)"
+                yield Problem("error", "import", sentence, fix, path, need.position)
         for each in reading.sdk_imports:
             yield from _sdk_problems(each, path, f"{subject}{shown}")
 
@@ -77,11 +91,11 @@ def _first_crlf(path: str) -> Position | None:
 
 
 def _sdk_problems(found: SdkImport, path: str, shown: str) -> Iterator[Problem]:
-    is_beside = os.path.exists(os.path.join(os.path.dirname(path), "mcp_tool.py"))
-    if not found.is_found and not is_beside:
-        sentence = f"{shown}: line {found.position.line}: mcp_tool cannot be imported: Python does not know where it is"
+    has_own = os.path.exists(os.path.join(os.path.dirname(path), "mcp_tool.py"))
+    if not found.is_found and not has_own:
+        sentence = f"{shown}: line {found.position.line}: mcp_tool cannot be imported: Python is told not to look"
         yield Problem("error", "sdk-import", sentence, PUT_SDK_FIRST, path, found.position)
-    if is_beside:
+    if has_own:
         return
     for name in found.names:
         if name != "*" and name not in sdk_names():
@@ -96,7 +110,7 @@ def _sdk_problems(found: SdkImport, path: str, shown: str) -> Iterator[Problem]:
 @functools.cache
 def sdk_names() -> frozenset[str]:
     """What mcp_tool offers, as far as its text shows it. It is not imported: it is made for tools."""
-    with open(os.path.join(SDK_DIR, "mcp_tool.py"), encoding="utf-8") as file:
+    with open(os.path.join(PYTHON_DIR, "mcp_tool.py"), encoding="utf-8") as file:
         tree = ast.parse(file.read())
     names: set[str] = set()
     for node in tree.body:

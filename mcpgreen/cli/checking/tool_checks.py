@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mcpgreen.catalog.descriptions.blame import keys_in
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Problem
 from mcpgreen.cli.checking.reading.places import Keys
@@ -25,8 +26,11 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         try:
             compile_schema(schema)
         except BadSchema as error:
+            keys = keys_in(str(error).partition(": ")[2])
             fix = "correct the schema: calls fail as long as it cannot be used"
-            yield source.error("schema-invalid", f"{which} cannot be used: {error}", fix, which)
+            if keys[-1:] == ("required",):
+                fix = "make required a list of names, beside properties; " + fix
+            yield source.error("schema-invalid", f"{which} cannot be used: {error}", fix, which, *keys)
             continue
         for pattern in slow_patterns_in(schema):
             trouble = "has a pattern that may take for ever, with a repeat in a repeat"

@@ -21,7 +21,7 @@ from mcpgreen.cli.checking.server_checks import server_findings
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.project.project import Project, find_project
+from mcpgreen.project.project import REMEDY, Project, find_project
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import load
@@ -81,7 +81,7 @@ def _bare(options: Options) -> Project:
     directories = {name: str(getattr(settings, name)) for name in names}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
     if project is None:
-        raise ProjectError(os.getcwd(), "there is no project here or above; name one with --project-root")
+        raise ProjectError(os.getcwd(), f"there is no project here or above. {REMEDY}")
     return project
 
 

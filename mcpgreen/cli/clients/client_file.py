@@ -167,7 +167,8 @@ class ClientFile:
         try:
             descriptor = new_file(path)
         except OSError as error:
-            raise Refused(self.named, f"{path} cannot be written: {error.strerror}") from None
+            reason = f"its directory cannot be written to: {error.strerror}; name another file with --file"
+            raise Refused(self.named, reason) from None
         try:
             with open(descriptor, "wb") as file:
                 self._dress(file.fileno())
@@ -178,7 +179,7 @@ class ClientFile:
             with suppress(OSError):
                 os.unlink(path)
             if isinstance(error, OSError):
-                raise Refused(self.named, f"{path} cannot be written: {error.strerror}") from None
+                raise Refused(self.named, f"it cannot be written: {error.strerror}") from None
             raise
 
     def _dress(self, descriptor: int) -> None:

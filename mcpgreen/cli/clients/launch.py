@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from shutil import which
 from typing import NamedTuple
 
 from mcpgreen import PACKAGE_DIR
@@ -70,6 +72,11 @@ def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
         if _is_program(place):
             return (place,)
     return (sys.executable, "-m", "mcpgreen")
+
+
+def shell_words(environ: Mapping[str, str]) -> str:
+    """How a person calls us at the shell: by name where PATH has it, else by a path that works."""
+    return "mcpgreen" if which("mcpgreen", path=environ.get("PATH", "")) else shlex.join(program_words(environ))
 
 
 def _is_program(path: str) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from mcpgreen.cli.clients.table import home_of
 from mcpgreen.files.regular_files import new_file, unguessable, without_waiting
 
 MAX_BYTES = 1 << 20
@@ -47,10 +48,9 @@ def digest(content: bytes | None) -> str:
 
 class Records:
     def __init__(self, environ: Mapping[str, str]) -> None:
-        home = environ.get("HOME") or os.path.expanduser("~")
         state = environ.get("XDG_STATE_HOME") or ""
         if not os.path.isabs(state):
-            state = os.path.join(home, ".local", "state")
+            state = os.path.join(home_of(environ), ".local", "state")
         self._directory = os.path.join(state, "mcpgreen", "clients")
 
     def of(self, path: str) -> Record | None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from mcpgreen.cli.clients.formats import json_edits, toml_edits, yaml_edits
 from mcpgreen.cli.clients.formats.spot import Format, Spot
 from mcpgreen.cli.clients.launch import Launch
+from mcpgreen.errors import ProjectError
 
 Entry = dict[str, Any]
 
@@ -87,8 +88,21 @@ class Client(NamedTuple):
         return os.path.join(root, self.project.format(name=re.sub(r"[^\w.-]", "-", name)))
 
 
+def home_of(environ: Mapping[str, str]) -> str:
+    """The home directory; for Python, an empty HOME is the root of the file system. Raises ProjectError."""
+    named = environ.get("HOME") or environ.get("USERPROFILE")
+    if not named:
+        import pwd
+
+        try:
+            named = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            raise ProjectError("HOME", "it is not set, and you have no home directory; set it") from None
+    return named
+
+
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    home = environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
+    home = home_of(environ)
     variables = {
         "home": home,
         "config": _absolute(environ, "XDG_CONFIG_HOME") or os.path.join(home, ".config"),

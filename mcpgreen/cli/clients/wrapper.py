@@ -13,7 +13,7 @@ from mcpgreen.cli.clients.launch import Launch
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 HEAD = """#!/bin/sh
-# Serve the project that this file lies in.
+# Serve the project that this file is in.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
 set -- {program} serve --project-root "$root" "$@"

@@ -37,7 +37,10 @@ def run(options: Options) -> int:
         project, settings, environ = opened(options)
     except ProjectError as error:
         status = 1 if isinstance(error, Untrusted) else 2
-        fix = "run mcpgreen validate --fix" if isinstance(error, Untrusted) else "name it with --project-root"
+        if isinstance(error, Untrusted):
+            fix = "run mcpgreen validate --fix"
+        else:
+            fix = "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         checks.append(Check("project", ERROR, str(error), fix))
     checks = [*machine_checks(environ, settings), *checks]
     if project is not None and settings is not None:

@@ -1,4 +1,4 @@
-"""The project as it is now: permissions, settings and their origins, hooks, `.registry`, items. Part of `doctor`.
+"""The project as it is now: requirements, permissions, settings, hooks, `.registry`, items. Part of `doctor`.
 
 Rule: starts no server and writes nothing.
 """
@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 
 from mcpgreen.catalog.item_kinds import FILE_OF
 from mcpgreen.cli.checking.findings import Finding
-from mcpgreen.cli.checking.item_checks import Checks, discoveries
+from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.server_checks import HOOKS, server_findings
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
+from mcpgreen.cli.doctor.requirements import requirement_checks
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.project import Project
 from mcpgreen.settings.settings import Settings
@@ -28,6 +29,7 @@ KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
 def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     yield Check("project", OK, f"{project.server_name()} at {project.root}")
+    yield from requirement_checks(project, environ)
     yield from _permissions(project, settings)
     yield from _settings(settings)
     findings = list(server_findings(project, settings))
@@ -116,7 +118,7 @@ def _offer(project: Project, settings: Settings, environ: Mapping[str, str], ser
     errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
     found = discoveries(project, registration)
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
-    offered = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())
     if errors:
         fix = "run mcpgreen validate, which names each with its remedy"
         yield Check("items", ERROR, f"{offered}; {errors} of its parts cannot be used", fix)

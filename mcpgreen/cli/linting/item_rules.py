@@ -57,9 +57,9 @@ def icon_problems(item: Any, source: Source) -> Iterator[Problem]:
     for index, icon in enumerate(item.definition.get("icons") or ()):
         src = str(icon.get("src", ""))
         if src.lower().startswith("http:"):
-            sentence = "an icon is at an http: address, which clients do not load"
+            sentence = "an icon has an http: URL, which clients do not load"
             fix = "use https:, or a file beside the description"
-            yield source.warning("icon-address", sentence, fix, "icons", index, "src")
+            yield source.warning("icon-url", sentence, fix, "icons", index, "src")
         elif len(src) > MAX_ICON_CHARS:
             sentence = "an icon is larger than 64 KiB, and every list repeats it"
             yield source.warning("icon-large", sentence, "use a smaller picture", "icons", index, "src")

@@ -24,7 +24,7 @@ def problems(tool: Tool, source: Source) -> Iterator[Problem]:
     yield from _input(tool.definition["inputSchema"], source)
     output = tool.definition.get("outputSchema")
     if output is not None and output.get("type") != "object":
-        sentence = "its outputSchema does not describe an object, so most clients are not told of it"
+        sentence = "its outputSchema does not describe an object, so most clients never see it"
         fix = "put the value into an object, with a property of its own"
         yield source.warning("output-root", sentence, fix, "outputSchema", "type")
 

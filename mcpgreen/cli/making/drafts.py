@@ -34,6 +34,12 @@ class Draft:
     def add(self, path: str, content: str, *, is_executable: bool = False) -> None:
         self._files[path] = _File(content, 0o755 if is_executable else 0o644)
 
+    def content_of(self, path: str) -> str:
+        return self._files[path].content
+
+    def replace(self, path: str, content: str) -> None:
+        self._files[path] = self._files[path]._replace(content=content)
+
     @property
     def paths(self) -> list[str]:
         return list(self._files)
@@ -44,6 +50,17 @@ class Draft:
         for path in existing:
             del self._files[path]
         return existing
+
+    def is_there(self) -> bool:
+        """Whether all of it has been written before, and nothing was changed since."""
+        try:
+            for path, file in self._files.items():
+                with open(path, encoding="utf-8", newline="") as stream:
+                    if stream.read(len(file.content) + 1) != file.content:
+                        return False
+        except (OSError, ValueError):
+            return False
+        return True
 
     def write(self) -> None:
         """Raises ProjectError if one of the files exists, or cannot be written; then none of them is there."""
@@ -60,7 +77,10 @@ class Draft:
             self._move_in([(_prepared(unit, files, hiding_places), unit) for unit, files in units.items()])
         except OSError as error:
             at = error.filename2 or error.filename or next(iter(units))
-            raise ProjectError(at, f"it cannot be written: {error.strerror}") from error
+            hidden = next((place for place in hiding_places if at.startswith(place)), None)
+            if hidden is not None:  # nobody knows that name
+                at = os.path.dirname(hidden)
+            raise ProjectError(at, f"it cannot be written to: {error.strerror}") from error
         finally:
             for place in hiding_places:
                 shutil.rmtree(place, ignore_errors=True)

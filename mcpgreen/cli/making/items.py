@@ -1,4 +1,4 @@
-"""The files of a new tool, resource, template, prompt, completion, provider, page or test."""
+"""The files of a new tool, resource, template, prompt, completion, provider, MCP App or test."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.making.drafts import Draft
+from mcpgreen.cli.making.editor_schemas import MARK
 from mcpgreen.cli.making.languages import Language, filled
 from mcpgreen.cli.making.names import require_scheme, title_of
 from mcpgreen.cli.making.samples import sample_of
@@ -25,11 +26,18 @@ from mcpgreen.project.project import Project
 def add_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False) -> str:
     """The directory of the tool."""
     _require_free(tools_dir, name)
+    return draw_tool(draft, tools_dir, name, language, has_page=has_page)
+
+
+def draw_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False) -> str:
+    """The same, whether or not it is there already."""
     place = os.path.join(tools_dir, name)
     script = f"tool.{language.suffix}"
-    values = {"name": name, "title": title_of(name), "script": script}
+    described = "its signature and docstring say" if language.has_signatures else "`tool.meta.json` says"
+    values = {"name": name, "title": title_of(name), "script": script, "described": described}
     draft.add(f"{place}/{script}", filled(f"items/tool.{language.name}", **values), is_executable=True)
-    draft.add(f"{place}/tool.meta.json", filled("items/tool.meta.json", **values))
+    if not language.has_signatures:
+        draft.add(f"{place}/tool.meta.json", filled("items/tool.meta.json", **values))
     draft.add(f"{place}/README.md", filled("items/tool.README.md", **values))
     draft.add(f"{place}/smoke.sh", filled("items/smoke.sh", **values), is_executable=True)
     if has_page:
@@ -66,7 +74,7 @@ def add_provider(draft: Draft, project: Project, scheme: str, language: Language
     """Its script."""
     require_scheme(scheme)
     if scheme in PROVIDERS:
-        raise ProjectError(scheme, "mcpgreen itself provides these addresses; take another name")
+        raise ProjectError(scheme, "mcpgreen itself provides these URIs; choose another name")
     _require_free(project.providers_dir, scheme)
     script = os.path.join(project.providers_dir, f"{scheme}.{language.suffix}")
     draft.add(script, filled(f"items/provider.{language.name}", scheme=scheme), is_executable=True)
@@ -89,7 +97,10 @@ def add_completion(draft: Draft, project: Project, name: str, language: Language
         return place, f'Add this to "completions" in {project.shown(registered)}:\n  {_line(entry)}'
     if os.path.lexists(computed):  # a register.json beside it would switch it off
         return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{_line(entry)}'"
-    draft.add(registered, json.dumps({"version": 1, "completions": [entry]}, indent=2) + "\n")
+    draft.add(
+        registered,
+        json.dumps({"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}, indent=2) + "\n",
+    )
     return place, ""
 
 
@@ -101,7 +112,7 @@ def add_page(draft: Draft, place: str, name: str) -> str:
 
 
 def place_of_page(project: Project, tool_name: str) -> str:
-    """Where the page of a tool belongs."""
+    """Where the MCP App of a tool belongs."""
     directory = os.path.dirname(_tool(project, tool_name).path)
     if directory == project.tools_dir:
         reason = f"its script lies directly in tools/; move it into tools/{tool_name}/ first"

@@ -16,6 +16,7 @@ class Language(NamedTuple):
     suffix: str
     program: str
     debian_package: str = ""  # what the image of the Dockerfile lacks
+    has_signatures: bool = False  # by which a tool describes itself
 
 
 LANGUAGES = {
@@ -23,7 +24,7 @@ LANGUAGES = {
     for language in (
         Language("bash", "sh", "bash"),
         Language("sh", "sh", "sh"),
-        Language("python", "py", "python3"),
+        Language("python", "py", "python3", has_signatures=True),
         Language("node", "cjs", "node", "nodejs"),  # `.js` would be a module where a package.json says so
         Language("perl", "pl", "perl", "perl"),
         Language("ruby", "rb", "ruby", "ruby"),
@@ -36,7 +37,7 @@ def language_of(name: str | None) -> Language:
     try:
         return LANGUAGES[name or DEFAULT]
     except KeyError:
-        raise ProjectError(f"--lang {name}", f"this is not known; take one of {', '.join(LANGUAGES)}") from None
+        raise ProjectError(f"--lang {name}", f"this is not known; choose one of {', '.join(LANGUAGES)}") from None
 
 
 def filled(template: str, **values: str) -> str:

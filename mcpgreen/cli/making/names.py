@@ -13,16 +13,16 @@ SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 def require_name(name: str | None, what: str) -> str:
     if not name:
-        raise ProjectError(what, f"a name is missing; write it behind {what}")
+        raise ProjectError(what, f"a name is missing; write it after {what}")
     if not NAME.fullmatch(name):
-        raise ProjectError(name, "this cannot be a name; take 1 to 64 of the characters A-Z a-z 0-9 _ -")
+        raise ProjectError(name, "this cannot be a name; use 1 to 64 of the characters A-Z a-z 0-9 _ -")
     return name
 
 
 def require_scheme(name: str) -> str:
-    """A name that addresses can begin with."""
+    """A name that URIs can begin with."""
     if not SCHEME.fullmatch(name):
-        reason = "no address can begin with this; take a-z, 0-9 and -, a letter first"
+        reason = "no URI can begin with this; use a-z, 0-9 and -, a letter first"
         raise ProjectError(name, reason)
     return name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.languages import LANGUAGES, language_of
 from mcpgreen.cli.making.names import require_name, title_of
@@ -33,7 +34,7 @@ def run(options: Options) -> int:
     draft.add(os.path.join(root, ".gitignore"), ignored_files())
     draft.write()
     made = "\n".join(f"  {os.path.relpath(path, root)}" for path in sorted(draft.paths))
-    trial = f"mcpgreen run-tool {FIRST_TOOL}" if wishes.has_hello else "mcpgreen scaffold tool NAME"
+    trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if wishes.has_hello else " scaffold tool NAME")
     sys.stdout.write(f"Created project {name} at {root}\n{made}\n\nNext:\n  cd {_shown(root)}\n  {trial}\n")
     return 0
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mcpgreen import __version__
 from mcpgreen.cli.making.drafts import Draft
+from mcpgreen.cli.making.editor_schemas import MARK, name_schemas
 from mcpgreen.cli.making.items import add_tests, add_tool
 from mcpgreen.cli.making.languages import Language, filled
 from mcpgreen.cli.making.names import title_of
@@ -39,6 +40,7 @@ def project_draft(root: str, wishes: Wishes) -> Draft:
     """All files of a project but `.gitignore`, which may be there before."""
     draft = Draft()
     meta = {
+        "$schema": f"{MARK}/server.schema.json",
         "name": wishes.name,
         "title": wishes.title,
         "version": FIRST_VERSION,
@@ -52,6 +54,7 @@ def project_draft(root: str, wishes: Wishes) -> Draft:
     if wishes.has_docker:
         draft.add(os.path.join(root, "Dockerfile"), _dockerfile(wishes))
         draft.add(os.path.join(root, ".dockerignore"), filled("project/dockerignore"))
+    name_schemas(draft, os.path.join(root, "server.d"))
     return draft
 
 

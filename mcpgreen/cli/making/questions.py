@@ -23,4 +23,4 @@ def asked(question: str, default: str, choices: Sequence[str] = ()) -> str:
         answer = answer.encode("utf-8", "replace").decode("utf-8").strip() or default
         if not choices or answer in choices:
             return answer
-        sys.stdout.write(f"Please take one of {', '.join(choices)}.\n")
+        sys.stdout.write(f"Please choose one of {', '.join(choices)}.\n")

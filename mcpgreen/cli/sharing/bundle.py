@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
@@ -21,6 +22,7 @@ from mcpgreen.cli.opening import opened
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
 from mcpgreen.cli.sharing.manifest import ICONS, Json, is_static, listed, manifest_of, problems_of
 from mcpgreen.cli.sharing.runtime import DIRECTORY, copy_runtime
+from mcpgreen.cli.steps import step
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.text.uris import is_within
@@ -42,10 +44,12 @@ def run(options: Options) -> int:
     _require_valid(manifest)  # before anything is copied
     with tempfile.TemporaryDirectory(prefix="mcpgreen-bundle-") as place:
         staged = os.path.join(place, "server")
-        executables = _stage(settings, staged)
-        copy_runtime(os.path.join(staged, DIRECTORY), project=os.pardir, about={"executables": executables})
-        _require_sound(staged)
-        manifest |= _registered(project, staged, keeps=is_static(settings))
+        with step("Copying the project, mcpgreen and its packages"):
+            executables = _stage(settings, staged)
+            copy_runtime(os.path.join(staged, DIRECTORY), project=os.pardir, about={"executables": executables})
+        with step("Checking the copy"):
+            _require_sound(staged)
+            manifest |= _registered(project, staged, keeps=is_static(settings))
         _require_valid(manifest)
         with open(os.path.join(place, "manifest.json"), "w", encoding="utf-8") as file:
             file.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
@@ -56,7 +60,8 @@ def run(options: Options) -> int:
             return 0
         output = os.path.abspath(options["--output"] or os.curdir)
         made = os.path.join(output, f"{manifest['name']}-{manifest['version']}.mcpb")
-        count = _pack(place, made, is_verbose=options["--verbose"])
+        with nullcontext() if options["--verbose"] else step("Packing"):
+            count = _pack(place, made, is_verbose=options["--verbose"])
     sys.stdout.write(f"Created {made} ({count} files, {os.path.getsize(made) / 1e6:.1f} MB)\n")
     return 0
 
@@ -73,7 +78,7 @@ def _platforms(wanted: str | None) -> tuple[str, ...]:
     if wanted == "win32":
         raise ProjectError("--platform win32", "mcpgreen does not run on Windows itself; in WSL it is linux")
     if wanted not in PLATFORMS:
-        raise UsageError(f"--platform {wanted} is not known; take {', '.join(PLATFORMS)}.")
+        raise UsageError(f"--platform {wanted} is not known; choose {', '.join(PLATFORMS)}.")
     return PLATFORMS[wanted]
 
 

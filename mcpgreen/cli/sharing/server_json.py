@@ -86,7 +86,7 @@ def namespace_of(address: str) -> str:
 def _bundle(options: Options) -> list[dict[str, Any]]:
     path, address = options["--bundle"], options["--url"]
     if bool(path) != bool(address):
-        raise UsageError("--bundle and --url belong together: the file, and where it can be had.")
+        raise UsageError("--bundle and --url belong together: the file, and the URL to download it from.")
     if not path:
         return []
     try:

@@ -14,6 +14,7 @@ from mcpgreen.cli.making.languages import filled
 from mcpgreen.cli.making.questions import asked, can_ask
 from mcpgreen.cli.opening import opened
 from mcpgreen.cli.sharing.runtime import ABOUT, DIRECTORY, checksum, copy_runtime, needed_distributions
+from mcpgreen.cli.steps import step
 from mcpgreen.errors import ProjectError
 
 LAUNCHER = "run-server.sh"
@@ -32,7 +33,8 @@ def run(options: Options) -> int:
     existing = [path for path in (place, launcher) if os.path.lexists(path)]
     if existing and not options["--upgrade"] and not _may_replace(existing[0]):
         raise ProjectError(existing[0], "this exists already; --upgrade replaces it")
-    fields = _write(output, project_root=project.root)
+    with step("Copying mcpgreen and its packages"):
+        fields = _write(output, project_root=project.root)
     if options["--verbose"]:
         for name, version in fields["packages"].items():  # type: ignore[attr-defined]  # a JSON object
             sys.stderr.write(f"{name} {version}\n")

@@ -6,12 +6,15 @@ stdout is for the result.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import Any
 
 import gevent
 
+from mcpgreen.cli.trying.screen import harmless
 from mcpgreen.cli.trying.values import typed, values_of
 from mcpgreen.errors import UsageError
 from mcpgreen.protocol.input import forms
@@ -22,6 +25,13 @@ Json = dict[str, Any]
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 DECLINE = "!"
 SAMPLED = "sampling"  # the key of `--answer` for what a model would say
+FORMATS = {
+    "email": "an email address",
+    "uri": "a URI, as in https://example.com",
+    "date": "a date, written YYYY-MM-DD",
+    "date-time": "a date and time, written YYYY-MM-DDThh:mm:ssZ",
+}
+PATTERNS = {"email": re.compile(r"[^@\s]+@[^@\s]+"), "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")}
 REFUSAL: Json = {"error": {"code": -1, "message": "User rejected sampling request"}}
 
 
@@ -65,7 +75,7 @@ class Prepared:
 
     def _unanswered(self, method: str, keys: Sequence[str], answer: Json) -> Json:
         hint = "".join(f" --answer {key}=VALUE" for key in keys)
-        _say(f"The script asks ({method}), and is told no." + (f" Try:{hint}" if hint else ""))
+        _say(f"The script asks ({method}); the answer is no." + (f" Try:{hint}" if hint else ""))
         return answer
 
 
@@ -126,13 +136,16 @@ class AtTerminal:
                 _say(str(error))
                 continue
             problems = forms.problems_with({"properties": {name: about}}, {name: value})
+            form = about.get("format", "")
+            if not problems and isinstance(value, str) and not has_format(value, form):
+                problems = [f"{name} must be {FORMATS[form]}, got {value}"]
             if not problems and text:
                 return value
             _say("; ".join(problems) or f"{label} is needed.")
 
     def _visit(self, params: Json) -> Json:
         _say(f"\n{params['message']}\n\n  {params['url']}\n")
-        is_agreed = _read("Open this address yourself, then say yes; no declines: ").strip().lower() in ("y", "yes")
+        is_agreed = _read("Open this URL yourself, then answer yes; no declines: ").strip().lower() in ("y", "yes")
         return {"action": "accept" if is_agreed else "decline"}
 
     def _sample(self, params: Json) -> Json:
@@ -185,6 +198,21 @@ def _chosen(name: str, text: str, about: Json, options: Sequence[tuple[str, str]
     return by_word.get(text, text)
 
 
+def has_format(text: str, form: str) -> bool:
+    """What clients see to; the server leaves it to them. Of a format that MCP does not know, everything is."""
+    if form in PATTERNS:
+        return PATTERNS[form].fullmatch(text) is not None
+    try:
+        if form == "date":
+            date.fromisoformat(text)
+        elif form == "date-time":
+            datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+            return "T" in text.upper()
+    except ValueError:
+        return False
+    return True
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -192,7 +220,7 @@ def _shown(value: Any) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{harmless(text)}\n")
     sys.stderr.flush()
 
 
@@ -200,12 +228,11 @@ def _read(prompt: str) -> str:
     """A line from the terminal. In a thread: meanwhile the server goes on."""
 
     def read() -> str:
-        sys.stderr.write(prompt)
+        sys.stderr.write(harmless(prompt))
         sys.stderr.flush()
-        line = sys.stdin.readline()
-        if not line:
-            raise EOFError
-        return line
+        return sys.stdin.readline()
 
     line: str = gevent.get_hub().threadpool.apply(read)
+    if not line:
+        raise EOFError  # not in the thread: gevent would print it
     return line

@@ -46,6 +46,7 @@ def run(options: Options) -> int:
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
+        _tell_unknown_arguments(options["NAME"], arguments, schema)
         if options["--print-env"]:
             return _print_env(server)
         if options["--dry-run"]:
@@ -54,6 +55,16 @@ def run(options: Options) -> int:
         if timeout_secs is not None:
             params["timeoutSecs"] = timeout_secs
         return _call(server, params, options)
+
+
+def _tell_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
+    """Schemas allow them unless they say otherwise; most likely somebody has mistyped one."""
+    properties = schema.get("properties")
+    if not properties or "additionalProperties" in schema or "patternProperties" in schema:
+        return
+    for key in arguments:
+        if key not in properties:
+            journal.info("%s", f"{name} has no argument {key}. {suggestion(key, properties)}".rstrip())
 
 
 def _call(server: Server, params: Json, options: Options) -> int:

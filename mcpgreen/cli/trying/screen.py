@@ -28,6 +28,7 @@ SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "im
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
 STYLE_OF_LEVEL = {"debug": "dim", "info": "", "notice": "", "warning": "yellow"}  # the others are errors
 ALLOWED_CONTROLS = "\n\t"
+UNBROKEN = 10_000  # characters of a line that a program reads; for a person it is as wide as the terminal
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # programs print them without harm, and they say nothing here
 
 
@@ -53,7 +54,7 @@ class Screen:
     def console(self, file: TextIO) -> Console:
         from rich.console import Console
 
-        width = None if file.isatty() else 100
+        width = None if file.isatty() else UNBROKEN
         is_terminal = False if self.is_plain else None
         return Console(file=file, force_terminal=is_terminal, highlight=False, markup=False, emoji=False, width=width)
 

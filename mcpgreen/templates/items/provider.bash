@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Gives the content of addresses that begin with @SCHEME@: and gets one as its argument. What is printed is the content.
+# Prints the content of the resource whose URI is its argument; all of them begin with @SCHEME@:.
 set -euo pipefail
-address=$1
+uri=$1
 
-name=${address#*://}
+name=${uri#*://}
 if [[ -z $name ]]; then
-  echo "an address needs a name: @SCHEME@://NAME" >&2
-  exit 4 # the address makes no sense; 3 would say that there is nothing under it
+  echo "the URI needs a name: @SCHEME@://NAME" >&2
+  exit 4 # the URI makes no sense; 3 would mean that there is no such resource
 fi
 printf 'This is %s.\n' "$name"

@@ -1,11 +1,11 @@
 #!/usr/bin/env perl
-# Gives the content of addresses that begin with @SCHEME@: and gets one as its argument. What is printed is the content.
+# Prints the content of the resource whose URI is its argument; all of them begin with @SCHEME@:.
 use strict;
 use warnings;
 
 my ($name) = $ARGV[0] =~ m{^[^:]*://(.+)};
 if (!defined $name) {
-    print STDERR 'an address needs a name: @SCHEME@://NAME', "\n";
-    exit 4;    # the address makes no sense; 3 would say that there is nothing under it
+    print STDERR 'the URI needs a name: @SCHEME@://NAME', "\n";
+    exit 4;    # the URI makes no sense; 3 would mean that there is no such resource
 }
 print "This is $name.\n";

@@ -1,8 +1,8 @@
 #!/usr/bin/env ruby
-# Gives the content of addresses that begin with @SCHEME@: and gets one as its argument. What is printed is the content.
+# Prints the content of the resource whose URI is its argument; all of them begin with @SCHEME@:.
 name = ARGV[0].sub(%r{\A[^:]*://}, '')
 if name.empty?
-  warn 'an address needs a name: @SCHEME@://NAME'
-  exit 4 # the address makes no sense; 3 would say that there is nothing under it
+  warn 'the URI needs a name: @SCHEME@://NAME'
+  exit 4 # the URI makes no sense; 3 would mean that there is no such resource
 end
 puts "This is #{name}."

@@ -5,6 +5,10 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 status=0
 
+if ! command -v "${MCPGREEN:-mcpgreen}" >/dev/null; then
+  echo "${MCPGREEN:-mcpgreen} is not on the PATH; name it: MCPGREEN=/path/to/mcpgreen $0" >&2
+  exit 127
+fi
 "${MCPGREEN:-mcpgreen}" validate --project-root "$root" || status=1
 for test in "$root"/tools/*/smoke.sh "$root"/test/*.sh; do
   if [ "$test" = "$root/test/run.sh" ] || [ ! -x "$test" ]; then

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.checking.correct_project import correct_project
 from tests.cli.test_commands import mcpgreen
+from tests.sdk.conftest import path_without_jq  # noqa: F401 (a fixture)
 from tests.support.project import ProjectBuilder
 
 NAMES = {
@@ -61,6 +62,41 @@ def test_people_read_lines(correct: ProjectBuilder) -> None:
 
     assert "✓ items: 3 tools" in printed
     assert printed.endswith("All is well.\n")
+
+
+REQUIRED: list[tuple[Any, str, str]] = [
+    ({"dependencies": [{"name": "bash"}, {"or": ["no-such-jq", "jq"]}]}, "ok", "bash, no-such-jq or jq"),
+    ({"dependencies": [{"name": "bash"}, {"name": "no-such-program"}]}, "error", "no-such-program is missing"),
+    ({"dependencies": [{"or": ["no-such-jq", "no-such-gojq"]}]}, "error", "no-such-jq or no-such-gojq is missing"),
+    ({"framework": {"minVersion": "1.3.0"}}, "ok", "no program"),
+    ({"framework": {"minVersion": "1.12.0"}}, "warning", "mcp-bash 1.12.0"),
+    ({"framework": {"minVersion": "x"}}, "warning", "minVersion"),
+    ({"framework": []}, "warning", "framework"),
+    ({"dependencies": {"name": "bash"}}, "warning", "dependencies"),
+    ({"dependencies": ["bash"]}, "warning", "dependencies"),
+    ({"dependencies": [{"or": []}]}, "warning", "dependencies"),
+    ("{", "warning", "not valid JSON"),
+    ("[]", "warning", "object"),
+]
+
+
+@pytest.mark.parametrize(("content", "status", "message"), REQUIRED, ids=str)
+def test_what_the_project_requires_is_looked_for(
+    correct: ProjectBuilder,
+    path_without_jq: str,  # noqa: F811
+    content: Any,
+    status: str,
+    message: str,
+) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    correct.write("server.d/requirements.json", text).chmod(0o644)
+    exit_status, report = doctor(correct, "--dry-run", env={"PATH": path_without_jq})
+
+    (check,) = checks(report, "requirements")
+    assert check["status"] == status
+    assert message in check["message"]
+    assert (check["fix"] is None) is (status == "ok")
+    assert exit_status == (1 if status == "error" else 0)
 
 
 def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder) -> None:

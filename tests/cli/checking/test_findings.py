@@ -65,6 +65,12 @@ def test_lint_prints_an_estimate_for_each_tool(correct: ProjectBuilder) -> None:
     assert report.keys() >= {"projectRoot", "errors", "warnings", "fixesApplied", "strict", "defaults"}
 
 
+def test_the_file_is_named_where_the_line_is_not_known(correct: ProjectBuilder) -> None:
+    correct.program("tools/bare", "echo")
+    shown = mcpgreen("validate", "--project-root", str(correct.root)).stdout
+    assert "it has no description, so a model can only guess what it does (tools/bare) → " in shown
+
+
 def test_lint_exits_as_validate_does(correct: ProjectBuilder) -> None:
     described(correct, "tools/greet", {"description": "Greets", "inputSchema": {"properties": {"a": True}}})
     for flags, status in (((), 0), (("--strict",), 1)):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.checking.correct_project import (
+    COUNT,
     correct_project,
     described,
     faults_in,
@@ -93,6 +94,10 @@ def twin(project: ProjectBuilder, name: str, description: str) -> None:
 COMMENT = "#!/usr/bin/env python3\n{}\nprint(1)\n"
 SDK = 'import os, sys\nsys.path.insert(0, os.environ["MCP_SDK"])\n'
 PYTHON = '#!/usr/bin/env python3\n# mcp: {"description": "Counts words", "inputSchema": {"type": "object"}}\n'
+ARGUMENTS = "#!/bin/sh\n# Says a text.\n# @arg {}\n# @arg b  Another text\n"
+FUNCTION = '#!/usr/bin/env python3\n"""Calls f."""\nimport mcp_tool\n@mcp_tool.tool\ndef f({}):\n    """Does it."""\n'
+MARK = "import mcp_tool\n@mcp_tool.tool\n"
+ALONE = PYTHON.replace("env python3", "env -S python3 -I")
 GREET_FILE, COUNT_FILE = "tools/greet.meta.json", "tools/count.py"
 
 BY_VALIDATE = [
@@ -118,6 +123,16 @@ BY_VALIDATE = [
           "server.d/register.json", 2),
     Fault("register-version", written("server.d/register.json", '{\n "version": 2}'), "field",
           "server.d/register.json", 2),
+    Fault("register-key", written("server.d/register.json", '{\n "version": 1,\n "completion": []}'), "unknown-field",
+          "server.d/register.json", 3),
+    Fault("register-completion", written("server.d/register.json",
+          '{"version": 1, "completions": [\n {"name": "letter",\n  "path": "absent.sh"}]}'), "path",
+          "server.d/register.json", 3),
+    Fault("byte-order-mark", lambda project: project.write("tools/count.py", "\ufeff" + COUNT).chmod(0o755),
+          "byte-order-mark", "tools/count.py", 1),
+    Fault("timeout", tool(timeout=5), "unknown-field", GREET_FILE, 24, "warning"),
+    Fault("parameters", tool(parameters={}), "unknown-field", GREET_FILE, 24, "warning"),
+    Fault("required-in-property", arguments(name={**TEXT, "required": True}), "schema-invalid", GREET_FILE, 10),
     Fault("register-path", registered, "path", "server.d/register.json", 6),
     # Scripts
     Fault("bash", script("tools/greet.sh", "echo\nif then\nfi\n"), "syntax", "tools/greet.sh", 3),
@@ -136,15 +151,52 @@ BY_VALIDATE = [
           "tools/add", None, "warning"),
     Fault("writable", mode("tools/greet.sh", 0o775), "writable", "tools/greet.sh"),
     Fault("not-executable", mode("tools/greet.sh", 0o644), "not-executable", "tools/greet.sh", None, "warning"),
-    Fault("sdk-not-found", script(COUNT_FILE, PYTHON + "import mcp_tool\n"), "sdk-import", COUNT_FILE, 3),
-    Fault("sdk-too-late", script(COUNT_FILE, PYTHON + "import mcp_tool\n" + SDK), "sdk-import", COUNT_FILE, 3),
+    Fault("sdk-not-found", script(COUNT_FILE, ALONE + "import mcp_tool\n"), "sdk-import", COUNT_FILE, 3),
+    Fault("sdk-too-late", script(COUNT_FILE, ALONE + "import mcp_tool\n" + SDK), "sdk-import", COUNT_FILE, 3),
     Fault("sdk-name", script(COUNT_FILE, PYTHON + SDK + "from mcp_tool import argz\n"), "sdk-name", COUNT_FILE, 5),
+    Fault("import", script(COUNT_FILE, PYTHON + "import os\nimport no_such_module.part\n"), "import", COUNT_FILE, 4),
+    Fault("function-type", script("tools/f.py", FUNCTION.format("a: Foreign")), "open-type", "tools/f.py", 5,
+          "warning"),
+    Fault("function-result", script("tools/f.py", FUNCTION.replace("):", ") -> Foreign:").format("a: int")),
+          "open-type", "tools/f.py", 5, "warning"),
+    Fault("functions", script("tools/f.py", PYTHON + MARK + "def f(): 0\n" + MARK + "def g(): 0\n"), "functions",
+          "tools/f.py", 8, "warning"),
+    Fault("function-large", script("tools/f.py", PYTHON + MARK + "def f(): 0\n" + "#" * 140_000), "unread",
+          "tools/f.py", 1, "warning"),
+    Fault("function-option", script("tools/f.py", FUNCTION.format("a: int").replace("l\ndef", "l(titel=1)\ndef")),
+          "option", "tools/f.py", 4, "warning"),
     Fault("link", link_out, "link", "tools/ls"),
     # Descriptions
     Fault("json", written(GREET_FILE, '{"description":\n "a"\n "b"}'), "json-syntax", GREET_FILE, 3),
     Fault("yaml", written("tools/add.meta.yaml", "name: add\ndescription: [a\ninputSchema: {}\n"), "yaml-syntax",
           "tools/add.meta.yaml", 3),
     Fault("comment", script(COUNT_FILE, COMMENT.format('# mcp: {"description" "x"}')), "json-syntax", COUNT_FILE, 2),
+    Fault("yaml-comment", script(COUNT_FILE, COMMENT.format("# mcp:\n#   description: x\n#    title: y")),
+          "yaml-syntax", COUNT_FILE, 4),
+    Fault("yaml-comment-field", script(COUNT_FILE, COMMENT.format("# mcp:\n#   description: x\n#   timeoutSecs: soon")),
+          "field", COUNT_FILE, 4),
+    Fault("yaml-comment-annotation", script(COUNT_FILE, COMMENT.format(
+        "# mcp:\n#   description: x\n#   inputSchema: {type: object}\n#   annotations:\n#     readOnlyHint: 1")),
+        "annotation", COUNT_FILE, 6, "warning"),
+    Fault("yaml-comment-double", script(COUNT_FILE, COMMENT.format(
+        "# mcp:\n#   description: x\n#   inputSchema: {type: object}\n#   description: y")),
+        "yaml-double", COUNT_FILE, 5, "warning"),
+    Fault("yaml-comment-object", script(COUNT_FILE, COMMENT.format("# mcp:\n#   [1]")), "not-an-object", COUNT_FILE, 2),
+    Fault("yaml-comment-empty", script(COUNT_FILE, COMMENT.format("# mcp:")), "comment-empty", COUNT_FILE, 2),
+    Fault("yaml-double", written("tools/add.meta.yaml",
+        "description: Adds\ninputSchema:\n  type: object\n  properties:\n"
+        "    a: {type: number, description: A}\n    a: {type: string, description: B}\n"),
+        "yaml-double", "tools/add.meta.yaml", 6, "warning"),
+    Fault("arg-syntax", script("tools/say.sh", ARGUMENTS.format("a?  A text")), "arg-syntax", "tools/say.sh", 3,
+          "warning"),
+    Fault("arg-default", script("tools/say.sh", ARGUMENTS.format("a=x int  A number")), "arg-value", "tools/say.sh", 3,
+          "warning"),
+    Fault("arg-type", script("tools/say.sh", ARGUMENTS.format("a float A number")), "arg-type", "tools/say.sh", 3,
+          "warning"),
+    Fault("arg-double", script("tools/say.sh", ARGUMENTS.format("b  A text")), "arg-double", "tools/say.sh", 4,
+          "warning"),
+    Fault("arg-schema", script("tools/say.sh", ARGUMENTS.format("a  A text") + "# mcp:\n#   inputSchema: {}\n"),
+          "arg-schema", "tools/say.sh", 6, "warning"),
     Fault("not-utf8", lambda project: (project.root / GREET_FILE).write_bytes(b'{"description":\n "\xff"}'), "not-utf8",
           GREET_FILE, 2),
     Fault("no-object", written(GREET_FILE, "[]"), "not-an-object", GREET_FILE),
@@ -172,7 +224,7 @@ BY_VALIDATE = [
     Fault("ref-nowhere", arguments(a={"$ref": "#/$defs/b"}), "schema-ref", GREET_FILE, 8),
     Fault("ref-elsewhere", arguments(a={"$ref": "https://example.org/b"}), "schema-ref", GREET_FILE, 8),
     Fault("dialect", schema(**{"$schema": "https://example.org/draft"}), "schema-dialect", GREET_FILE, 12),
-    Fault("invalid-schema", arguments(a={**TEXT, "minLength": "3"}), "schema-invalid", GREET_FILE, 4),
+    Fault("invalid-schema", arguments(a={**TEXT, "minLength": "3"}), "schema-invalid", GREET_FILE, 10),
     Fault("default", arguments(a={**TEXT, "default": 5}), "default", GREET_FILE, 10, "warning"),
     # Prompts and resources
     Fault("placeholder", written("prompts/letter.txt", "Dear\n{{too}}\n"), "placeholder", "prompts/letter.txt", 2,
@@ -192,7 +244,7 @@ BY_VALIDATE = [
     Fault("provider-writable", mode("providers/table.sh", 0o777), "writable", "providers/table.sh"),
     Fault("absent-file", lambda project: described(project, "resources/x", {"uri": "file://./absent.txt"}),
           "not-readable", "resources/x.meta.json", 2, "warning"),
-    Fault("page", lambda project: described(project, "ui/a/ui", {"template": "no-such"}), "page",
+    Fault("app", lambda project: described(project, "ui/a/ui", {"template": "no-such"}), "app",
           "ui/a/ui.meta.json", 2),
 ]  # fmt: skip
 
@@ -201,6 +253,8 @@ BY_LINT = [
         Fault(f"top-level-{key}", schema(**{key: [{"required": ["a"]}]}), "top-level", GREET_FILE, 12)
         for key in ("oneOf", "anyOf", "allOf")
     ),
+    Fault("arg-description", script("tools/say.sh", ARGUMENTS.format("a")), "argument-description", "tools/say.sh", 3,
+          "warning"),
     Fault("ref", arguments(a={"$ref": "#/properties/b"}, b=TEXT), "ref", GREET_FILE, 8),
     Fault("boolean-schema", arguments(a=True), "boolean-schema", GREET_FILE, 7),
     Fault("no-items", arguments(a={**TEXT, "type": "array"}), "array-items", GREET_FILE, 8),
@@ -220,7 +274,7 @@ BY_LINT = [
     Fault("deletes", tool(name="delete_all"), "annotations", GREET_FILE, 22),
     Fault("output-root", tool(outputSchema={"type": "array", "items": {"type": "string"}}), "output-root",
           GREET_FILE, 25),
-    Fault("icon-address", tool(icons=[{"src": "http://example.org/a.png"}]), "icon-address", GREET_FILE, 26),
+    Fault("icon-url", tool(icons=[{"src": "http://example.org/a.png"}]), "icon-url", GREET_FILE, 26),
     Fault("prompt-description", prompt(description=None, arguments=[{"name": "to", "description": "Who"}]),
           "prompt-description", "prompts/letter.meta.json"),
     Fault("prompt-argument", prompt(arguments=[{"name": "to"}]), "argument-description", "prompts/letter.meta.json", 4),

@@ -160,6 +160,12 @@ def test_what_is_no_file_is_left_alone(desk: Desk) -> None:
         desk.install(path=desk.path.parent)
 
 
+def test_a_directory_that_cannot_be_written_to_is_named(desk: Desk) -> None:
+    """What was named was a file that nobody knew, and that did not exist."""
+    with pytest.raises(Refused, match=r"^/proc/mcp\.json: its directory cannot be written to: .*--file$"):
+        desk.install(path=Path("/proc/mcp.json"))
+
+
 def test_a_refusal_leaves_no_directories(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(Refused):
         desk.install(path=tmp_path / "one" / "two" / "mcp.json", entry={"command": "\udc80"})

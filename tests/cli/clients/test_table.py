@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -133,3 +135,10 @@ def test_a_difference_has_the_lines_that_change_and_one_around() -> None:
 def test_a_difference_of_a_long_line_is_cut() -> None:
     before = json.dumps({"a": "x" * 1_000_000})
     assert len(shown(Change("f", before, before[:-1] + ', "b": 1}'))) < 1000
+
+
+def test_an_empty_home_is_that_of_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry went into a file in the root directory of the machine."""
+    monkeypatch.setenv("HOME", "")
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert BY_WORD["cursor"].user_places({"HOME": ""}, "linux") == [f"{home}/.cursor/mcp.json"]

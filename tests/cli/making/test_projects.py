@@ -18,6 +18,8 @@ from tests.support.wire import CHECKOUT, clean_environment
 PROJECT = {
     ".gitignore",
     "README.md",
+    "server.d/schemas/server.schema.json",
+    "server.d/schemas/tool.schema.json",
     "server.d/server.meta.json",
     "test/README.md",
     "test/run.sh",
@@ -47,6 +49,7 @@ def test_a_new_project_is_complete_and_without_a_finding(tmp_path: Path) -> None
     root = tmp_path / "demo"
     assert files_in(root) == PROJECT
     assert json.loads((root / "server.d/server.meta.json").read_text(encoding="utf-8")) == {
+        "$schema": "schemas/server.schema.json",
         "name": "demo",
         "title": "Demo",
         "version": "0.1.0",
@@ -82,7 +85,8 @@ def test_a_project_can_begin_without_a_tool(tmp_path: Path) -> None:
     done = mcpgreen("new", "demo", "--no-hello", cwd=tmp_path)
 
     assert done.returncode == 0
-    assert files_in(tmp_path / "demo") == {name for name in PROJECT if not name.startswith("tools/")}
+    of_the_tool = ("tools/", "server.d/schemas/tool")
+    assert files_in(tmp_path / "demo") == {name for name in PROJECT if not name.startswith(of_the_tool)}
     assert "run-tool hello" not in (tmp_path / "demo/README.md").read_text(encoding="utf-8")
     assert says_nothing_bad(tmp_path / "demo")
 
@@ -191,7 +195,7 @@ def test_at_a_terminal_it_asks_for_title_description_and_language(tmp_path: Path
     assert status == 0, seen
     assert "Title [Demo]: " in seen
     assert "What is it for [The tools of Demo]: " in seen
-    assert "Please take one of bash, sh, python" in seen
+    assert "Please choose one of bash, sh, python" in seen
     meta = json.loads((tmp_path / "demo/server.d/server.meta.json").read_text(encoding="utf-8"))
     assert (meta["title"], meta["description"]) == ("My äpps", 'Do "things"')
     assert (tmp_path / "demo/tools/hello/tool.py").exists()

@@ -60,7 +60,7 @@ def test_a_tool_of_every_language_is_valid_and_runs(root: Path, language: str) -
     assert done.stdout.startswith("Scaffolded tool greet-all at tools/greet-all\n")
     assert {name for name in files_in(root) if name.startswith("tools/")} == {
         script,
-        "tools/greet-all/tool.meta.json",
+        *([] if language == "python" else ["tools/greet-all/tool.meta.json"]),
         "tools/greet-all/README.md",
         "tools/greet-all/smoke.sh",
     }
@@ -232,8 +232,8 @@ def test_the_runner_of_all_tests_can_be_had_alone(root: Path) -> None:
         (["tool", "bad name"], "A-Z a-z 0-9 _ -"),
         (["tool"], "a name is missing"),
         (["tool", "../up"], "A-Z a-z 0-9 _ -"),
-        (["tool", "x", "--lang", "cobol"], "take one of bash"),
-        (["provider", "file"], "take another name"),
+        (["tool", "x", "--lang", "cobol"], "choose one of bash"),
+        (["provider", "file"], "choose another name"),
         (["provider", "No_scheme"], "a letter first"),
         (["ui"], "a name is missing"),
         (["ui", "--tool", "nobody"], "scaffold tool nobody makes one"),
@@ -303,3 +303,34 @@ def test_an_unknown_kind_is_wrong_usage(root: Path) -> None:
 )
 def test_a_sample_is_what_the_schema_admits(schema: Any, sample: Any) -> None:
     assert sample_of(schema) == sample
+
+
+def test_the_first_tool_of_a_new_project_need_not_be_made_again(tmp_path: Path) -> None:
+    assert mcpgreen("new", "demo", cwd=tmp_path).returncode == 0
+    root = tmp_path / "demo"
+    before = {path: (root / path).read_bytes() for path in files_in(root)}
+    done = scaffold(root, "tool", "hello")
+    assert "as mcpgreen new wrote it" in done.stdout
+    assert {path: (root / path).read_bytes() for path in files_in(root)} == before
+
+    (root / "tools/hello/tool.sh").write_text("#!/bin/sh\necho mine\n", encoding="utf-8")
+    refused = mcpgreen("scaffold", "tool", "hello", cwd=root)
+    assert refused.returncode == 1
+    assert "this exists already" in refused.stderr
+    assert "mine" in (root / "tools/hello/tool.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
+def test_what_is_scaffolded_can_be_tried_as_it_says(root: Path, kind: str) -> None:
+    trial = scaffold(root, kind, "first").stdout.rpartition("Try it: ")[2].strip()
+    done = subprocess.run(trial, shell=True, cwd=root, capture_output=True, text=True, env=clean_environment())
+
+    assert done.returncode == 0, (trial, done.stderr)
+
+
+def test_tests_of_a_project_say_what_they_need(root: Path) -> None:
+    env = {**clean_environment(), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([root / "test/run.sh"], capture_output=True, text=True, env=env)
+
+    assert done.returncode == 127
+    assert "MCPGREEN=/path/to/mcpgreen" in done.stderr

@@ -278,7 +278,7 @@ def test_a_project_with_errors_is_not_bundled(tmp_path: Path) -> None:
     ("arguments", "conf", "status", "reason"),
     [
         (["--platform", "win32"], "", 1, "in WSL it is linux"),
-        (["--platform", "amiga"], "", 2, "take linux, darwin, all"),
+        (["--platform", "amiga"], "", 2, "choose linux, darwin, all"),
         (["--name", "no good"], "", 1, "this cannot be the name of a bundle"),
         (["--version", "1 0"], "", 1, "this cannot be the version of a bundle"),
         ([], "MCPB_INCLUDE=../secrets", 1, "must be a path inside the project"),

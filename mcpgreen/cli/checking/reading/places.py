@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.descriptions import metadata, yaml_text
+from mcpgreen.catalog.descriptions import comments, yaml_text
+from mcpgreen.catalog.descriptions.in_script import arguments_of
 from mcpgreen.cli.checking.findings import Position
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.unmarked import META_SUFFIXES
@@ -30,6 +32,7 @@ class Description(NamedTuple):
     text: str
     start: Position = Position(1, 1)
     is_yaml: bool = False
+    outside: Mapping[Keys, Position] = {}  # members that are said elsewhere in the same file
 
     def position_at(self, offset: int) -> Position:
         before = self.text[:offset]
@@ -44,6 +47,8 @@ class Description(NamedTuple):
         marks = yaml_text.marks_in(self.text.encode("utf-8")) if self.is_yaml else {}
         offsets = {} if self.is_yaml else offsets_in(self.text)[0]
         while keys:
+            if keys in self.outside:
+                return self.outside[keys]
             if keys in marks:
                 return Position(*marks[keys])
             if keys in offsets:
@@ -64,7 +69,8 @@ class Description(NamedTuple):
     def doubles(self) -> list[tuple[Keys, Position]]:
         """The members that are there a second time: only the last of them counts."""
         if self.is_yaml:
-            return []
+            found = yaml_text.doubles_in(self.text.encode("utf-8"))
+            return [(keys, Position(*mark)) for keys, mark in found[:MOST_DOUBLES]]
         return [(keys, self.position_at(offset)) for keys, offset in offsets_in(self.text)[1][:MOST_DOUBLES]]
 
     def fault(self) -> Position | None:
@@ -101,12 +107,19 @@ def description_in(path: str) -> Description | None:
         mark = b"\xef\xbb\xbf"
         text = raw.removeprefix(mark).decode("utf-8", "replace")
         return Description(text, is_yaml=not path.endswith(".json"))
-    found = metadata.inline_in(raw[: metadata.HEAD_BYTES])
+    head = raw[: comments.HEAD_BYTES]
+    found, arguments = comments.inline_in(head), arguments_of(path, head)
+    places = arguments.places if arguments else {}
+    outside: dict[Keys, Position] = {
+        ("inputSchema", "properties", name): Position(*place) for name, place in places.items()
+    }
     if found is None:
-        return None
+        return Description("", outside=outside) if arguments else None
+    if found.is_yaml:
+        return Description(found.text.decode("utf-8", "replace"), is_yaml=True, outside=outside)
     before = raw[: found.start].decode("utf-8", "replace")
     start = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-    return Description(found.text.decode("utf-8", "replace"), start)
+    return Description(found.text.decode("utf-8", "replace"), start, outside=outside)
 
 
 def bad_byte_in(path: str) -> Position | None:

@@ -33,7 +33,7 @@ def reading_of(path: str) -> dict[str, Any]:
         return {"fault": [1, None, "it is nested too deeply"]}
     except OSError:
         return {}
-    return {"imports": list(_imports(tree)), "knows_sdk_at": _knows_sdk_at(tree)}
+    return {"imports": list(_imports(tree)), "knows_sdk_at": _knows_sdk_at(tree), "needs": list(_needs(tree))}
 
 
 def _imports(tree: ast.Module) -> Iterator[list[Any]]:
@@ -46,6 +46,16 @@ def _imports(tree: ast.Module) -> Iterator[list[Any]]:
             yield [node.lineno, node.col_offset + 1, [each.name for each in node.names]]
         elif isinstance(node, ast.Import) and any(each.name == SDK for each in node.names):
             yield [node.lineno, node.col_offset + 1, []]
+
+
+def _needs(tree: ast.Module) -> Iterator[list[Any]]:
+    """Line, column and first name of each module without which the script ends at once."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                yield [node.lineno, node.col_offset + 1, each.name.partition(".")[0]]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield [node.lineno, node.col_offset + 1, node.module.partition(".")[0]]
 
 
 def _knows_sdk_at(tree: ast.Module) -> int:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.in_script import told_by
 from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.cli.checking.findings import Position, Problem
 from mcpgreen.cli.checking.reading.places import Description, Keys, description_in
@@ -64,10 +65,17 @@ def source_of(project: Project, registration: Registration | None, kind: str, it
     described = name if metadata.is_description(name) else metadata.meta_file_for(name, beside)
     place = os.path.join(directory, described) if described else path
     try:
-        fields = metadata.read_meta_file(place) if described else metadata.read_inline_of(place)
+        fields = metadata.read_meta_file(place) if described else _fields_in(kind, place)
     except (ProjectError, OSError):
         fields = {}
     return Source(place, fields or {}, description_in(place) if fields is not None else None)
+
+
+def _fields_in(kind: str, path: str) -> dict[str, Any] | None:
+    if kind != "tools":
+        return metadata.read_inline_of(path)
+    told = told_by(path, metadata.head_of(path) or b"")
+    return told.fields if told else None
 
 
 def _registered(project: Project, registration: Registration, kind: str, name: str) -> Source | None:

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 from mcpgreen.cli.checking.findings import Position
 from mcpgreen.cli.checking.reading import children, python_reader
+from mcpgreen.cli.checking.reading.python_modules import is_beside, missing_from
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts import shebang
+from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import is_within
 
@@ -26,9 +28,9 @@ MAX_SCRIPT_BYTES = 1 << 20
 MAX_SCRIPTS = 2000
 NODE = ("node", "nodejs")
 ANY_PYTHON = ("python", "python3")
-SHELLS = ("bash", "sh", "dash", "ash", "ksh", "mksh", "zsh")
 AT_ONCE = 40  # scripts for one start of Python
 _PYTHON = re.compile(r"python3?(\.\d+)?")
+_ISOLATED = re.compile(rb"#![^\n]*python[^\n]*\s-[a-zA-Z]*[EI]")
 _SHELL_COMPLAINT = re.compile(r": (?:line )?(\d+): (.*)")
 _NODE_COMPLAINT = re.compile(r":(\d+)\n(.*)\n([ \t]*)\^", re.MULTILINE)
 _NODE_REASON = re.compile(r"^(SyntaxError: .*)$", re.MULTILINE)
@@ -47,6 +49,13 @@ class SdkImport(NamedTuple):
     is_found: bool  # as far as the script sees to it before
 
 
+class Need(NamedTuple):
+    """A module that a script imports, and where."""
+
+    position: Position
+    module: str
+
+
 class Reading(NamedTuple):
     """What was read of a script. `fault` is what keeps it from being run, and where."""
 
@@ -54,6 +63,10 @@ class Reading(NamedTuple):
     fault: Fault | None = None
     sdk_imports: tuple[SdkImport, ...] = ()
     has_crlf: bool = False
+    needs: tuple[Need, ...] = ()
+    missing: tuple[Need, ...] = ()  # those that its interpreter would not find
+    interpreter: str = ""
+    is_isolated: bool = False  # its first line keeps Python from looking where the SDK is
 
 
 class Reader:
@@ -61,6 +74,8 @@ class Reader:
 
     def __init__(self, root: str, search_path: str) -> None:
         places = (place for place in search_path.split(os.pathsep) if os.path.isabs(place))
+        self._root = root
+        self._search_path = search_path
         self._path = os.pathsep.join(place for place in places if not is_within(os.path.realpath(place), root))
 
     def readings(self, paths: Iterable[str]) -> dict[str, Reading]:
@@ -69,7 +84,8 @@ class Reader:
         for path in sorted(set(paths))[:MAX_SCRIPTS]:
             content = content_of(path)
             program = program_of(path, content) if content is not None else ""
-            found[path] = Reading(program, has_crlf=content is not None and b"\r\n" in content)
+            is_isolated = content is not None and _ISOLATED.match(content) is not None
+            found[path] = Reading(program, has_crlf=content is not None and b"\r\n" in content, is_isolated=is_isolated)
         questions = [(path, each.language) for path, each in found.items() if each.language in (*SHELLS, *NODE)]
         faults = self._faults(questions)
         of_python: dict[str, list[str]] = {}
@@ -81,7 +97,34 @@ class Reader:
         for program, scripts in of_python.items():
             for path, said in self._read_by_python(program, scripts):
                 found[path] = _with_python(found[path], said)
+        return {**found, **self._with_missing({path: each for path, each in found.items() if each.needs})}
+
+    def _with_missing(self, readings: dict[str, Reading]) -> dict[str, Reading]:
+        """With the modules that are missing, where the interpreter can be asked: one question for each."""
+        users: dict[str, list[str]] = {}
+        for path in readings:
+            interpreter = self._interpreter(path)
+            if interpreter:
+                users.setdefault(interpreter, []).append(path)
+        found: dict[str, Reading] = {}
+        for interpreter, paths in users.items():
+            names = {need.module for path in paths for need in readings[path].needs}
+            missing = missing_from(interpreter, names, root=self._root, path=self._path)
+            for path in paths:
+                lost = [
+                    need
+                    for need in readings[path].needs
+                    if need.module in missing and not is_beside(os.path.dirname(path), need.module)
+                ]
+                found[path] = readings[path]._replace(missing=tuple(lost), interpreter=interpreter)
         return found
+
+    def _interpreter(self, path: str) -> str | None:
+        """Of a Python script, as its first line names it."""
+        words = _words(content_of(path) or b"")
+        if words and os.path.basename(words[0]) != "env":
+            return words[0] if os.path.isabs(words[0]) and os.access(words[0], os.X_OK) else None
+        return shutil.which(program_of(path, content_of(path) or b""), path=self._search_path)
 
     def reading(self, path: str) -> Reading:
         return self.readings([path])[path]
@@ -155,15 +198,11 @@ def content_of(path: str) -> bytes | None:
     return None if len(content) > MAX_SCRIPT_BYTES or b"\0" in content[: shebang.LINE_BYTES] else content
 
 
-def program_of(path: str, content: bytes) -> str:
-    """Who runs a script, by the name without a directory; empty if that is not to be seen."""
+def _words(content: bytes) -> list[str]:
+    """Of the first line, if that names an interpreter."""
     if not content.startswith(shebang.MARK):
-        return "bash" if path.endswith(shebang.SHELL_SUFFIXES) else ""
-    words = content[len(shebang.MARK) : shebang.LINE_BYTES].partition(b"\n")[0].decode("utf-8", "replace").split()
-    names = [os.path.basename(word) for word in words if not word.startswith("-") and "=" not in word]
-    if names and names[0] == "env":
-        names = names[1:]
-    return names[0] if names else ""
+        return []
+    return content[len(shebang.MARK) : shebang.LINE_BYTES].partition(b"\n")[0].decode("utf-8", "replace").split()
 
 
 def _with_python(reading: Reading, said: Any) -> Reading:
@@ -172,7 +211,13 @@ def _with_python(reading: Reading, said: Any) -> Reading:
         return reading._replace(fault=(f"SyntaxError: {message}", Position(line, column or None)))
     known_at = said.get("knows_sdk_at", 0)
     imports = tuple(
-        SdkImport(Position(line, column), tuple(names), is_found=0 < known_at <= line)
+        SdkImport(Position(line, column), tuple(names), is_found=not reading.is_isolated or 0 < known_at <= line)
         for line, column, names in said.get("imports", ())
     )
-    return reading._replace(sdk_imports=imports)
+    # Who changes where Python looks knows better what there is; and our own are always there.
+    needs = tuple(
+        Need(Position(line, column), module)
+        for line, column, module in said.get("needs", ())
+        if not known_at and not module.startswith(python_reader.SDK)
+    )
+    return reading._replace(sdk_imports=imports, needs=needs)
