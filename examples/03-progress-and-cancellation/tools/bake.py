@@ -1,0 +1,15 @@
+#!/usr/bin/env python3
+"""Bake loaves of bread, one after the other, and say how far it is."""
+
+import os
+import sys
+import time
+
+sys.path.insert(0, os.environ["MCP_SDK"])
+import mcp_tool
+
+loaves = mcp_tool.arg_int("loaves")
+for loaf in range(1, loaves + 1):
+    mcp_tool.progress(100 * loaf / loaves, f"loaf {loaf} of {loaves}", total=100)
+    time.sleep(0.1 if loaf < 3 else 1)
+mcp_tool.emit_text(f"{loaves} loaves are ready.")

@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "How long a year on Earth is", "inputSchema": {}}
+echo "365 days"

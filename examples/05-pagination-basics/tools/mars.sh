@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "How long a year on Mars is", "inputSchema": {}}
+echo "687 days"

@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "How long a year on Mercury is", "inputSchema": {}}
+echo "88 days"

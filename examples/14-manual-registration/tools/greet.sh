@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "The front desk says: $MCP_TOOL_NAME."

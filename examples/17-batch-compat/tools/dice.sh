@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "Roll a fair dice", "inputSchema": {}}
+echo 4

@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "Say goodbye to everybody", "inputSchema": {}}
+echo "Goodbye."

@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "Say hello to everybody", "inputSchema": {}}
+echo "Hello."

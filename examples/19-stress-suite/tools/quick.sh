@@ -1,0 +1,3 @@
+#!/bin/sh
+# mcp: {"description": "Answer at once", "inputSchema": {}}
+echo "Here I am."

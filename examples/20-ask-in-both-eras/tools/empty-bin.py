@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+# mcp: {"description": "Empty the bin, after a question", "inputSchema": {}, "annotations": {"destructiveHint": true}}
+import os
+import sys
+
+sys.path.insert(0, os.environ["MCP_SDK"])
+import mcp_tool
+
+try:
+    is_meant = mcp_tool.confirm("Delete 3 files for good?")
+except (mcp_tool.Declined, mcp_tool.Dismissed):
+    is_meant = False
+except mcp_tool.Unsupported:
+    mcp_tool.error("not_asked", "Nothing was deleted, because nobody could be asked.")
+    sys.exit()
+mcp_tool.emit_text("The bin is empty." if is_meant else "Nothing was deleted.")

@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+# Made from ./bin/tally.py --help
+# Written by mcpgreen wrap, and yours from now on. The types of the arguments are in tally.meta.json.
+# A comment that begins with "Guess" says what could not be read, and may have to be changed in both files.
+import os
+import sys
+
+sys.path.insert(0, os.environ["MCP_SDK"])
+import mcp_tool
+
+command = mcp_tool.CommandLine("./bin/tally.py")
+command.flag("help", "--help")
+# Guess: a whole number, since the help calls the value N.
+command.option("top", "--top={}")
+command.flag("upper", "--upper")
+# Guess: commands of this kind (argparse) take -- as the end of their options.
+command.end_of_options()
+command.operand("word")
+command.run()
