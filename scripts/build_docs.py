@@ -3,7 +3,8 @@
     python scripts/build_docs.py [--check] [DIRECTORY]
 
 Writes settings.md, errors.md, revisions.md, cli.md, modules.md and the manual page mcpgreen.1 into DIRECTORY (docs/ by
-default). With --check nothing is written: stale pages are named, and the exit status is 1 if there is one.
+default), and the JSON Schemas of our files into mcpgreen/templates/schemas/ (or DIRECTORY/schemas). With --check
+nothing is written: stale pages are named, and the exit status is 1 if there is one.
 
 No page has text of its own beyond headings: to change a page, change the table.
 """
@@ -20,8 +21,10 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from known_messages import MESSAGES, Known  # noqa: E402
+
 from mcpgreen import __version__, errors  # noqa: E402
-from mcpgreen.cli import help  # noqa: E402
+from mcpgreen.cli import help, schema  # noqa: E402
 from mcpgreen.cli.commands import COMMANDS  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
 from mcpgreen.settings.settings import Setting  # noqa: E402
@@ -36,10 +39,21 @@ def settings_page() -> str:
         "",
         "# Settings",
         "",
-        "A setting is looked for in this order: command line, `MCPGREEN_…` variable, the other names listed here,",
-        "the same names in the project's `server.d/env.sh`, then `server.d/env`, default. An empty value counts as not",
-        "set. A value out of bounds is moved to the nearest bound, an unreadable one replaced by the default; stderr",
-        "tells you so.",
+        "Every setting has a default that suits most projects. To change one, set its variable: in the `env` of the",
+        "client's entry, or for everybody who serves the project as a line of `server.d/env`, such as",
+        "`MCPGREEN_DEFAULT_TOOL_TIMEOUT=120`.",
+        "",
+        "The first of these places that has a value counts:",
+        "",
+        "1. the command line;",
+        "2. the `MCPGREEN_…` variable, then the other names that the table lists for it;",
+        "3. the same names in the project's `server.d/env.sh`, then in `server.d/env`;",
+        "4. the default.",
+        "",
+        "An empty value counts as not set. A value out of bounds is moved to the nearest bound, and one that cannot be",
+        "read is replaced by the default; stderr says so.",
+        "",
+        "In the table, names that end in `_secs` are seconds, and those that end in `_bytes` or `_size` are bytes.",
     ]
     for group, rows in GROUPS.items():
         lines += ["", f"## {group.capitalize()}", ""]
@@ -77,19 +91,40 @@ def errors_page() -> str:
     replies = [each for each in classes if issubclass(each, errors.RpcError)]
     others = [each for each in classes if each not in replies]
     lines = [
-        GENERATED.format(source="mcpgreen/errors.py"),
+        GENERATED.format(source="mcpgreen/errors.py and scripts/known_messages.py"),
         "",
         "# Errors",
         "",
+        "Something went wrong, and there is a message. Look for its words in the first part of this page. The second",
+        "part is for those who write clients: every error code, and every kind of error in the server.",
+        "",
+        "A tool that fails gives a *result* that is marked with `isError`; the model reads it and can try again.",
+        "A request that makes no sense gets an *error object* with a code, which most clients show to you.",
+        "",
+        "## Messages",
+        "",
+        "`…` stands for what changes: a name, a number, a reason.",
+        *(line for group, rows in MESSAGES.items() for line in message_lines(group, rows)),
+        "",
         "## Replies with an error object",
+        "",
+        "The codes are those of JSON-RPC and MCP. *Handshake era* means clients that begin with `initialize` (up to",
+        "revision 2025-11-25), *stateless era* those that introduce themselves in each request (2026-07-28).",
         "",
         *table(("Class", "Code", "When"), ((f"`{each.__name__}`", code_of(each), summary(each)) for each in replies)),
         "",
-        "## Everything else",
+        "## Inside the server",
+        "",
+        "Exceptions that never reach a client as they are, and what becomes of each.",
         "",
         *table(("Class", "What becomes of it"), ((f"`{each.__name__}`", summary(each)) for each in others)),
     ]
     return page(lines)
+
+
+def message_lines(group: str, rows: tuple[Known, ...]) -> list[str]:
+    cells = ((f"`{known.message}`", known.cause, known.cure) for known in rows)
+    return ["", f"### {group}", "", *table(("Message", "Cause", "Cure"), cells)]
 
 
 def code_of(error: type[errors.RpcError]) -> str:
@@ -108,7 +143,13 @@ def revisions_page() -> str:
         "",
         "# Protocol revisions",
         "",
-        "What each revision defines. What this server offers of it is on [What clients get](what-clients-get.md).",
+        "MCP has versions, called *revisions* and named by a date. A client says which one it speaks, and the server",
+        "answers in that one. Up to 2025-11-25 a client begins with a *handshake*: it sends `initialize`, both sides",
+        "say what they can do, and that holds until the connection ends. Since 2026-07-28 clients are *stateless*:",
+        "every request says who sends it and what it can do, and there is no beginning.",
+        "",
+        "The tables show what each revision defines. What this server offers of it is on",
+        "[What clients get](what-clients-get.md).",
         "",
         *table(("", *names), [("How a client introduces itself", *(text_of(each.era) for each in REVISIONS))]),
         "",
@@ -230,17 +271,26 @@ def stale_pages(directory: Path) -> Iterator[tuple[Path, str]]:
             yield path, text
 
 
+def stale_schemas(directory: Path) -> Iterator[tuple[Path, str]]:
+    """The JSON Schemas that are installed for editors."""
+    for kind in schema.FILES:
+        path, text = directory / (kind + schema.SUFFIX), schema.text_of(kind)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield path, text
+
+
 def main(arguments: list[str]) -> int:
     is_check = "--check" in arguments
     directories = [argument for argument in arguments if argument != "--check"]
     directory = Path(directories[0]) if directories else REPOSITORY / "docs"
-    stale = list(stale_pages(directory))
+    schemas = directory / "schemas" if directories else REPOSITORY / "mcpgreen" / "templates" / "schemas"
+    stale = [*stale_pages(directory), *stale_schemas(schemas)]
     if is_check:
         for path, _ in stale:
             print(f"{path} is not current; run `make docs`.")
         return 1 if stale else 0
-    directory.mkdir(parents=True, exist_ok=True)
     for path, text in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(f"wrote {path}")
     return 0

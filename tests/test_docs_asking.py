@@ -1,6 +1,7 @@
-"""docs/asking.md tells the truth: its scripts are put into a project, and its conversations take place.
+"""docs/asking.md and docs/asking-protocol.md tell the truth: what they show is built, run and said.
 
-A conversation marked `stateless` leaves the envelope out, and all states are written as one.
+On the first, commands are run and print what the `text` block behind them says. On the second, conversations take
+place; one marked `stateless` leaves the envelope out, and all states are written as one.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from tests.support.questions import ALL
 from tests.support.wire import Wire, modern_meta
 from tests.test_docs_examples import CHECKOUT, Block, Walk, at_line, blocks_of
 
-PAGE = CHECKOUT / "docs" / "asking.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-BLOCKS = blocks_of(PAGE)
+HOW_TO = CHECKOUT / "docs" / "asking.md"
+PROTOCOL = CHECKOUT / "docs" / "asking-protocol.md"
+TEXT = " ".join(page.read_text(encoding="utf-8") for page in (HOW_TO, PROTOCOL))
+BLOCKS = blocks_of(PROTOCOL)
 CONVERSATIONS = [block for block in BLOCKS if block.info.startswith("wire")]
 FILES = [block.info for block in BLOCKS if "/" in block.info]
 STATE = "v1.…"
@@ -71,6 +73,22 @@ def test_a_conversation_on_the_page_takes_place(place: Path, block: Block) -> No
             heard = server.receive(lambda message: message.get("method") != "notifications/tools/list_changed")
             state = heard.get("result", {}).get("requestState", state)
             assert as_on_the_page(heard, is_stateless=is_stateless) == json.loads(line[3:])
+
+
+def test_a_command_on_the_page_does_what_the_page_says(tmp_path: Path) -> None:
+    require_program("jq")
+    blocks = blocks_of(HOW_TO)
+    walk = Walk(tmp_path, blocks)
+    printed = []
+    for block in blocks:
+        walk.take(block)
+        if block.line in walk.printed:
+            done = walk.printed[block.line]
+            assert (done.status, done.stderr) == (0, ""), f"line {block.line}"
+            printed.append(done.stdout)
+        elif (block.language, block.info) == ("text", ""):
+            assert printed.pop() == block.text, f"line {block.line}"
+    assert printed == [""]
 
 
 def test_every_file_of_the_page_is_used() -> None:

@@ -26,7 +26,7 @@ from tests.support.wire import Wire, clean_environment
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "tools.md"
-PAGES = [CHECKOUT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+PAGES = [CHECKOUT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += sorted((CHECKOUT / "docs").glob("*.md"))
 
 FENCED = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -125,7 +125,7 @@ def test_a_tool_asks_for_what_it_lacks(run: Any, tool: str) -> None:
         "method": "elicitation/create",
         "params": {"mode": "form", "message": "Which text?", "requestedSchema": schema},
     }
-    assert ended.params == [{"progress": 100, "message": "line 1"}]
+    assert ended.params == [{"progress": 100, "total": 100, "message": "line 1"}]
 
 
 @each_tool
@@ -166,7 +166,8 @@ def test_a_tool_runs_at_the_desk(walk: Walk, tool: str) -> None:
 
 
 def test_the_page_names_every_variable_that_the_sdk_reads() -> None:
-    sources = "".join(file.read_text(encoding="utf-8") for file in (CHECKOUT / "mcpgreen" / "sdk").glob("mcp_tool*.py"))
+    files = (CHECKOUT / "mcpgreen" / "sdk" / "python").glob("mcp_tool*.py")
+    sources = "".join(file.read_text(encoding="utf-8") for file in files)
     read = set(re.findall(r'"(MCP_[A-Z_]+)"', sources)) - {"MCP_SDK", "MCP_CONFIG_JSON"}
     page = PAGE.read_text(encoding="utf-8")
 

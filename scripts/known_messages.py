@@ -1,0 +1,168 @@
+"""What users meet when something goes wrong: the message, its cause and the cure. `make docs` puts it on errors.md.
+
+Rule: a message is written as the server says it, with `…` for what changes; tests/test_docs_errors.py looks for each
+piece in the sources, so that a message whose words change is changed here as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    message: str
+    cause: str
+    cure: str
+
+
+MESSAGES: dict[str, tuple[Known, ...]] = {
+    "When the server starts": (
+        Known(
+            "no Python >= 3.10 with mcpgreen and its packages was found",
+            "The launcher of a checkout looked for a Python that has the packages, and found none.",
+            "`make run` in the checkout, once; or name a Python with `MCPGREEN_PYTHON`. See [Install](install.md).",
+        ),
+        Known(
+            "there is no project here or above: …",
+            "A command looks for a project in the current folder and above, and found none.",
+            "`--project-root DIR`, or `mcpgreen new NAME`. See [Begin a project](projects.md).",
+        ),
+        Known(
+            "no project around …: …; using the bundled example",
+            "The client started the server in a folder of its own choice, and its entry names no project.",
+            "Put `--project-root` and the full path into the entry, or let `mcpgreen config --install` write it.",
+        ),
+    ),
+    "A tool is not listed": (
+        Known(
+            "not executable (chmod +x) …",
+            "A file in `tools/` has no executable bit, and nothing says that it is meant as a tool.",
+            "`chmod +x FILE`",
+        ),
+        Known(
+            "not valid JSON: …",
+            "The description is damaged at the line and column that follow; the tool is left out.",
+            "Correct it there; `mcpgreen validate` shows all such places at once.",
+        ),
+        Known(
+            "describes no script",
+            "A `.meta.json` or `.meta.yaml` file has no script of the same name beside it.",
+            "Rename one of the two, or remove the description.",
+        ),
+    ),
+    "A call is refused": (
+        Known(
+            "Tool '…' not found",
+            "The client asks for a name that is not in the list: an old list, a typing error, another project.",
+            "`mcpgreen list tools` shows the names. Restart the client if it shows others.",
+        ),
+        Known(
+            "Invalid arguments for tool '…'",
+            "The arguments do not fit `inputSchema`. What is wrong with them follows.",
+            "Usually the model corrects itself. If it does not, describe the argument better, with an example.",
+        ),
+        Known(
+            "Tool '…' blocked by policy",
+            "`MCPGREEN_TOOL_ALLOWLIST` does not name the tool, or the project's `policy.sh` said no.",
+            "Name it there, or `*` for all: [Security](security.md#which-tools-may-run).",
+        ),
+        Known(
+            "may be written to by others",
+            "Group or others may change the script or a folder above it, so it could be anybody's.",
+            "`chmod go-w` on what the message names, or `mcpgreen validate --fix`. After a clone under umask 002: "
+            "`chmod -R go-w .`",
+        ),
+        Known(
+            "belongs to another user",
+            "The script, or a folder above it, is neither yours nor root's.",
+            "`chown` it, or copy the project to a folder of your own.",
+        ),
+        Known(
+            "Tool '…' cannot run here: …",
+            "The tool says in `needs` what it asks of a client, and this client cannot do it.",
+            "Use another client, or let the tool go on without an answer: [Ask the user](asking.md).",
+        ),
+    ),
+    "A call fails": (
+        Known(
+            "Tool failed: …",
+            "The script ended with another exit code than 0. The first line of its stderr follows, or the code.",
+            "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
+        ),
+        Known(
+            "… could not be started: …",
+            "Mostly the program in the first line (`#!`) is not there, or not on the server's `PATH`.",
+            "Install it, or write its full path. A client from the desktop has a short `PATH`: `mcpgreen doctor`.",
+        ),
+        Known(
+            "Tool timed out after …s",
+            "The script took longer than `timeoutSecs`, or than 30 s if nothing is said.",
+            "Raise `timeoutSecs` in its description, or report progress and set `progressExtendsTimeout`: "
+            "[Limits](limits.md#timeouts-of-a-call).",
+        ),
+        Known(
+            "Tool output exceeded … bytes",
+            "The script printed more than `max_tool_output_size`.",
+            "Print less, or write a file and embed or link it. The setting can be raised.",
+        ),
+        Known(
+            "Tool output is not valid JSON for declared outputSchema",
+            "The description has an `outputSchema`, and stdout is not one JSON value: often a message in between.",
+            "Print the result alone; everything else goes to stderr.",
+        ),
+        Known(
+            "Tool output does not satisfy outputSchema",
+            "It is JSON, but not as the description promises.",
+            "Change the script or the schema; the message names the place.",
+        ),
+        Known(
+            "This client cannot be asked this.",
+            "The script asks a person or the model, and the client has no way to do that.",
+            "Catch `NotAnswered` and go on without, or declare `needs`.",
+        ),
+        Known(
+            "This interaction has expired",
+            "A stateless client came back with an answer after the script was gone.",
+            'Call again. `parked_ttl_secs` is how long a script waits; `"interaction": "replay"` lets it be repeated.',
+        ),
+    ),
+    "A resource or a prompt": (
+        Known(
+            "Resource not found",
+            "No resource, template or provider has this address, or the provider ended with status 3.",
+            "`mcpgreen list resources`, `mcpgreen list templates`; try `mcpgreen read URI`.",
+        ),
+        Known(
+            "Resource outside allowed roots",
+            "The file lies outside `resources/`, the [roots](roots.md) and `MCPGREEN_RESOURCES_ROOTS`, or is hidden.",
+            "Add its folder to one of these, or move the file.",
+        ),
+        Known(
+            "Resource content exceeds … bytes",
+            "It is larger than `max_resource_bytes`.",
+            "Serve a part of it, or raise the setting.",
+        ),
+        Known(
+            "Prompt '…' needs the argument …",
+            "A required argument is missing.",
+            "Give it, or take it out of `required` in the description.",
+        ),
+    ),
+    "The protocol": (
+        Known(
+            "Server not initialized",
+            "A client of an older revision sent a request before `notifications/initialized`.",
+            "A fault of the client. By hand: send `initialize`, wait for the answer, then the notification.",
+        ),
+        Known(
+            "Unsupported protocol version",
+            "The request names a revision that is not served without a handshake. `data` lists those that are.",
+            "Use one of these, or begin with `initialize`.",
+        ),
+        Known(
+            "Response exceeded response size limit (… bytes)",
+            "The whole answer is larger than `max_response_bytes`.",
+            "Return less, or raise the setting.",
+        ),
+    ),
+}
