@@ -6,14 +6,18 @@ VENV ?= $(if $(DEFAULT_PYTHON),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/jq $(wildcard mcpgreen/sdk/*.sh \
 	mcpgreen/providers/*.sh mcpgreen/running/hooks/*.sh mcpgreen/templates/*/*.sh mcpgreen/templates/*/*.bash \
-	project/tools/*/*.sh project/providers/*.sh tests/conformance/project/tools/*.sh \
-	tests/conformance/project/providers/*.sh)
-# One more than processors: tests wait for time as well. A selection is quicker in one process, unless it is large:
+	project/tools/*/*.sh project/providers/*.sh scripts/demonstration/tools/count-words.sh examples/*/*/*.sh \
+	examples/*/*/*/*.sh tests/conformance/project/tools/*.sh tests/conformance/project/providers/*.sh)
+# Two more than processors: tests wait for time as well. A selection is quicker in one process, unless it is large:
 # TESTS=tests/features WORKERS=auto
-WORKERS ?= $(if $(TESTS),0,$(shell expr $$(getconf _NPROCESSORS_ONLN) + 1))
+WORKERS ?= $(if $(TESTS),0,$(shell expr $$(getconf _NPROCESSORS_ONLN) + 2))
 # The checkout as a plain line in a .pth file. By itself, setuptools has every Python of the environment load a finder,
 # which takes longer than all the rest of its start; and tests start thousands.
 EDITABLE := --config-settings editable_mode=compat -e
+# $(call install,WHAT): names each package when it is fetched. pip alone would say nothing, or far too much.
+install = @{ $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check $(1) || echo failed; } \
+	| awk '/^Collecting /{print "  " $$2; fflush()} /^Installing collected/{print "  ... and installing them"; fflush()} \
+	/^failed$$/{exit 1}'
 # Whatever the shell says: without what Python has compiled, each process would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 ROUNDS ?= 100
@@ -62,32 +66,36 @@ launcher: $(VENV)/.runs ## Write dist/mcpgreen, one file to copy anywhere (OFFLI
 docs: $(VENV)/.runs ## Write the generated pages of docs/
 	@$(BIN)/python scripts/build_docs.py
 
+picture: $(VENV)/.runs ## Record `make run` for the README; only by hand, since no two recordings are alike
+	@$(BIN)/python scripts/record_terminal.py demo make run
+
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "mcpgreen needs Python 3.10 or newer; none was found. Name one: make PYTHON=..."; exit 1; }
-	@echo "Setting up $(VENV) with $(PYTHON) (once) ..."
+	@echo "Making the environment $(VENV) with $(PYTHON) (once) ..."
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python has no working venv module (Debian: apt install python3-venv)."; exit 1; }
 
 $(VENV)/.runs: $(VENV)/bin/python setup.py
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) .
+	@echo "Installing mcpgreen and what it needs into $(VENV) (once):"
+	$(call install,$(EDITABLE) .)
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.runs
-	@echo "Installing what the tests need (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) '.[test]'
+	@echo "Installing what the tests need into $(VENV) (once):"
+	$(call install,$(EDITABLE) '.[test]')
 	@touch $@
 
 $(VENV)/.build: $(VENV)/.runs
-	@echo "Installing what builds packages (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@echo "Installing what builds packages into $(VENV) (once):"
+	$(call install,build)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.runs
-	@echo "Installing the peers (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(EDITABLE) '.[bench]'
+	@echo "Installing the peers into $(VENV) (once):"
+	$(call install,$(EDITABLE) '.[bench]')
 	@touch $@
 
 $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
@@ -96,4 +104,4 @@ $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
 	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help run test lint stress faults bench conformance dist launcher docs clean
+.PHONY: help run test lint stress faults bench conformance dist launcher docs picture clean
