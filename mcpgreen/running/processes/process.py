@@ -96,7 +96,7 @@ class RunningScript:
     def __init__(self, run: ScriptRun, *, spawner: Spawner, tag: int, place: OutputPlace) -> None:
         read_ends, write_ends = _pipes(3)
         try:
-            pid = spawner.spawn(run.script.command, run.env, outputs=write_ends, tag=tag)
+            pid = spawner.spawn(run, outputs=write_ends, tag=tag)
             self.child = Child(pid, run.script.command, tag)
         except BaseException:
             _close_all(read_ends)

@@ -53,13 +53,18 @@ _ABSENT: Any = object()  # None is a value one may want as a default
 _documents: dict[tuple[str, str], dict[str, Any]] = {}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
-if "MCP_SDK" in os.environ:  # else who calls has put us there, and may want to keep us
-    _own_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if _own_path.pop() == _HERE:
-        if _own_path:
-            os.environ["PYTHONPATH"] = os.pathsep.join(_own_path)
-        else:
+
+def _leave_path() -> None:
+    """What a script starts sees its author's path. Called once: here, or by whoever has imported us ahead."""
+    *path, last = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if last == _HERE:
+        os.environ["PYTHONPATH"] = os.pathsep.join(path)
+        if not path:
             del os.environ["PYTHONPATH"]
+
+
+if "MCP_SDK" in os.environ:  # else who calls has put us there, and may want to keep us
+    _leave_path()
 
 
 def __getattr__(name: str) -> Any:
