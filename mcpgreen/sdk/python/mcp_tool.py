@@ -58,9 +58,8 @@ def _leave_path() -> None:
     """What a script starts sees its author's path. Called once: here, or by whoever has imported us ahead."""
     *path, last = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if last == _HERE:
-        os.environ["PYTHONPATH"] = os.pathsep.join(path)
-        if not path:
-            del os.environ["PYTHONPATH"]
+        del os.environ["PYTHONPATH"]
+        os.environ.update({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
 if "MCP_SDK" in os.environ:  # else who calls has put us there, and may want to keep us
@@ -327,10 +326,9 @@ def _tool_name() -> str:
 
 
 def _notify(stream_variable: str, method: str, params: dict[str, Any]) -> None:
-    stream = os.environ.get(stream_variable, "")
     try:
         line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
-        if stream:
+        if stream := os.environ.get(stream_variable):
             _send(stream, line.encode("ascii"))
     except (OSError, TypeError, ValueError):
         pass  # nobody listens, or what JSON cannot express in a log line: no reason to stop the tool's own work
