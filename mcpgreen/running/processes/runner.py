@@ -77,7 +77,6 @@ class Runner:
         tag = self.tags.of(run.serial)
         run.env[VARIABLE] = b"%d" % tag
         running = self._started_warm(run, tag)
-        how = "warm" if running is not None else "fresh"
         if running is None:
             with self.starts:
                 running = self._started(run, self.spawner, tag)
@@ -99,7 +98,8 @@ class Runner:
             raise
         self._close(running)
         took_ms = (child.ended_at - child.began_at) * 1000
-        journal.debug("call %d: %s was process %d for %d ms, %s", run.serial, run.script.label, child.pid, took_ms, how)
+        how = ", warm" if child.is_warm else ""
+        journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
         return running.outcome(ended_by)
 
     def _started_warm(self, run: ScriptRun, tag: int) -> RunningScript | None:

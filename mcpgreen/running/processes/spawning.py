@@ -52,6 +52,8 @@ class Spawner(Protocol):
     but its stdout, its stderr and the control pipe, which is `CONTROL_FD` there; ignores no signal; and carries the
     tag, as does whoever it starts."""
 
+    is_warm: bool  # whether it brings an interpreter along
+
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
         when it can end on, nothing may switch greenlets before the number is given back: its end would be missed."""
@@ -60,6 +62,8 @@ class Spawner(Protocol):
 class PosixSpawner:
     """Starts processes in one directory by `posix_spawn`, which knows neither working directory nor limits: we take on
     both for it."""
+
+    is_warm = False
 
     def __init__(self, directory: Directory, tags: Tags) -> None:
         self._directory = directory

@@ -213,6 +213,8 @@ class Helper:
 class Spare:
     """A process that waits to become a script: a `Spawner` for one."""
 
+    is_warm = True
+
     def __init__(self, runner: Runner, pid: int, socket: Any) -> None:
         self._runner = runner
         self._pid = pid

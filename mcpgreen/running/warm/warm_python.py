@@ -1,7 +1,7 @@
 """Python scripts without the start of an interpreter: which of them, and the helpers that they are forked from.
 
-A helper is started beside the first script that could use it, which is started afresh. So nobody ever waits for one,
-and a server without Python scripts has none.
+A helper is started soon after the first script that could use it, which is started afresh. So nobody ever waits for
+one, and a server without Python scripts has none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcpgreen.running.scripts.launch import ScriptRun
 
 MAX_HELPERS = 4
+DELAY_SECS = 0.05  # the first script should not have to share its processor with the start of a helper
 IDLE_SECS = 300.0
 LOOK_SECS = 15.0
 RETRY_SECS = 60.0  # after one that could not be used, or ended by itself
@@ -55,7 +56,7 @@ class WarmPython:
             return helper.take(script.path, interpreter.signature)
         if key not in self._starting and not self._is_over and is_ordinary(env) and self._may_try(key):
             self._starting.add(key)
-            gevent.spawn(self._start, key, env)
+            gevent.spawn_later(DELAY_SECS, self._start, key, env)
         return None
 
     def end(self) -> None:
