@@ -76,7 +76,7 @@ def test_a_script_sees_the_environment_of_its_call_alone(project: ProjectBuilder
     become_warm(warm)
     seen = [text_of(client.call_tool("see", {"n": 1})) for client in (warm, fresh)]
     # Places, numbers and what is set differ.
-    names = [{name for name in eval(text)} - {"MCPGREEN_WARM_PYTHON", "MCPBASH_WARM_PYTHON"} for text in seen]
+    names = [set(eval(text)) - {"MCPGREEN_WARM_PYTHON", "MCPBASH_WARM_PYTHON"} for text in seen]
 
     assert names[0] == names[1]
     assert all('\\"n\\":1' in text for text in seen)

@@ -28,8 +28,10 @@ NOT_FOUND = 127
 PR_SET_DUMPABLE = 4
 VARIABLES = 30  # that a call has, more or less
 REHEARSAL = compile(
-    "import json, os, sys\n"
-    "json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))\n"
+    "import os, sys\n"
+    "if 'json' in sys.modules:\n"
+    "    import json\n"
+    "    json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))\n"
     "os.environ.get('MCP_TOOL_ARGS_JSON')\n"
     "sys.stdout.write('')\n"
     "sys.stdout.flush()\n",
@@ -125,6 +127,9 @@ class Spare:
         if "numpy.random" in sys.modules:
             sys.modules["numpy.random"].seed()  # others hear of the fork and start anew by themselves
         libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+        processors = os.sched_getaffinity(os.getppid())  # the server may have been moved since the helper started
+        if processors != os.sched_getaffinity(0):
+            os.sched_setaffinity(0, processors)
         sys.argv[:] = [job.path]
         if sys.version_info >= (3, 10):
             sys.orig_argv[:] = [sys.orig_argv[0], job.path]
