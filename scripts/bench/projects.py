@@ -82,9 +82,7 @@ def _python_project(root: Path) -> None:
     for name, definition in zip(FUNCTIONS, definitions, strict=True):
         needed = [line for line in imports if f"{line.split()[1]}." in definition]
         emit = f'mcp_tool.emit_text({name}(mcp_tool.require("name")))'
-        text = "\n".join(
-            [f"#!{sys.executable}", *needed, "import mcp_tool", "", "", definition.strip(), "", "", emit, ""]
-        )
+        lines = [f"#!{sys.executable}", *needed, "import mcp_tool", definition, emit, ""]
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         script = root / "tools" / f"{name}.py"
         script.write_text("\n".join(lines), encoding="utf-8")
