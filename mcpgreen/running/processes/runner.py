@@ -35,7 +35,7 @@ from mcpgreen.running.processes.tags import VARIABLE, Tags
 from mcpgreen.running.scripts.launch import ScriptRun
 from mcpgreen.running.system import prctl
 from mcpgreen.running.system.cpu_placement import Processors
-from mcpgreen.running.system.descriptor_limit import descriptor_limit
+from mcpgreen.running.system.descriptor_limit import descriptor_limit, has_room_for_helpers
 from mcpgreen.running.turns import Starts
 from mcpgreen.running.warm.warm_python import WarmPython
 
@@ -63,7 +63,7 @@ class Runner:
         self._stoppers: set[Any] = set()
         self.expected_tags: set[int] = set()  # of helpers that are forking
         self.starts = Starts()
-        self._warm = WarmPython(self) if keeps_warm and self.tags.are_limits else None
+        self._warm = WarmPython(self) if keeps_warm and self.tags.are_limits and has_room_for_helpers() else None
         self._output_places = OutputPlaces()
 
     def next_serial(self) -> int:

@@ -35,6 +35,7 @@ MAX_SPARES = 16  # that are there or on their way
 MAX_FORKS = 1000  # of one helper: what all of them share, as the seed of hashes, is not shared for ever
 MAX_JOB_BYTES = 60_000
 PATIENCE_SECS = 0.25  # a fresh start takes less than that on a busy machine
+MAX_MISSES = 4
 MAX_WORD_BYTES = 2000
 
 
@@ -52,9 +53,10 @@ class Helper:
         self._is_ready = False
         self.is_over = False
         self.refusal = ""  # why its scripts cannot be forked
-        self.is_unfit = False  # it ended before it could be used
+        self.is_unfit = False  # another one would be no better for some time
         self.used_at = time.monotonic()
         self._forks = 0
+        self._misses = 0  # calls in a row that waited in vain
         self._waiting = 0
         self._ready: Any = Queue()  # of spares
         self._coming: dict[Any, Any] = {}  # their sockets, and who watches those
@@ -90,9 +92,11 @@ class Helper:
         try:
             spare: Spare | None = self._ready.get(timeout=PATIENCE_SECS)
         except Empty:
+            self._note_miss()
             return None
         finally:
             self._waiting -= 1
+        self._misses = 0
         if is_new:
             self._dismiss_spares()  # they were forked before the script was at hand
             self._fork()
@@ -118,6 +122,14 @@ class Helper:
         for _ in range(self._waiting):
             self._ready.put(None)
         self._runner.end_known(self._pid)
+
+    def _note_miss(self) -> None:
+        """It may have been stopped, or has no processor to run on: then it does more harm than good."""
+        self._misses += 1
+        if self._misses >= MAX_MISSES and not self.is_over:
+            self.is_unfit = True
+            self.refusal = "their helper does not fork in time"
+            self.end()
 
     def _on_word(self) -> None:
         """In the hub."""

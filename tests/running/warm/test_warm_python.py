@@ -173,6 +173,14 @@ def test_who_kills_helper_and_spares_costs_no_call(client: Client) -> None:
     become_warm(client)
 
 
+def test_a_helper_that_is_stopped_delays_a_few_calls_and_is_given_up(client: Client) -> None:
+    become_warm(client)
+    helper = min(helpers_of(client))  # the first; its spares are used up
+    os.kill(helper, signal.SIGSTOP)
+
+    eventually(lambda: how(client) == "fresh" and not is_alive(helper))
+
+
 def test_the_end_of_the_server_is_the_end_of_its_helpers(client: Client) -> None:
     become_warm(client)
     pids = helpers_of(client)
