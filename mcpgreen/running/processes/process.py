@@ -95,6 +95,7 @@ class RunningScript:
     """One child with its pipes."""
 
     def __init__(self, run: ScriptRun, *, spawner: Spawner, tag: int, place: OutputPlace) -> None:
+        self._spawner = spawner
         read_ends, write_ends = _pipes(3)
         try:
             pid = spawner.spawn(run, outputs=write_ends, tag=tag)
@@ -154,7 +155,13 @@ class RunningScript:
             for reader in self._readers:
                 reader.drain()
 
+    @property
+    def never_began(self) -> bool:
+        """Whether it was killed before it was the script."""
+        return (self.child.returncode or 0) < 0 and not self._spawner.has_begun()
+
     def close(self) -> None:
+        self._spawner.let_go()
         for reader in self._readers:
             reader.close()
 

@@ -91,12 +91,15 @@ class Runner:
                 signal_all_of(child, signal.SIGTERM, self._strays)
                 wait_or_kill(child, run.limits.kill_grace_secs, self._strays)
                 running.take_the_rest()
+            never_began = running.never_began
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
             signal_all_of(child, signal.SIGTERM, self._strays)
             self._in_background(self._end, running, run.limits.kill_grace_secs)
             raise
         self._close(running)
+        if never_began:  # somebody killed a process that was waiting for its script
+            return self.run(run._replace(script=run.script._replace(warm=None)))
         took_ms = (child.ended_at - child.began_at) * 1000
         how = ", warm" if child.is_warm else ""
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)

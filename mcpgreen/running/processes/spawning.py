@@ -58,6 +58,12 @@ class Spawner(Protocol):
         """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
         when it can end on, nothing may switch greenlets before the number is given back: its end would be missed."""
 
+    def has_begun(self) -> bool:
+        """Of a process that was killed: whether it was the script by then."""
+
+    def let_go(self) -> None:
+        """The process is over."""
+
 
 class PosixSpawner:
     """Starts processes in one directory by `posix_spawn`, which knows neither working directory nor limits: we take on
@@ -78,6 +84,12 @@ class PosixSpawner:
             (os.POSIX_SPAWN_DUP2, control, CONTROL_FD),
         ]
         return self.start(run.script.command, run.env, actions, tag=tag)
+
+    def has_begun(self) -> bool:
+        return True
+
+    def let_go(self) -> None:
+        """Nothing is kept of it."""
 
     def start(self, command: Sequence[str], env: Variables, actions: Sequence[tuple[Any, ...]], *, tag: int) -> int:
         """The number of a process with the descriptors that these actions give it."""

@@ -161,7 +161,7 @@ class Helper:
         while self._ready.qsize():
             spare = self._ready.get_nowait()
             if spare is not None:
-                spare.dismiss()
+                spare.let_go()
 
     def _fork(self) -> None:
         wanted = min(MAX_SPARES, KEPT_SPARES + self._waiting) - self._ready.qsize() - len(self._coming)
@@ -243,14 +243,19 @@ class Spare:
                 raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
             self._socket.sendmsg([job], [(SOL_SOCKET, SCM_RIGHTS, pack("3i", *outputs))], MSG_NOSIGNAL)
         except OSError:
+            self.let_go()
             self._runner.end_known(self._pid)
             raise
-        finally:
-            self._socket.close()
         return self._pid
 
-    def dismiss(self) -> None:
-        """It is not needed, and ends."""
+    def has_begun(self) -> bool:
+        try:
+            return bool(self._socket.recv(1))
+        except OSError:
+            return False
+
+    def let_go(self) -> None:
+        """One that has no job ends by it."""
         self._socket.close()
 
 

@@ -180,7 +180,7 @@ def test_who_kills_helper_and_spares_costs_no_call(client: Client) -> None:
         with suppress(ProcessLookupError):  # a spare that was not needed any more
             os.kill(pid, signal.SIGKILL)
 
-    assert how(client) in ("warm", "fresh")
+    assert how(client) in ("warm", "fresh")  # a spare may have been on its way
     become_warm(client)
 
 

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 
 from mcpgreen_warm import preloading
 from mcpgreen_warm.packets import received
@@ -74,6 +75,7 @@ class Spare:
             code, needs_sdk = self._code_of(job)
         except preloading.UNFIT:
             self._execute(job)
+        self._say_goodbye()
         self._become(job, needs_sdk=needs_sdk)
         return run(code, job.path, known=self._helper.known, descriptors=self._helper.descriptors)
 
@@ -85,8 +87,13 @@ class Spare:
             packet = b""
         if not packet:
             os._exit(0)  # it is not needed any more
-        self._socket.close()
         return Job(packet, descriptors)
+
+    def _say_goodbye(self) -> None:
+        """From now on the script is to blame for how this process ends."""
+        with suppress(OSError):
+            self._socket.send(b".")
+        self._socket.close()
 
     def _rehearse(self) -> None:
         """What a script does first, so that the kernel has given us pages of our own for it by then."""
@@ -142,6 +149,7 @@ class Spare:
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), signal.SIG_DFL)  # Python ignores them, and a program would, too
         variables = {name: value for name, _, value in job.variables}
+        self._say_goodbye()
         try:
             os.execvpe(job.command[0], job.command, {**self._helper.surroundings.environment, **variables})
         except OSError as error:
