@@ -26,7 +26,7 @@ FAULTS = [
         "mcpgreen/running/warm/interpreters.py",
         "if len(names) == 1 and _PYTHON",
         "if _PYTHON",
-        TESTS + "test_what_a_start_depends_on_is_left_to_a_fresh_start",
+        "tests/test_docs_warm_python.py::test_the_table_says_which_first_lines_are_forked",
     ),
     fault(
         "warm-against-its-will",
