@@ -12,7 +12,6 @@ import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from struct import pack
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +31,21 @@ PROGRAM = os.path.join(SDK_DIR, "warm", "start.py")
 SOCKET_FD = 3
 KEPT_SPARES = 2
 MAX_SPARES = 16  # that are there or on their way
-MAX_FORKS = 1000  # of one helper: what all of them share, as the seed of hashes, is not shared for ever
+MAX_FORKS = 10_000  # of one helper: what all of them share, as the seed of hashes, is not shared for ever
+MAX_PREPARED = 1000
 MAX_JOB_BYTES = 60_000
 PATIENCE_SECS = 0.25  # a fresh start takes less than that on a busy machine
 MAX_MISSES = 4
 MAX_WORD_BYTES = 2000
+
+
+class State:
+    """Of a helper."""
+
+    STARTING = "starting"
+    READY = "ready"
+    OVER = "over"
+    UNFIT = "unfit"  # over, and another one would be no better for some time
 
 
 class Helper:
@@ -50,10 +59,8 @@ class Helper:
 
         self._runner = runner
         self._tag = runner.tags.of(runner.next_serial())
-        self._is_ready = False
-        self.is_over = False
-        self.refusal = ""  # why its scripts cannot be forked
-        self.is_unfit = False  # another one would be no better for some time
+        self.state = State.STARTING
+        self.refusal = ""  # why it is unfit
         self.used_at = time.monotonic()
         self._forks = 0
         self._misses = 0  # calls in a row that waited in vain
@@ -82,10 +89,12 @@ class Helper:
     def take(self, path: str, signature: bytes) -> Spare | None:
         """A spare for this script; None if there is none in time. May wait."""
         self.used_at = time.monotonic()
-        if not self._is_ready:
+        if self.state != State.READY:
             return None
         is_new = self._prepared.get(path) != signature
         if is_new and self._tell(b"P" + os.fsencode(path)):
+            if len(self._prepared) >= MAX_PREPARED:
+                self._prepared.clear()
             self._prepared[path] = signature
         self._waiting += 1
         self._fork()
@@ -106,12 +115,15 @@ class Helper:
             spare.signature = signature
         return spare
 
-    def end(self) -> None:
-        """No more of it. Who waits for a spare is given what is there."""
+    @property
+    def is_over(self) -> bool:
+        return self.state in (State.OVER, State.UNFIT)
+
+    def end(self, state: str = State.OVER, refusal: str = "") -> None:
+        """No more of it. Who waits for a spare waits no longer."""
         if self.is_over:
             return
-        self.is_over = True
-        self._is_ready = False
+        self.state, self.refusal = state, refusal
         self._watcher.close()
         self._socket.close()
         if self._said_fd >= 0:
@@ -126,10 +138,8 @@ class Helper:
     def _note_miss(self) -> None:
         """It may have been stopped, or has no processor to run on: then it does more harm than good."""
         self._misses += 1
-        if self._misses >= MAX_MISSES and not self.is_over:
-            self.is_unfit = True
-            self.refusal = "their helper does not fork in time"
-            self.end()
+        if self._misses >= MAX_MISSES:
+            self.end(State.UNFIT, "their helper does not fork in time")
 
     def _on_word(self) -> None:
         """In the hub."""
@@ -140,32 +150,34 @@ class Helper:
         except OSError:
             word = b""
         if word != b"ready":
-            self.is_unfit = not self._is_ready
-            self.refusal = word.decode("utf-8", "replace").partition(" ")[2]
-            self.end()
-            return
+            refusal = word.decode("utf-8", "replace").partition(" ")[2]
+            self.end(State.OVER if self.state == State.READY else State.UNFIT, refusal)
+        elif self._has_said_something():
+            self.end(State.UNFIT, "its start prints something")
+        else:
+            self.state = State.READY
+            self._fork()
+
+    def _has_said_something(self) -> bool:
+        """Which a fresh start would have put into the output of the script."""
         os.set_blocking(self._said_fd, False)
-        with suppress(BlockingIOError):
-            if os.read(self._said_fd, 1):
-                self.refusal = "its start prints something"
-        os.close(self._said_fd)
-        self._said_fd = -1
-        if self.refusal:
-            self.is_unfit = True
-            self.end()
-            return
-        self._is_ready = True
-        self._fork()
+        try:
+            return bool(os.read(self._said_fd, 1))
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(self._said_fd)
+            self._said_fd = -1
 
     def _dismiss_spares(self) -> None:
         while self._ready.qsize():
             spare = self._ready.get_nowait()
             if spare is not None:
-                spare.let_go()
+                spare.dismiss()
 
     def _fork(self) -> None:
         wanted = min(MAX_SPARES, KEPT_SPARES + self._waiting) - self._ready.qsize() - len(self._coming)
-        while wanted > 0 and self._is_ready and self._fork_one():
+        while wanted > 0 and self.state == State.READY and self._fork_one():
             wanted -= 1
 
     def _fork_one(self) -> bool:
@@ -243,8 +255,7 @@ class Spare:
                 raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
             self._socket.sendmsg([job], [(SOL_SOCKET, SCM_RIGHTS, pack("3i", *outputs))], MSG_NOSIGNAL)
         except OSError:
-            self.let_go()
-            self._runner.end_known(self._pid)
+            self.dismiss()
             raise
         return self._pid
 
@@ -255,8 +266,12 @@ class Spare:
             return False
 
     def let_go(self) -> None:
-        """One that has no job ends by it."""
         self._socket.close()
+
+    def dismiss(self) -> None:
+        """It is not needed."""
+        self.let_go()
+        self._runner.end_known(self._pid)
 
 
 def _job(run: ScriptRun, tag: int, signature: bytes) -> bytes:

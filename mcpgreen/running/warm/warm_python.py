@@ -13,7 +13,7 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.running.warm.interpreters import Interpreters, Words, is_ordinary, lasting
-from mcpgreen.running.warm.spares import Helper, Spare
+from mcpgreen.running.warm.spares import Helper, Spare, State
 
 if TYPE_CHECKING:
     from mcpgreen.running.processes.runner import Runner
@@ -70,22 +70,30 @@ class WarmPython:
         self._helpers.clear()
 
     def _may_try(self, key: Key) -> bool:
-        helper = self._helpers.pop(key, None)
+        self._drop(key)
         now = time.monotonic()
-        if helper is not None and helper.is_unfit:
-            if helper.refusal:
-                journal.info("Python scripts for %s are started afresh: %s", " ".join(key[0]), helper.refusal)
-            self._not_before[key] = now + RETRY_SECS
-        if len(self._not_before) > MAX_HELPERS * 4:
-            self._not_before = {each: until for each, until in self._not_before.items() if until > now}
         if self._not_before.get(key, 0.0) > now:
             return False
         if len(self._helpers) + len(self._starting) >= MAX_HELPERS:
             oldest = min(self._helpers, key=lambda each: self._helpers[each].used_at, default=None)
             if oldest is None or now - self._helpers[oldest].used_at < SETTLED_SECS:
                 return False
-            self._helpers.pop(oldest).end()
+            self._drop(oldest)
         return True
+
+    def _drop(self, key: Key) -> None:
+        helper = self._helpers.pop(key, None)
+        if helper is None:
+            return
+        helper.end()
+        if helper.state == State.UNFIT:
+            self._note_failure(key, helper.refusal)
+
+    def _note_failure(self, key: Key, reason: str) -> None:
+        journal.info("Python scripts for %s are started afresh: %s", " ".join(key[0]), reason or "their helper ended")
+        now = time.monotonic()
+        self._not_before = {each: until for each, until in self._not_before.items() if until > now}
+        self._not_before[key] = now + RETRY_SECS
 
     def _start(self, key: Key, env: dict[bytes, bytes]) -> None:
         words, modules, _ = key
@@ -94,8 +102,7 @@ class WarmPython:
                 if not self._is_over:
                     self._helpers[key] = Helper(self._runner, words, modules, env)
         except OSError as error:
-            journal.info("Python scripts for %s are started afresh: %s", " ".join(words), error.strerror)
-            self._not_before[key] = time.monotonic() + RETRY_SECS
+            self._note_failure(key, error.strerror or str(error))
         finally:
             self._starting.discard(key)
         if self._timer is None and not self._is_over:
@@ -107,9 +114,7 @@ class WarmPython:
         now = time.monotonic()
         for key, helper in list(self._helpers.items()):
             if helper.is_over or now - helper.used_at > IDLE_SECS:
-                helper.end()
-                if not helper.is_unfit:
-                    del self._helpers[key]
+                self._drop(key)
         if not self._helpers and self._timer is not None:
             self._timer.close()
             self._timer = None
