@@ -17,6 +17,8 @@ from tests.support.waiting import eventually
 from tests.support.wire import Wire, clean_environment, nursery, text_of
 
 OF_ONE_PROCESS = r"mcpgreen\.state\.\w+\.\w+|(?<=MCPGREEN_CALL\": \")\d+|(?<=/proc/)\d+/task/\d+"
+# It may be looked into, and starts nothing while it is.
+LOOKED_AT = {"MCPGREEN_CORE_DUMPS": "true", "MCPGREEN_WARM_PYTHON": "false", "MINE": "ü"}
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked at through /proc")
 
 LOOK = """
@@ -39,7 +41,7 @@ def test_a_forked_server_and_its_scripts_see_what_a_fresh_one_sees(project: Proj
     project.python_tool("look", LOOK)
     seen = []
     for is_fresh in (False, True):
-        with Wire(project.root, is_fresh=is_fresh, env={"MCPGREEN_CORE_DUMPS": "true", "MINE": "ü"}) as wire:
+        with Wire(project.root, is_fresh=is_fresh, env=LOOKED_AT) as wire:
             wire.handshake()
             text = text_of(wire.call_tool("look"))
             seen.append(json.loads(re.sub(OF_ONE_PROCESS, "", text)))

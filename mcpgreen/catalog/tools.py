@@ -38,6 +38,12 @@ UI_DIRECTORY = "ui"  # holds the app of a tool, and what that needs
 # What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
 INTERACTIONS = ("auto", "park", "replay")
 
+MAX_MODULES = 50  # that a script wants to be loaded ahead
+
+
+def _is_module(name: Any) -> bool:
+    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
+
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -58,6 +64,14 @@ FIELD_RULES = {
         {"type": "array", "items": {"enum": list(NEEDS)}},
     ),
     "interaction": metadata.one_of(INTERACTIONS),
+    "warm": metadata.Rule(
+        lambda value: (
+            isinstance(value, bool)
+            or (isinstance(value, list) and len(value) <= MAX_MODULES and all(map(_is_module, value)))
+        ),
+        "true, false, or an array of names of Python modules",
+        {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
+    ),
 }
 
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
@@ -78,6 +92,7 @@ class Description(NamedTuple):
     strict_arguments: bool | None = None
     needs: Sequence[str] = ()  # what has to be asked of a client
     interaction: str = INTERACTIONS[0]
+    warm: bool | list[str] = True
 
 
 ATTRIBUTE_OF = {re.sub("_(.)", lambda match: match[1].upper(), name): name for name in Description._field_defaults}

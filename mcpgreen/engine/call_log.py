@@ -117,6 +117,8 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
         line += f" {fields['ms']} ms"
     if "exit" in fields:
         line += f" exit {fields['exit']}"
+    if "warm" in fields:
+        line += ", warm"
     if fields.get("waited_ms", 0) >= LONG_WAIT_MS:
         line += f", waited {fields['waited_ms']} ms"
     return line, fields
@@ -146,6 +148,8 @@ def _times(call: Call) -> Json:
         "exit": code if code >= 0 else 128 - code,
         "process": child.pid,
     }
+    if child.is_warm:
+        times["warm"] = True
     if call.received_at:
         times["waited_ms"] = round((child.began_at - call.received_at) * 1000)
     return times

@@ -58,7 +58,7 @@ class Server:
         storage = Storage(on_news=partial(self._log, "mcp.storage"))
         self._links: list[Link] = []
         self._sessions: set[Session] = set()
-        runner = Runner(directory=project.root, is_open_to_others=settings.core_dumps)
+        runner = Runner(directory=project.root, is_open_to_others=settings.core_dumps, keeps_warm=settings.warm_python)
         state_dir = StateDir(
             temporary.place_of(settings.tmp_root, environ, root=project.root),
             is_kept=settings.preserve_state,

@@ -54,7 +54,7 @@ class ToolTerms:
             output_problems=self._output_problems if "outputSchema" in tool.definition else None,
         )
         ground = services.project.ground(services.project.tools_dir)
-        self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command, ground)
+        self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command, ground, _modules(described.warm))
         self.entry_json = jsontext.dumps(tool.registry_entry)
         self._base = services.environment
         self._variables = _variables(tool)
@@ -93,6 +93,13 @@ class ToolTerms:
             return self._checks.judged(schema, value, encoded, is_lenient=is_lenient)
         except BadSchema as error:
             raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
+
+
+def _modules(warm: bool | list[str]) -> tuple[str, ...] | None:
+    """What is loaded ahead for its script, if that is Python; None if each call is to be a fresh start."""
+    if isinstance(warm, bool):
+        return () if warm else None
+    return tuple(warm)
 
 
 def _variables(tool: Tool) -> dict[str, str]:

@@ -72,6 +72,9 @@ GROUPS = {
     "limits": (
         Setting("max_concurrent_requests", integer, 16, low=1, high=256, doc=
             "How many requests may run a script at the same time. Further ones wait in line."),
+        Setting("warm_python", flag, True, doc=
+            "Whether Python scripts are forked from a Python that is running already, instead of starting one for each "
+            "call. Linux only."),
         Setting("max_queued_requests", integer, 4096, low=1, high=1_000_000, doc=
             "How many requests may wait in line. Further ones are refused."),
         Setting("max_queued_bytes", integer, 32 * MIB, low=64 * KIB, high=4 * GIB, doc=

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 
 OURS = "mcpgreen"
+FRESH = "mcpgreen-fresh"
+FLOORS = ("floor-c", "floor-py")
 SDKS = ("python-sdk", "fastmcp")
 BEST_SDK = "best SDK"
 REFERENCES = ("floor-c", "floor-py", "python-sdk")
@@ -72,6 +74,14 @@ METRICS = {
     "read_1mb": Metric("resources/read p50, 1 MB", "ms"),
     "subscriptions_idle": Metric("CPU of 1,000 idle subscriptions", "% of a core"),
     "resource_updated": Metric("change on disk to resources/updated", "ms"),
+    "python_first": Metric("first call of a Python tool", "ms"),
+    "python_rested": Metric("Python tool p50, 8 ms between calls", "ms"),
+    "python_p50": Metric("Python tool p50, back to back", "ms"),
+    "python_16": Metric("Python tool, calls/s, 16 in flight", "/s", higher_is_better=True),
+    "python_ten": Metric("Python tool p50, ten imports", "ms"),
+    "python_imports": Metric("ten imports beside none", "x"),
+    "python_yaml": Metric("Python tool p50, with yaml", "ms"),
+    "python_memory": Metric("memory with Python tools", "MB"),
 }
 
 BARS = {
@@ -91,6 +101,11 @@ BARS = {
     "read_1mb": Bar((Limit(1, BEST_SDK),), goal=Limit(0.5, BEST_SDK)),
     "subscriptions_idle": Bar((Limit(1),), goal=Limit(0.5)),
     "resource_updated": Bar((Limit(20),), goal=Limit(5)),
+    "python_rested": Bar((Limit(1.1, "fastmcp"), Limit(0.2, FRESH)), goal=Limit(0.9, "fastmcp")),
+    "python_p50": Bar((Limit(1.3, "fastmcp"), Limit(0.2, FRESH)), goal=Limit(1.1, "fastmcp")),
+    "python_16": Bar((Limit(1, "fastmcp"),), goal=Limit(1.2, "fastmcp")),
+    "python_imports": Bar((Limit(1.3),), goal=Limit(1.1)),
+    "python_memory": Bar((Limit(0.5, "fastmcp"),), goal=Limit(0.4, "fastmcp")),
 }
 
 

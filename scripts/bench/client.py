@@ -25,6 +25,7 @@ WAIT_SECS = 60.0
 EXIT_SECS = 2.0
 READ_BYTES = 1 << 20
 REVISION = "2025-11-25"
+NO_ARGUMENTS: Mapping[str, Any] = {}
 
 
 class SubjectError(Exception):
@@ -91,9 +92,9 @@ class Session:
             message["params"] = params
         return encoded(message)
 
-    def encode_call(self, name: str) -> bytes:
+    def encode_call(self, name: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bytes:
         self.calls_made += 1
-        return self.encode("tools/call", {"name": name, "arguments": {}})
+        return self.encode("tools/call", {"name": name, "arguments": dict(arguments)})
 
     def encode_cancel(self) -> bytes:
         """A cancel of the request that was encoded last."""

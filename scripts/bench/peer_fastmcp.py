@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fastmcp import FastMCP
-from peer_script import read_resources, read_tools, run_script
+from functions import FUNCTIONS
+from peer_script import has_functions, read_resources, read_tools, run_script
 
 
 def add_tool(server: FastMCP[Any], project: str, tool: dict[str, Any]) -> None:
@@ -33,6 +34,9 @@ def main(project: str) -> None:
     server: FastMCP[Any] = FastMCP("fastmcp", version="1")
     for tool in read_tools(project).values():
         add_tool(server, project, tool)
+    if has_functions(project):
+        for name, function in FUNCTIONS.items():
+            server.tool(function, name=name, output_schema=None)
     for uri, path in read_resources(project).items():
         add_resource(server, uri, path)
     server.run(transport="stdio", show_banner=False)

@@ -26,6 +26,11 @@ def read_tools(project: str) -> dict[str, dict[str, Any]]:
     return tools
 
 
+def has_functions(project: str) -> bool:
+    """Whether the tools of this project are functions in the server's own process."""
+    return Path(project).name == "python"
+
+
 def read_resources(project: str) -> dict[str, Path]:
     """Address to file, for each file below `resources/`."""
     return {path.as_uri(): path for path in sorted(Path(project, "resources").glob("*.txt"))}

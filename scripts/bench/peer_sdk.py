@@ -12,19 +12,25 @@ import sys
 from typing import Any
 
 import mcp_types as types
+from functions import FUNCTIONS
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from peer_script import read_resources, read_tools, run_script
+from peer_script import has_functions, read_resources, read_tools, run_script
 
 
 async def main(project: str) -> None:
+    functions = FUNCTIONS if has_functions(project) else {}
     tools = [types.Tool.model_validate(tool) for tool in read_tools(project).values()]
+    tools += [types.Tool(name=name, input_schema={"type": "object"}) for name in functions]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        output = await run_script(project, params.name)
+        if params.name in functions:
+            output = functions[params.name](**params.arguments or {})
+        else:
+            output = await run_script(project, params.name)
         return types.CallToolResult(content=[types.TextContent(type="text", text=output)])
 
     resources = read_resources(project)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from client import encoded
+from functions import FUNCTIONS
+
+HERE = Path(__file__).resolve().parent
 
 LINE = b"x" * 99 + b"\n"
 MB = 1_000_000
@@ -24,6 +28,7 @@ def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
     _tools_project(folder / "changing", 100)
     _resources_project(folder / "resources")
     _watched_project(folder / "watched")
+    _python_project(folder / "python")
 
 
 def _calls_project(root: Path) -> None:
@@ -66,3 +71,20 @@ def _watched_project(root: Path) -> None:
     (root / "tools").mkdir()
     for number in range(WATCHED_COUNT):
         (root / "resources" / f"{number:04}.txt").write_bytes(LINE)
+
+
+def _python_project(root: Path) -> None:
+    """The functions of the benchmark as scripts, for servers that run scripts."""
+    (root / "tools").mkdir(parents=True)
+    source = (HERE / "functions.py").read_text(encoding="utf-8")
+    head, *definitions = source.partition("\nFUNCTIONS")[0].split("\n\n\n")
+    imports = [line for line in head.splitlines() if line.startswith("import ")]
+    for name, definition in zip(FUNCTIONS, definitions, strict=True):
+        needed = [line for line in imports if f"{line.split()[1]}." in definition]
+        emit = f'mcp_tool.emit_text({name}(mcp_tool.require("name")))'
+        lines = [f"#!{sys.executable}", *needed, "import mcp_tool", definition, emit, ""]
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+        script = root / "tools" / f"{name}.py"
+        script.write_text("\n".join(lines), encoding="utf-8")
+        script.chmod(0o755)
+        script.with_suffix(".meta.json").write_bytes(encoded({"name": name, "inputSchema": schema}).rstrip())

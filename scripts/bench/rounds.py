@@ -66,7 +66,7 @@ def run_round(
         for stand in stands:
             cleanup.callback(stand.close)
         for position, workload in enumerate(workloads):
-            suitable = [stand for stand in stands if workload.suits(stand.subject)]
+            suitable = [stand for stand in stands if stand.subject.name in workload.subjects]
             if suitable:
                 tell(f"round {number + 1}/{results.round_count}: {workload.title}")
             for stand in rotated(suitable, number + position):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bars import OURS
+from bars import FLOORS, OURS, SDKS
 from client import Session, result_of
 from subjects import Subject
 
@@ -31,6 +31,8 @@ class Counts:
     changes: int = 3
     reads: int = 200
     large_reads: int = 20
+    python_calls: int = 150
+    python_calls_in_flight: int = 400
     idle_secs: float = 4.0  # twice the interval at which subscribed files are looked at
 
     def for_subject(self, subject: Subject) -> Counts:
@@ -65,6 +67,8 @@ QUICK = Counts(
     changes=1,
     reads=10,
     large_reads=2,
+    python_calls=5,
+    python_calls_in_flight=20,
     idle_secs=0.1,
 )
 
@@ -102,13 +106,7 @@ class Workload:
     title: str
     metrics: tuple[str, ...]
     measure: Callable[[Stand], Values]
-    is_ours_only: bool = False
-    is_beyond_floors: bool = False
-
-    def suits(self, subject: Subject) -> bool:
-        if subject.name == OURS:
-            return True
-        return not self.is_ours_only and (subject.is_peer or not self.is_beyond_floors)
+    subjects: tuple[str, ...] = (*FLOORS, OURS, *SDKS)
 
 
 def greet(session: Session) -> None:

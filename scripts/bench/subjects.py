@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bars import OURS
+from bars import FLOORS, FRESH, OURS, SDKS
 from client import Session, SubjectError, result_of, text_of
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
-NAMES = ("floor-c", "floor-py", OURS, "python-sdk", "fastmcp")
+NAMES = (*FLOORS, OURS, FRESH, *SDKS)
 
 
 class Unavailable(Exception):
@@ -45,10 +45,11 @@ def subject_named(name: str, *, scratch: Path) -> Subject:
         return Subject(name, (build_floor(scratch),))
     if name == "floor-py":
         return Subject(name, (sys.executable, str(HERE / "floor.py")))
-    if name == OURS:
+    if name in (OURS, FRESH):
         path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
         command = (sys.executable, "-m", "mcpgreen", "serve", "--project-root")
-        return Subject(name, command, extra_env={"PYTHONPATH": path})
+        is_warm = "true" if name == OURS else "false"
+        return Subject(name, command, extra_env={"PYTHONPATH": path, "MCPGREEN_WARM_PYTHON": is_warm})
     package, script = {"python-sdk": ("mcp", "peer_sdk.py"), "fastmcp": ("fastmcp", "peer_fastmcp.py")}[name]
     if importlib.util.find_spec(package) is None:
         raise Unavailable(f"the package {package} is not installed")

@@ -12,12 +12,15 @@ from collections.abc import Callable
 from statistics import median
 
 import processes
+from bars import FRESH, METRICS, OURS, SDKS
 from changes import idle_subscriptions, resource_changes, tool_changes
 from client import Session, SubjectError, result_of, text_of
 from projects import MB, RESOURCE_BYTES
+from real_tools import python_calls
 from stand import Stand, Values, Workload, greet, list_tools, since_ms
 
 IN_FLIGHT = 16
+PYTHON_METRICS = tuple(name for name in METRICS if name.startswith("python_"))
 
 
 def start_up(stand: Stand) -> Values:
@@ -219,8 +222,9 @@ WORKLOADS = (
     Workload("1 MB and 10 MB of output", ("output_1mb", "output_10mb"), outputs),
     # After everything else on the shared server: a late answer to a cancelled call would be taken for another one.
     Workload("cancel", ("cancel",), cancels),
-    Workload("resources/read", ("read_1kb", "read_1mb"), reads, is_beyond_floors=True),
-    Workload("change on disk", ("list_changed",), tool_changes, is_ours_only=True),
-    Workload("change of a resource", ("resource_updated",), resource_changes, is_ours_only=True),
-    Workload("idle subscriptions", ("subscriptions_idle",), idle_subscriptions, is_ours_only=True),
+    Workload("resources/read", ("read_1kb", "read_1mb"), reads, (OURS, *SDKS)),
+    Workload("change on disk", ("list_changed",), tool_changes, (OURS,)),
+    Workload("change of a resource", ("resource_updated",), resource_changes, (OURS,)),
+    Workload("idle subscriptions", ("subscriptions_idle",), idle_subscriptions, (OURS,)),
+    Workload("Python tools", PYTHON_METRICS, python_calls, (OURS, FRESH, *SDKS)),
 )

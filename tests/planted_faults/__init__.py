@@ -18,6 +18,7 @@ from tests.planted_faults import (
     running,
     sdk,
     transports,
+    warm,
     wrapping,
 )
 from tests.planted_faults.fault import Fault, why_stale
@@ -28,6 +29,7 @@ FAULTS = [
     *leaves.FAULTS,
     *protocol.FAULTS,
     *running.FAULTS,
+    *warm.FAULTS,
     *catalog.FAULTS,
     *providers.FAULTS,
     *links.FAULTS,

@@ -22,8 +22,8 @@ FAULTS = [
     fault(
         "children-see-our-path",
         "mcpgreen/sdk/python/mcp_tool.py",
-        "    if _own_path.pop() == _HERE:\n",
-        "    if _own_path.pop() == os.sep:\n",
+        "    if last == _HERE:\n",
+        "    if last == os.sep:\n",
         "tests/running/test_surroundings.py::test_python_finds_the_sdk_and_its_children_find_what_the_person_has",
     ),
     fault(

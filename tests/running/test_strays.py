@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.running.processes import tags
+from mcpgreen.running.processes.strays import Strays
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, text_of
@@ -283,3 +284,30 @@ def test_hundreds_of_strays_end_with_their_call(
     eventually(lambda: len(children.read_text().split()) == 1)  # the guardian
     assert wire.result("ping") == {}
     assert wire.stop() == 0
+
+
+class Children:
+    """Those of a process, as told here."""
+
+    def __init__(self) -> None:
+        self.pids: list[int] = []
+
+    def others_than(self, known: set[bytes]) -> list[int]:
+        return [pid for pid in self.pids if b"%d" % pid not in known]
+
+
+@pytest.mark.skipif(not tags.Tags().are_limits, reason="the limit that is a tag cannot be set")
+def test_one_that_is_about_to_be_known_is_left_alone() -> None:
+    """A fork that has not said its number yet is none of ours by its number, but by its tag."""
+    own = tags.Tags()
+    tag = own.of(own.next_serial())
+    children, expected = Children(), {tag}
+    strays = Strays(children, set(), expected)  # type: ignore[arg-type]  # stands in for /proc
+    own.put_on(tag)
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
+        own.take_off()
+        children.pids.append(process.pid)
+        assert not strays.kill()
+        expected.clear()
+        assert strays.kill()
+        assert process.wait() == -signal.SIGKILL

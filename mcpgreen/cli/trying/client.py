@@ -129,7 +129,8 @@ def serving(
     """A server for the project that a command line names, for as long as the command takes."""
     project, settings, environ = opened(options, environ, tells_notes=True)
     require_tmp_root(project, settings)
-    server = Server(adapt(settings), project, environ=environ)
+    # What is started ahead is of no use to a few calls.
+    server = Server(adapt(settings).with_values(warm_python=False), project, environ=environ)
     hub = gevent.get_hub()
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # who presses Ctrl-C needs no report of it
     try:

@@ -85,7 +85,7 @@ def help_of(command: Sequence[str], *, directory: str, secs: float | None = None
 
 
 def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
-    strays = adopted_strays(set())
+    strays = adopted_strays(set(), set())
     environ = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     try:
         process = subprocess.Popen(

@@ -45,12 +45,13 @@ class Ending:
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
     """A gevent Popen whose process a `Spawner` has made and whose end is seen by the `reaper`, and a bell for whoever
     waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children that
-    it waited for, and None until its end has been seen."""
+    it waited for, and None until its end has been seen. `is_warm`: it was forked, with its interpreter."""
 
-    def __init__(self, pid: int, command: Sequence[str], tag: int) -> None:
+    def __init__(self, pid: int, command: Sequence[str], tag: int, *, is_warm: bool) -> None:
         self.pid = pid
         self.args = command
         self.tag = tag
+        self.is_warm = is_warm
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
         self.result = AsyncResult()
@@ -94,10 +95,11 @@ class RunningScript:
     """One child with its pipes."""
 
     def __init__(self, run: ScriptRun, *, spawner: Spawner, tag: int, place: OutputPlace) -> None:
+        self._spawner = spawner
         read_ends, write_ends = _pipes(3)
         try:
-            pid = spawner.spawn(run.script.command, run.env, outputs=write_ends, tag=tag)
-            self.child = Child(pid, run.script.command, tag)
+            pid = spawner.spawn(run, outputs=write_ends, tag=tag)
+            self.child = Child(pid, run.script.command, tag, is_warm=spawner.is_warm)
         except BaseException:
             _close_all(read_ends)
             raise
@@ -153,7 +155,13 @@ class RunningScript:
             for reader in self._readers:
                 reader.drain()
 
+    @property
+    def never_began(self) -> bool:
+        """Whether it was killed before it was the script."""
+        return (self.child.returncode or 0) < 0 and not self._spawner.has_begun()
+
     def close(self) -> None:
+        self._spawner.let_go()
         for reader in self._readers:
             reader.close()
 

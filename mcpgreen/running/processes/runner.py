@@ -35,8 +35,9 @@ from mcpgreen.running.processes.tags import VARIABLE, Tags
 from mcpgreen.running.scripts.launch import ScriptRun
 from mcpgreen.running.system import prctl
 from mcpgreen.running.system.cpu_placement import Processors
-from mcpgreen.running.system.descriptor_limit import descriptor_limit
+from mcpgreen.running.system.descriptor_limit import descriptor_limit, has_room_for_helpers
 from mcpgreen.running.turns import Starts
+from mcpgreen.running.warm.warm_python import WarmPython
 
 MANY_DESCRIPTORS = 65536
 QUIET_LOOKS = 2
@@ -46,38 +47,40 @@ SWEEP_PAUSE_SECS = 0.001
 class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
-    def __init__(self, *, directory: str, is_open_to_others: bool = False) -> None:
-        """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one."""
+    def __init__(self, *, directory: str, is_open_to_others: bool = False, keeps_warm: bool = False) -> None:
+        """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one.
+        `keeps_warm`: whether Python scripts are forked from helpers."""
         self._directory = Directory(directory)
         self._is_open_to_others = is_open_to_others
-        self._tags = Tags()
-        self._spawner: Spawner = PosixSpawner(self._directory, self._tags)
+        self.tags = Tags()
+        self.spawner = PosixSpawner(self._directory, self.tags)
         self._processors: Processors | None = None
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its tag
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
-        self._guardian = Guardian(self._tags.prefix, self._known)
+        self._guardian = Guardian(self.tags.prefix, self._known)
         self._stoppers: set[Any] = set()
-        self._starts = Starts()
+        self.expected_tags: set[int] = set()  # of helpers that are forking
+        self.starts = Starts()
+        self._warm = WarmPython(self) if keeps_warm and self.tags.are_limits and has_room_for_helpers() else None
         self._output_places = OutputPlaces()
 
     def next_serial(self) -> int:
         """A number for a run that nobody has numbered."""
-        return self._tags.next_serial()
+        return self.tags.next_serial()
 
     def run(self, run: ScriptRun) -> Outcome:
         """Run to the end, with its tag added to its environment. Raises OSError when it cannot be started."""
         if not self._is_prepared:
             self._prepare()
-        tag = self._tags.of(run.serial)
+        tag = self.tags.of(run.serial)
         run.env[VARIABLE] = b"%d" % tag
-        with self._starts:
-            place = OutputPlace(self._output_places)
-            running = RunningScript(run, spawner=self._spawner, tag=tag, place=place)
-            child = running.child
-            self._leaders[child.pid] = child
-            self._known.add(b"%d" % child.pid)
+        running = self._started_warm(run, tag)
+        if running is None:
+            with self.starts:
+                running = self._started(run, self.spawner, tag)
+        child = running.child
         try:
             if self._processors is not None:
                 self._processors.make_way(child.pid, scripts=len(self._leaders))
@@ -88,23 +91,45 @@ class Runner:
                 signal_all_of(child, signal.SIGTERM, self._strays)
                 wait_or_kill(child, run.limits.kill_grace_secs, self._strays)
                 running.take_the_rest()
+            never_began = running.never_began
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
             signal_all_of(child, signal.SIGTERM, self._strays)
             self._in_background(self._end, running, run.limits.kill_grace_secs)
             raise
         self._close(running)
+        if never_began:  # somebody killed a process that was waiting for its script
+            return self.run(run._replace(script=run.script._replace(warm=None)))
         took_ms = (child.ended_at - child.began_at) * 1000
-        journal.debug("call %d: %s was process %d for %d ms", run.serial, run.script.label, child.pid, took_ms)
+        how = ", warm" if child.is_warm else ""
+        journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
         return running.outcome(ended_by)
+
+    def _started_warm(self, run: ScriptRun, tag: int) -> RunningScript | None:
+        """None if it needs a fresh start. May wait for a moment."""
+        spare = self._warm.spare_for(run) if self._warm is not None else None
+        if spare is None:
+            return None
+        try:
+            return self._started(run, spare, tag)
+        except OSError:
+            return None  # it has died meanwhile, or cannot be told so much
+
+    def _started(self, run: ScriptRun, spawner: Spawner, tag: int) -> RunningScript:
+        running = RunningScript(run, spawner=spawner, tag=tag, place=OutputPlace(self._output_places))
+        self._leaders[running.child.pid] = running.child
+        self._known.add(b"%d" % running.child.pid)
+        return running
 
     def process_of(self, serial: int) -> int | None:
         """The process that runs for the call with this number."""
-        tag = self._tags.of(serial)
+        tag = self.tags.of(serial)
         return next((pid for pid, child in self._leaders.items() if child.tag == tag), None)
 
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
+        if self._warm is not None:
+            self._warm.end()
         self._signal_all(signal.SIGTERM)
         give_up_at = time.monotonic() + grace_secs
         while not self.is_idle and time.monotonic() < give_up_at:
@@ -170,7 +195,7 @@ class Runner:
         reaper()  # before there is anybody to be reaped
         _keep_descriptors_from_scripts()
         if self._strays is None:
-            self._strays = adopted_strays(self._known)
+            self._strays = adopted_strays(self._known, self.expected_tags)
         self._processors = Processors.found()
         self._guardian.start()
         self._is_prepared = True

@@ -1,7 +1,7 @@
 """How processes come into being: those of scripts, and our own helpers.
 
 `posix_spawn` is the first way: gevent's own forks the whole server and runs Python in the copy, which is five times as
-slow, and slower still the more memory the server holds.
+slow, and slower still the more memory the server holds. The second is in `warm.spares`, for Python scripts.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcpgreen.running.processes.tags import Tags
 from mcpgreen.running.system.descriptor_limit import descriptor_limit, fitting_descriptor
+
+if TYPE_CHECKING:
+    from mcpgreen.running.scripts.launch import ScriptRun
 
 Variables = Mapping[bytes, bytes]
 
@@ -49,21 +52,47 @@ class Spawner(Protocol):
     but its stdout, its stderr and the control pipe, which is `CONTROL_FD` there; ignores no signal; and carries the
     tag, as does whoever it starts."""
 
-    def spawn(self, command: Sequence[str], env: Variables, *, outputs: Sequence[int], tag: int) -> int:
+    is_warm: bool  # whether it brings an interpreter along
+
+    def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
         when it can end on, nothing may switch greenlets before the number is given back: its end would be missed."""
+
+    def has_begun(self) -> bool:
+        """Of a process that was killed: whether it was the script by then."""
+
+    def let_go(self) -> None:
+        """The process is over."""
 
 
 class PosixSpawner:
     """Starts processes in one directory by `posix_spawn`, which knows neither working directory nor limits: we take on
     both for it."""
 
+    is_warm = False
+
     def __init__(self, directory: Directory, tags: Tags) -> None:
         self._directory = directory
         self._tags = tags
 
-    def spawn(self, command: Sequence[str], env: Variables, *, outputs: Sequence[int], tag: int) -> int:
+    def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         stdout, stderr, control = outputs
+        actions = [
+            NO_INPUT,
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+            (os.POSIX_SPAWN_DUP2, control, CONTROL_FD),
+        ]
+        return self.start(run.script.command, run.env, actions, tag=tag)
+
+    def has_begun(self) -> bool:
+        return True
+
+    def let_go(self) -> None:
+        """Nothing is kept of it."""
+
+    def start(self, command: Sequence[str], env: Variables, actions: Sequence[tuple[Any, ...]], *, tag: int) -> int:
+        """The number of a process with the descriptors that these actions give it."""
         self._tags.put_on(tag)
         try:
             with self._directory:
@@ -71,12 +100,7 @@ class PosixSpawner:
                     command[0],
                     list(command),
                     env,
-                    file_actions=[
-                        NO_INPUT,
-                        (os.POSIX_SPAWN_DUP2, stdout, 1),
-                        (os.POSIX_SPAWN_DUP2, stderr, 2),
-                        (os.POSIX_SPAWN_DUP2, control, CONTROL_FD),
-                    ],
+                    file_actions=actions,
                     setsid=True,
                     setsigmask=[],
                     setsigdef=RESET_SIGNALS,

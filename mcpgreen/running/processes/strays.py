@@ -26,11 +26,13 @@ MANY = 200  # so many of a call are signalled one by one; the rest is met when t
 class Strays:
     """Our children, orphaned descendants included, that are not known."""
 
-    def __init__(self, children: OwnChildren, known: set[bytes]) -> None:
+    def __init__(self, children: OwnChildren, known: set[bytes], expected_tags: set[int]) -> None:
         """`known` are those that we start ourselves, as the kernel writes their numbers. Whoever became us by `exec`
-        may have left more children; they are not ours to stop."""
+        may have left more children; they are not ours to stop. One that carries an expected tag is about to be known.
+        """
         self._children = children
         self._known = known
+        self._expected_tags = expected_tags
         self._is_cut_short = False
         known.update(b"%d" % pid for pid in children.others_than(set()))
 
@@ -52,13 +54,18 @@ class Strays:
         groups: set[int] = set()
         is_anybody_found = False
         for pid in self._hunt():
-            if tag is None or tag_of(pid) == tag:
+            if self._is_of(pid, tag):
                 is_anybody_found = True
                 self._kill(pid, groups)
         return is_anybody_found
 
     def close(self) -> None:
         self._children.close()
+
+    def _is_of(self, pid: int, tag: int | None) -> bool:
+        if tag is None:
+            return not self._expected_tags or tag_of(pid) not in self._expected_tags
+        return tag_of(pid) == tag
 
     def _hunt(self) -> Iterator[int]:
         """One after the other, each once, and again until nobody new has come: a process that ends while we look hands
@@ -95,10 +102,10 @@ class Strays:
             self._known.add(b"%d" % pid)
 
 
-def adopted_strays(known: set[bytes]) -> Strays | None:
+def adopted_strays(known: set[bytes], expected_tags: set[int]) -> Strays | None:
     """None where there is no adoption. Raises OSError when it only cannot be had now."""
     try:
-        return Strays(OwnChildren(), known)
+        return Strays(OwnChildren(), known, expected_tags)
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             raise

@@ -36,6 +36,11 @@ class Tags:
         """The tag of the call that has this number."""
         return self._first + serial
 
+    @property
+    def are_limits(self) -> bool:
+        """Whether processes carry them where they cannot be shed in passing."""
+        return self._limits is not None
+
     def put_on(self, tag: int) -> None:
         """Who is started from now on carries the tag. Nothing may switch greenlets until it is taken off."""
         if self._limits is not None:

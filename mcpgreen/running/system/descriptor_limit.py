@@ -13,6 +13,7 @@ BELOW_THE_LIMIT = 4
 # Of the server itself, with those that it needs for a moment to read the project or to start a script.
 OWN_DESCRIPTORS = 36
 DESCRIPTORS_OF_A_SCRIPT = 3
+ROOMY = 256
 
 
 def descriptor_limit() -> int:
@@ -25,6 +26,11 @@ def fitting_descriptor(limit: int) -> int:
     if limit < 0 or limit > CONTROL_FD:
         return CONTROL_FD
     return max(HIGHEST_BY_HAND + 1, limit - BELOW_THE_LIMIT)
+
+
+def has_room_for_helpers() -> bool:
+    """Whether there are descriptors for processes that are started ahead of the scripts that need them."""
+    return descriptor_limit() < 0 or descriptor_limit() >= ROOMY
 
 
 def scripts_that_fit(wanted: int, limit: int) -> int:

@@ -53,13 +53,17 @@ _ABSENT: Any = object()  # None is a value one may want as a default
 _documents: dict[tuple[str, str], dict[str, Any]] = {}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
+
+def _leave_path() -> None:
+    """What a script starts sees its author's path. Called once: here, or by whoever has imported us ahead."""
+    *path, last = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if last == _HERE:
+        del os.environ["PYTHONPATH"]
+        os.environ.update({"PYTHONPATH": os.pathsep.join(path)} if path else {})
+
+
 if "MCP_SDK" in os.environ:  # else who calls has put us there, and may want to keep us
-    _own_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if _own_path.pop() == _HERE:
-        if _own_path:
-            os.environ["PYTHONPATH"] = os.pathsep.join(_own_path)
-        else:
-            del os.environ["PYTHONPATH"]
+    _leave_path()
 
 
 def __getattr__(name: str) -> Any:
@@ -322,10 +326,9 @@ def _tool_name() -> str:
 
 
 def _notify(stream_variable: str, method: str, params: dict[str, Any]) -> None:
-    stream = os.environ.get(stream_variable, "")
     try:
         line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
-        if stream:
+        if stream := os.environ.get(stream_variable):
             _send(stream, line.encode("ascii"))
     except (OSError, TypeError, ValueError):
         pass  # nobody listens, or what JSON cannot express in a log line: no reason to stop the tool's own work

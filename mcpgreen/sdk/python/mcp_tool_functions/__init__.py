@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Arg", "ToolError", "run", "tool"]
 
+_USED_LATER = ("opcode", "threading")  # when a function is run; for whoever wants to import it ahead
+
 
 class ToolError(Exception):
     """Raise it for what the model should read as it stands, without the name of an exception before it."""

@@ -1,0 +1,93 @@
+"""What a start of the interpreter depends on, and whether it would be the same now."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Surroundings:
+    """Files that decide which interpreter this is and what it does at its start, as they looked then; and the
+    environment that it was given."""
+
+    def __init__(self) -> None:
+        with open("/proc/self/environ", "rb") as file:
+            entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
+        self.environment = {name: value for name, _, value in entries if name}
+        self._signatures: dict[str, bytes | None] = {}
+        for path in _decisive(self.environment):
+            self.watch(path)
+
+    def watch(self, path: str) -> None:
+        if path not in self._signatures:
+            self._signatures[path] = signature_at(path)
+
+    def have_changed(self) -> bool:
+        """Whether a fresh start might be another one by now."""
+        return any(signature_at(path) != signature for path, signature in self._signatures.items())
+
+
+def signature_of(status: os.stat_result) -> bytes:
+    """As the server writes it, too."""
+    return b"%d %d %d" % (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def signature_at(path: str) -> bytes | None:
+    """None if there is nothing."""
+    try:
+        return signature_of(os.stat(path))
+    except OSError:
+        return None
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def _decisive(environment: dict[bytes, bytes]) -> Iterator[str]:
+    yield sys.executable
+    yield os.path.join(sys.prefix, "pyvenv.cfg")
+    yield from _sites()
+    yield from _candidates(environment)
+    root = os.fsdecode(environment.get(b"PYENV_ROOT", b"")) or os.path.expanduser("~/.pyenv")
+    if sys.executable.startswith(root + os.sep):
+        yield os.path.join(root, "version")
+        yield from _up_from(os.getcwd(), ".python-version")
+
+
+def _sites() -> Iterator[str]:
+    """Where packages are installed, and what of them is read at the start."""
+    import site
+
+    for directory in [*site.getsitepackages(), site.getusersitepackages()]:
+        yield directory
+        if os.path.isdir(directory):
+            for name in os.listdir(directory):
+                if name.endswith(".pth"):
+                    yield os.path.join(directory, name)
+
+
+def _candidates(environment: dict[bytes, bytes]) -> Iterator[str]:
+    """Where `env` looks for the interpreter, up to the place where it is."""
+    name = os.path.basename(sys.orig_argv[0] if sys.version_info >= (3, 10) else sys.executable)
+    for directory in os.fsdecode(environment.get(b"PATH", b"")).split(os.pathsep):
+        candidate = os.path.join(directory or ".", name)
+        yield candidate
+        if os.access(candidate, os.X_OK):
+            return
+
+
+def _up_from(directory: str, name: str) -> Iterator[str]:
+    while True:
+        yield os.path.join(directory, name)
+        if directory == os.path.dirname(directory):
+            return
+        directory = os.path.dirname(directory)

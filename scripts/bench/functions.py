@@ -1,0 +1,38 @@
+"""What the Python tools of the benchmark do, as functions: for the peers, which call them in their own process."""
+
+from __future__ import annotations
+
+import base64
+import collections
+import csv
+import datetime
+import hashlib
+import io
+import json
+import math
+import re
+import textwrap
+
+import yaml
+
+
+def hello(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+def ten(name: str) -> str:
+    """With something of ten modules of the standard library."""
+    digest = hashlib.sha256(base64.b64encode(name.encode())).hexdigest()
+    row = io.StringIO()
+    csv.writer(row).writerow([name, digest[:8], math.floor(2.5)])
+    letters = collections.Counter(re.findall(r"\w", name))
+    day = datetime.date(2026, 7, 28).isoformat()
+    return textwrap.shorten(f"{day} {row.getvalue().strip()} {json.dumps(letters)}", 200)
+
+
+def settings(name: str) -> str:
+    """With a package that is not of the standard library."""
+    return str(yaml.safe_dump({"name": name, "values": yaml.safe_load("[1, 2, 3]")}))
+
+
+FUNCTIONS = {"hello": hello, "ten": ten, "settings": settings}

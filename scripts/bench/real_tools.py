@@ -1,0 +1,72 @@
+"""Tools as people write them: Python scripts with arguments, as often as a model calls them and as fast as they go.
+
+The peers answer with a function in their own process, which is what their users would write.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+import processes
+from client import Session, SubjectError, text_of
+from functions import FUNCTIONS
+from stand import Stand, Values, greet, list_tools, since_ms
+
+REST_SECS = 0.008  # between two calls of a client that thinks
+WARM_UP = 20
+IN_FLIGHT = 16
+ARGUMENTS = {"name": "Ada"}
+
+
+def python_calls(stand: Stand) -> Values:
+    """The first call; calls with a rest in between, of each kind of script; back to back; many at a time; memory."""
+    counts = stand.counts
+    with stand.start("python") as session:
+        greet(session)
+        list_tools(session)
+        first = timed(session, "hello")
+        rested: dict[str, float] = {}
+        for name in FUNCTIONS:
+            warm_up(session, name)
+            rested[name] = median(timed(session, name, rest_secs=REST_SECS) for _ in range(counts.python_calls))
+        back_to_back = median(timed(session, "hello") for _ in range(counts.python_calls))
+        requests = [session.encode_call("hello", ARGUMENTS) for _ in range(counts.python_calls_in_flight)]
+        start = time.perf_counter()
+        answers = session.exchange(requests, in_flight=IN_FLIGHT)
+        took_ms = since_ms(start)
+        for answer in answers:
+            check("hello", answer)
+        time.sleep(1)  # what was started for sixteen at a time is let go, or is not
+        memory = processes.pss_mb(session.pid)
+    return {
+        "python_first": first,
+        "python_rested": rested["hello"],
+        "python_p50": back_to_back,
+        "python_16": len(requests) / took_ms * 1000,
+        "python_ten": rested["ten"],
+        "python_imports": rested["ten"] / rested["hello"],
+        "python_yaml": rested["settings"],
+        "python_memory": memory,
+    }
+
+
+def warm_up(session: Session, name: str) -> None:
+    """So often that a server which makes ready for a script is ready for it."""
+    for _ in range(WARM_UP):
+        timed(session, name, rest_secs=REST_SECS)
+
+
+def timed(session: Session, name: str, *, rest_secs: float = 0.0) -> float:
+    request = session.encode_call(name, ARGUMENTS)
+    time.sleep(rest_secs)
+    start = time.perf_counter()
+    answer = session.ask(request)
+    took_ms = since_ms(start)
+    check(name, answer)
+    return took_ms
+
+
+def check(name: str, answer: bytes) -> None:
+    if text_of(answer) != FUNCTIONS[name](**ARGUMENTS):
+        raise SubjectError(f"wrong answer: {answer[:200]!r}")

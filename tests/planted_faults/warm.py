@@ -1,0 +1,59 @@
+"""Faults in forking Python scripts from a running interpreter."""
+
+from __future__ import annotations
+
+from tests.planted_faults.fault import fault
+
+TESTS = "tests/running/warm/test_warm_python.py::"
+
+FAULTS = [
+    fault(
+        "old-code-of-a-changed-script",
+        "mcpgreen/sdk/warm/mcpgreen_warm/spare.py",
+        "            if kept.signature == job.signature == signature_of(os.stat(job.path)):",
+        "            if kept.signature:",
+        TESTS + "test_a_script_that_changes_is_run_as_it_is_now",
+    ),
+    fault(
+        "interpreter-of-an-earlier-path",
+        "mcpgreen/sdk/warm/mcpgreen_warm/surroundings.py",
+        "        return any(signature_at(path) != signature",
+        "        return False and any(signature_at(path) != signature",
+        TESTS + "test_another_interpreter_on_the_path_is_another_helper",
+    ),
+    fault(
+        "options-of-the-first-line-ignored",
+        "mcpgreen/running/warm/interpreters.py",
+        "if len(names) == 1 and _PYTHON",
+        "if _PYTHON",
+        "tests/test_docs_warm_python.py::test_the_table_says_which_first_lines_are_forked",
+    ),
+    fault(
+        "warm-against-its-will",
+        "mcpgreen/features/prepared_tool.py",
+        "        return () if warm else None",
+        "        return ()",
+        TESTS + "test_a_description_or_the_setting_switches_it_off",
+    ),
+    fault(
+        "spares-taken-for-strays",
+        "mcpgreen/running/processes/strays.py",
+        "return not self._expected_tags or tag_of(pid) not in self._expected_tags",
+        "return True",
+        "tests/running/test_strays.py::test_one_that_is_about_to_be_known_is_left_alone",
+    ),
+    fault(
+        "forked-outside-of-a-session",
+        "mcpgreen/sdk/warm/mcpgreen_warm/spare.py",
+        "        os.setsid()\n",
+        "",
+        TESTS + "test_every_script_has_a_process_of_its_own_that_is_a_child_of_the_server",
+    ),
+    fault(
+        "stopped-helper-kept",
+        "mcpgreen/running/warm/spares.py",
+        "        self._misses += 1\n",
+        "",
+        TESTS + "test_a_helper_that_is_stopped_delays_a_few_calls_and_is_given_up",
+    ),
+]

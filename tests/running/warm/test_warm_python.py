@@ -1,0 +1,249 @@
+"""Python scripts are forked from a running interpreter: seen by nobody but the clock, and with nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.running.processes.tags import Tags
+from tests.support.client import Client
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import text_of
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or not Tags().are_limits, reason="scripts are forked on Linux only"
+)
+
+Speak = Callable[..., Client]
+ENV = "#!/usr/bin/env python3\n"
+# Whether it was forked can be seen by what the kernel says was started.
+HOW = "print('warm' if b'sdk/warm/start.py' in open('/proc/self/cmdline', 'rb').read() else 'fresh', end='')\n"
+WAIT = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nwhile True: time.sleep(0.01)\n"
+
+
+def how(client: Client, name: str = "how") -> str:
+    return text_of(client.call_tool(name))
+
+
+def become_warm(client: Client, name: str = "how") -> None:
+    eventually(lambda: how(client, name) == "warm")
+
+
+def helpers_of(client: Client) -> list[int]:
+    """The helpers and spares of a server: those of its children that run our program."""
+    pid = client.wire.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = []
+    for child in children:
+        with suppress(OSError):  # it has just ended
+            if b"sdk/warm/start.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(int(child))
+    return found
+
+
+def started_at(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+@pytest.fixture
+def client(project: ProjectBuilder, speak: Speak) -> Client:
+    project.python_tool("how", HOW)
+    return speak()
+
+
+def test_the_first_call_is_a_fresh_start_and_later_ones_are_forked(client: Client) -> None:
+    assert how(client) == "fresh"
+    become_warm(client)
+    assert how(client) == "warm"
+
+
+def test_every_script_has_a_process_of_its_own_that_is_a_child_of_the_server(
+    project: ProjectBuilder, speak: Speak
+) -> None:
+    project.python_tool("how", HOW)
+    project.python_tool("who", "import os\nprint(os.getpid(), os.getppid(), os.getsid(0), os.getpgid(0), end='')")
+    client = speak()
+    become_warm(client)
+    seen = [text_of(client.call_tool("who")).split() for _ in range(3)]
+
+    assert len({pid for pid, *_ in seen}) == 3
+    for pid, parent, session, group in seen:
+        assert parent == str(client.wire.process.pid)
+        assert pid == session == group
+
+
+def test_a_script_sees_the_environment_of_its_call_alone(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("how", HOW)
+    project.python_tool("see", "import os, json\nprint(json.dumps(dict(os.environ), sort_keys=True), end='')")
+    warm, fresh = speak(), speak(warm_python="false")
+    become_warm(warm)
+    seen = [text_of(client.call_tool("see", {"n": 1})) for client in (warm, fresh)]
+    # Places, numbers and what is set differ.
+    names = [set(eval(text)) - {"MCPGREEN_WARM_PYTHON", "MCPBASH_WARM_PYTHON"} for text in seen]
+
+    assert names[0] == names[1]
+    assert all('\\"n\\":1' in text for text in seen)
+
+
+def test_a_script_that_changes_is_run_as_it_is_now(project: ProjectBuilder, client: Client) -> None:
+    become_warm(client)
+    project.python_tool("how", "print('one', end='')")
+    assert how(client) == "one"
+    project.python_tool("how", "print('two', end='')")
+    assert how(client) == "two"
+
+
+def test_one_whose_first_line_changes_is_started_by_what_it_asks_for_now(
+    project: ProjectBuilder, client: Client
+) -> None:
+    become_warm(client)
+    project.tool("how", "#!/bin/sh\nprintf shell")
+    assert how(client) == "shell"
+
+
+@pytest.mark.parametrize("first_line", [f"#!{sys.executable} -u", "#!/usr/bin/env -S python3 -u"])
+def test_what_a_start_depends_on_is_left_to_a_fresh_start(
+    project: ProjectBuilder, speak: Speak, first_line: str
+) -> None:
+    project.tool("odd", f"{first_line}\n{HOW}")
+    project.python_tool("how", HOW)
+    client = speak()
+    become_warm(client)
+
+    assert {how(client, "odd") for _ in range(3)} == {"fresh"}
+
+
+def test_a_description_or_the_setting_switches_it_off(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("how", HOW)
+    project.python_tool("cold", HOW, warm=False)
+    client, without = speak(), speak(warm_python="false")
+    become_warm(client)
+
+    assert {how(client, "cold") for _ in range(3)} == {"fresh"}
+    assert {how(without) for _ in range(3)} == {"fresh"}
+    assert not helpers_of(without)
+
+
+def test_modules_are_loaded_ahead_if_a_description_asks_for_them(project: ProjectBuilder, speak: Speak) -> None:
+    """Also those that are not of the standard library, which nobody loads by himself."""
+    script = "import sys\nis_loaded = 'yaml' in sys.modules\nimport yaml\nprint(is_loaded, end='')"
+    project.python_tool("ahead", script, warm=["yaml"])
+    project.python_tool("plain", script)
+    client = speak()
+
+    eventually(lambda: how(client, "ahead") == "True")
+    assert how(client, "plain") == "False"
+
+
+def test_a_module_that_cannot_be_loaded_ahead_costs_nothing_but_time(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("ahead", HOW, warm=["no_such_module_anywhere"])
+    client = speak(stderr_level="info")
+    assert how(client, "ahead") == "fresh"
+
+    eventually(lambda: how(client, "ahead") == "fresh" and "no_such_module_anywhere" in client.wire.stderr)
+
+
+def test_a_cancelled_script_is_gone(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("how", HOW)
+    project.python_tool("wait", WAIT)
+    client = speak()
+    become_warm(client)
+    id = client.start_tool("wait")
+    pid = eventually(lambda: (project.root / "pid").is_file() and project.read("pid"))
+    client.wire.notify("notifications/cancelled", {"requestId": id})
+
+    eventually(lambda: not is_alive(pid))
+
+
+def test_a_script_past_its_deadline_is_stopped_with_its_children(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("how", HOW)
+    child = "import subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    project.python_tool("stuck", f"{child}open('child', 'w').write(str(child.pid))\n{WAIT}", timeoutSecs=1)
+    client = speak()
+    become_warm(client)
+
+    assert client.call_tool("stuck")["isError"]
+    assert not is_alive(project.read("child"))
+    assert not is_alive(project.read("pid"))
+
+
+def test_who_kills_helper_and_spares_costs_no_call(client: Client) -> None:
+    become_warm(client)
+    for pid in helpers_of(client):
+        with suppress(ProcessLookupError):  # a spare that was not needed any more
+            os.kill(pid, signal.SIGKILL)
+
+    assert how(client) in ("warm", "fresh")  # a spare may have been on its way
+    become_warm(client)
+
+
+def test_a_helper_that_is_stopped_delays_a_few_calls_and_is_given_up(client: Client) -> None:
+    become_warm(client)
+    helper = min(helpers_of(client), key=started_at)  # its spares are used up
+    os.kill(helper, signal.SIGSTOP)
+
+    eventually(lambda: how(client) == "fresh" and not is_alive(helper))
+
+
+def test_the_end_of_the_server_is_the_end_of_its_helpers(client: Client) -> None:
+    become_warm(client)
+    pids = helpers_of(client)
+    assert pids
+    client.wire.stop()
+
+    eventually(lambda: not any(map(is_alive, pids)))
+
+
+def test_so_is_a_server_that_is_killed(client: Client) -> None:
+    become_warm(client)
+    pids = helpers_of(client)
+    client.wire.process.kill()
+
+    eventually(lambda: not any(map(is_alive, pids)))
+
+
+def test_spares_survive_a_search_for_what_scripts_have_left(project: ProjectBuilder, speak: Speak) -> None:
+    """All that is unknown below the server is killed when no call is running, and a spare is unknown at first."""
+    project.python_tool("how", HOW)
+    leave = "import os\nif os.fork() == 0:\n    os.setsid()\n    os.execlp('sleep', 'sleep', '600')\n"
+    project.python_tool("leave", f"{leave}print('left', end='')")
+    client = speak()
+    become_warm(client)
+    for _ in range(20):
+        assert how(client, "leave") == "left"
+
+    become_warm(client)
+    assert {how(client) for _ in range(3)} == {"warm"}
+
+
+def test_another_interpreter_on_the_path_is_another_helper(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path
+) -> None:
+    places = [tmp_path / "first", tmp_path / "second"]
+    for place in places:
+        place.mkdir()
+    (places[1] / "python3").symlink_to(sys.executable)
+    project.tool("which", f"{ENV}import sys\nprint(sys.executable, end='')")
+    client = speak(env={"PATH": f"{places[0]}:{places[1]}:/usr/bin:/bin"})
+    found = {how(client, "which") for _ in range(3)}
+    assert found == {str(places[1] / "python3")}
+    eventually(lambda: helpers_of(client))
+    (places[0] / "python3").symlink_to(sys.executable)
+
+    assert how(client, "which") == str(places[0] / "python3")
+
+
+def test_the_log_says_which_scripts_were_forked(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("how", HOW)
+    client = speak(stderr_level="debug")
+    become_warm(client)
+
+    eventually(lambda: " ms exit 0, warm" in client.wire.stderr)
+    assert " ms, warm\n" in client.wire.stderr
