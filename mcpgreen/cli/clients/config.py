@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from mcpgreen.cli.clients.difference import shown
 from mcpgreen.cli.clients.install import Change, Show, Target, install, uninstall
 from mcpgreen.cli.clients.launch import Launch, launch_of
 from mcpgreen.cli.clients.records import Records
-from mcpgreen.cli.clients.table import BY_WORD, CLIENTS, FORMATS, Client, place_in
+from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
 from mcpgreen.errors import UsageError
@@ -26,7 +25,7 @@ MAX_NAME_CHARS = 128
 
 
 def run(options: Options) -> int:
-    client = _client(options)
+    client = client_named(options["--client"]) if options["--client"] is not None else None
     _require_sense(options, client)
     if client and options["--uninstall"] and options["--name"] and options["--scope"] != "project":
         return _uninstall(options, client, options["--name"], "")  # the project may be gone
@@ -42,15 +41,6 @@ def run(options: Options) -> int:
     if client and options["--install"]:
         return _install(options, client, launch, project.root)
     return _print(options, client, launch, project.root)
-
-
-def _client(options: Options) -> Client | None:
-    word = options["--client"]
-    if word is None or word in BY_WORD:
-        return BY_WORD[word] if word else None
-    nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
-    question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} There are {', '.join(client.word for client in CLIENTS)}.")
 
 
 def _require_sense(options: Options, client: Client | None) -> None:

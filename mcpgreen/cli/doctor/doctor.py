@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from mcpgreen.cli.checking.findings import SIGN_OF
+from mcpgreen.cli.clients.table import CLIENTS, client_named
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
-from mcpgreen.cli.doctor.client_entry import client_named, files_of, start_by
+from mcpgreen.cli.doctor.client_entry import files_of, start_by
 from mcpgreen.cli.doctor.client_start import start_checks
 from mcpgreen.cli.doctor.machine import machine_checks
 from mcpgreen.cli.doctor.project_state import project_checks
@@ -74,8 +75,6 @@ def _as_client(options: Options, project: Project, settings: Settings, name: str
 
 def _clients(project: Project, name: str) -> Iterator[Check]:
     """Which clients have an entry. Their files are looked at, and nothing is started."""
-    from mcpgreen.cli.clients.table import CLIENTS
-
     found = []
     for client in CLIENTS:
         try:
