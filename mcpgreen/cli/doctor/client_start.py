@@ -6,7 +6,6 @@ Rule: the server gets what the client gives it and nothing of ours; it is ended 
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import subprocess
 import time
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.checking.reading import children
+from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import ALLOW_LIST, ROOT, launch_of
 from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
 from mcpgreen.cli.doctor.client_entry import Start
@@ -190,16 +189,13 @@ class _Session:
 
     def _read(self, until: float) -> bool:
         """Take what comes next on either; whether there can be more on stdout."""
-        ready, _, _ = select.select(self._open, [], [], max(0.0, until - time.monotonic()))
-        for descriptor in ready:
-            chunk = os.read(descriptor, children.READ_BYTES)
-            if not chunk:
-                self._open.remove(descriptor)
-            elif descriptor == self._stdout:
+        heard = children.hear(self._open, until)
+        for descriptor, chunk in heard:
+            if descriptor == self._stdout:
                 self._unread += chunk
             else:
                 self._tail = (self._tail + chunk)[-STDERR_BYTES:]
-        return bool(ready) and self._stdout in self._open
+        return bool(heard) and self._stdout in self._open
 
     def last_words(self) -> str:
         """How it ended, if it did, and what it said before."""

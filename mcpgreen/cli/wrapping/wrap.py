@@ -20,7 +20,7 @@ from mcpgreen.cli.wrapping.blueprint import NAME, Blueprint, tool_name
 from mcpgreen.cli.wrapping.reading.help_text import understood
 from mcpgreen.cli.wrapping.schema import blueprint_of
 from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
-from mcpgreen.cli.wrapping.tool_file import Written, existing, write_tool
+from mcpgreen.cli.wrapping.tool_file import existing, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 
@@ -99,7 +99,7 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
         reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
         raise ProjectError(" ".join(words), reason)
     blueprint = blueprint_of(name, shown, documented, asked_by=found.option)
-    _print(write_tool(blueprint, target.directory))
+    sys.stdout.writelines(f"{path}\n" for path in write_tool(blueprint, target.directory))
     sys.stderr.write(_told(blueprint))
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
@@ -162,7 +162,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
         if other is not None:
             sys.stderr.write(f"{other} exists, and is left as it is.\n")
             continue
-        _print(write_tool(blueprint, target.directory))
+        sys.stdout.writelines(f"{path}\n" for path in write_tool(blueprint, target.directory))
         written += 1
     if not written:
         raise ProjectError(path, "there is a tool for each of its tasks already")
@@ -172,10 +172,6 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
 
 def _is_below(path: str, root: str) -> bool:
     return os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) == os.path.realpath(root)
-
-
-def _print(written: Written) -> None:
-    sys.stdout.write(f"{written.script}\n{written.description}\n")
 
 
 def _told(blueprint: Blueprint) -> str:

@@ -15,8 +15,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import Position
-from mcpgreen.cli.checking.reading import children, python_reader
+from mcpgreen.cli.checking.reading import python_reader
 from mcpgreen.cli.checking.reading.python_modules import is_beside, missing_from
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts import shebang
