@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from mcpgreen import journal
@@ -12,6 +11,7 @@ from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import print_json
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.hooks.shell import HookShell
@@ -51,7 +51,7 @@ def _refresh(options: Options) -> int:
     mode = "minimal" if settings.force_minimal else "full"
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
-        sys.stdout.buffer.write(jsontext.dumps({**statuses, "notificationsSent": False, "mode": mode}) + b"\n")
+        print_json({**statuses, "notificationsSent": False, "mode": mode})
     return 1 if is_failed else 0
 
 
@@ -62,7 +62,7 @@ def _status(options: Options) -> int:
     report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
     for kind in REPORTED_KINDS:
         report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
-    sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
+    print_json(report)
     return 0
 
 

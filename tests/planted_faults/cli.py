@@ -21,8 +21,8 @@ FAULTS = [
     ),
     fault(
         "mended-file-loses-its-mode",
-        "mcpgreen/cli/checking/mending.py",
-        "            os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))\n",
+        "mcpgreen/cli/making/drafts.py",
+        "            os.fchmod(file.fileno(), mode)\n",
         "",
         "tests/cli/checking/test_mending.py",
     ),

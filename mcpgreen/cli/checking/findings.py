@@ -6,11 +6,12 @@ become better.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mcpgreen.cli.output import print_json
 from mcpgreen.project.project import Project
-from mcpgreen.text import jsontext
 
 SIGN_OF = {"ok": "✓", "info": "·", "warning": "⚠", "error": "✗"}
 
@@ -86,8 +87,8 @@ class Report(NamedTuple):
     def is_good(self) -> bool:
         return not self.count("error") and not (self.is_strict and self.count("warning"))
 
-    def as_json(self) -> bytes:
-        report = {
+    def as_json(self) -> dict[str, Any]:
+        return {
             "projectRoot": self.project.root,
             "errors": self.count("error"),
             "warnings": self.count("warning"),
@@ -96,7 +97,14 @@ class Report(NamedTuple):
             "defaults": self.project.default_info(),
             "messages": [finding.as_json() for finding in self.findings],
         }
-        return jsontext.dumps(report) + b"\n"
+
+    def print(self, *, as_json: bool, shows_defaults: bool = False) -> int:
+        """The exit status of the command: 1 for what is not good."""
+        if as_json:
+            print_json(self.as_json())
+        else:
+            sys.stdout.buffer.write(self.as_text(shows_defaults=shows_defaults))
+        return 0 if self.is_good() else 1
 
     def as_text(self, *, shows_defaults: bool = False) -> bytes:
         lines = [f"Project: {self.project.root}"]

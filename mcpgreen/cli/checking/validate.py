@@ -7,7 +7,6 @@ mend what it can.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 
 from mcpgreen.catalog.manual.current import Registrar
@@ -29,10 +28,7 @@ from mcpgreen.settings.table import load
 
 def run(options: Options) -> int:
     """0 when all is well, 1 when there are errors, or warnings and `--strict`."""
-    report = report_on(options)
-    printed = report.as_json() if options["--json"] else report.as_text(shows_defaults=options["--explain-defaults"])
-    sys.stdout.buffer.write(printed)
-    return 0 if report.is_good() else 1
+    return report_on(options).print(as_json=options["--json"], shows_defaults=options["--explain-defaults"])
 
 
 def report_on(options: Options) -> Report:

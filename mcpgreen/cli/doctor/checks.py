@@ -14,6 +14,3 @@ class Check(NamedTuple):
     status: str
     message: str
     fix: str | None = None
-
-    def as_json(self) -> dict[str, str | None]:
-        return {"name": self.name, "status": self.status, "message": self.message, "fix": self.fix}

@@ -18,10 +18,10 @@ from mcpgreen.cli.doctor.client_start import start_checks
 from mcpgreen.cli.doctor.machine import machine_checks
 from mcpgreen.cli.doctor.project_state import project_checks
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import print_json
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.settings.settings import Settings
-from mcpgreen.text import jsontext
 
 
 def run(options: Options) -> int:
@@ -99,8 +99,7 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
     statuses = {check.status for check in checks}
     overall = next((each for each in (ERROR, WARNING) if each in statuses), OK)
     if as_json:
-        report = {"status": overall, "checks": [check.as_json() for check in checks]}
-        sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
+        print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
     lines = []
     for check in checks:

@@ -1,4 +1,4 @@
-"""Files that appear together, or not at all.
+"""Files that appear together, or not at all; and a file that is replaced as a whole.
 
 Everything is written beside its place under a hidden name first, and then moved: whoever interrupts us, and whoever
 looks meanwhile, finds nothing half-written. What exists is never overwritten, also if it came to exist a moment ago.
@@ -9,12 +9,13 @@ Rule: nobody but us may write to what will be executed, whatever the umask says.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, NamedTuple
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import new_file, unguessable
 
 HIDDEN = ".mcpgreen-"  # how names begin until all is written; hidden, so that no server looks at them
 WRITABLE_BY_OTHERS = 0o022
@@ -110,7 +111,7 @@ def _topmost_missing(path: str) -> str:
 
 def _prepared(unit: str, files: dict[str, _File], hiding_places: list[str]) -> str:
     """The unit as it will be, under a hidden name beside its place."""
-    place = os.path.join(os.path.dirname(unit), HIDDEN + secrets.token_hex(8))
+    place = os.path.join(os.path.dirname(unit), HIDDEN + unguessable())
     hiding_places.append(place)  # before it is made: it has to go, whatever happens
     os.mkdir(place, 0o700)
     hidden = os.path.join(place, os.path.basename(unit))
@@ -145,3 +146,18 @@ def _take_back(source: str, target: str) -> None:
             shutil.rmtree(target) if os.path.isdir(target) else os.unlink(target)
         elif os.path.samefile(source, target):
             os.unlink(target)
+
+
+@contextmanager
+def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
+    """What is written here takes the place of a file once it is complete; whoever interrupts us loses nothing of it."""
+    hidden = os.path.join(os.path.dirname(path), HIDDEN + unguessable())
+    try:
+        with open(new_file(hidden), "wb") as file:
+            yield file
+            os.fchmod(file.fileno(), mode)
+        os.replace(hidden, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(hidden)
+        raise

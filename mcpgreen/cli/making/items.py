@@ -45,17 +45,14 @@ def draw_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, ha
     return place
 
 
-def add_prompt(draft: Draft, project: Project, name: str) -> str:
-    _require_free(project.prompts_dir, name)
-    place = os.path.join(project.prompts_dir, name)
-    _add_described(draft, place, "prompt", name)
-    return place
-
-
-def add_resource(draft: Draft, project: Project, name: str) -> str:
-    _require_free(project.resources_dir, name)
-    place = os.path.join(project.resources_dir, name)
-    _add_described(draft, place, "resource", name)
+def add_text(draft: Draft, directory: str, kind: str, name: str) -> str:
+    """A prompt or a resource: a text, its description, and a page about it. Where they are."""
+    _require_free(directory, name)
+    place = os.path.join(directory, name)
+    values = {"name": name, "title": title_of(name)}
+    draft.add(f"{place}/{name}.txt", filled(f"items/{kind}.txt", **values))
+    draft.add(f"{place}/{name}.meta.json", filled(f"items/{kind}.meta.json", **values))
+    draft.add(f"{place}/README.md", filled(f"items/{kind}.README.md", **values))
     return place
 
 
@@ -94,13 +91,11 @@ def add_completion(draft: Draft, project: Project, name: str, language: Language
     registered = os.path.join(project.server_dir, "register.json")
     computed = os.path.join(project.server_dir, "register.sh")
     if os.path.lexists(registered):
-        return place, f'Add this to "completions" in {project.shown(registered)}:\n  {_line(entry)}'
+        return place, f'Add this to "completions" in {project.shown(registered)}:\n  {json.dumps(entry)}'
     if os.path.lexists(computed):  # a register.json beside it would switch it off
-        return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{_line(entry)}'"
-    draft.add(
-        registered,
-        json.dumps({"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}, indent=2) + "\n",
-    )
+        return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{json.dumps(entry)}'"
+    fields = {"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}
+    draft.add(registered, json.dumps(fields, indent=2) + "\n")
     return place, ""
 
 
@@ -132,19 +127,11 @@ def add_test(draft: Draft, project: Project, tool_name: str) -> str:
     """A test of one tool, with arguments that its schema admits."""
     arguments = sample_of(_tool(project, tool_name).definition.get("inputSchema", {}))
     place = os.path.join(project.root, "test", f"{tool_name}.sh")
-    text = filled("items/test.sh", name=tool_name, arguments=shlex.quote(_line(arguments)))
+    text = filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments)))
     draft.add(place, text, is_executable=True)
     if not os.path.lexists(os.path.join(project.root, "test", "run.sh")):
         draft.add(os.path.join(project.root, "test", "run.sh"), filled("project/run.sh"), is_executable=True)
     return place
-
-
-def _add_described(draft: Draft, place: str, kind: str, name: str) -> None:
-    """A text and its description."""
-    values = {"name": name, "title": title_of(name)}
-    draft.add(f"{place}/{name}.txt", filled(f"items/{kind}.txt", **values))
-    draft.add(f"{place}/{name}.meta.json", filled(f"items/{kind}.meta.json", **values))
-    draft.add(f"{place}/README.md", filled(f"items/{kind}.README.md", **values))
 
 
 def _require_free(directory: str, name: str) -> None:
@@ -183,7 +170,3 @@ def _completed_item(project: Project, name: str) -> str:
     items: list[Any] = [*prompts, *(item for discovery in found.values() for item in discovery.items)]
     names = {item.name for item in items}
     return next((each for each in (name, f"prompt.{name}") if each in names), name)
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value)

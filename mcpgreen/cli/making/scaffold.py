@@ -71,7 +71,8 @@ def _add_item(draft: Draft, project: Project, kind: str, name: str, language: La
         return items.add_template(draft, project, name, language)
     if kind == "provider":
         return items.add_provider(draft, project, name, language)
-    return items.add_prompt(draft, project, name) if kind == "prompt" else items.add_resource(draft, project, name)
+    home = project.prompts_dir if kind == "prompt" else project.resources_dir
+    return items.add_text(draft, home, kind, name)
 
 
 def _add_page(draft: Draft, project: Project, name: str | None, tool: str | None) -> str:

@@ -13,8 +13,8 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.languages import filled
 from mcpgreen.cli.making.questions import asked, can_ask
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import step
 from mcpgreen.cli.sharing.runtime import ABOUT, DIRECTORY, checksum, copy_runtime, needed_distributions
-from mcpgreen.cli.steps import step
 from mcpgreen.errors import ProjectError
 
 LAUNCHER = "run-server.sh"

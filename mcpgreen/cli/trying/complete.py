@@ -7,8 +7,9 @@ from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
-from mcpgreen.cli.trying.screen import Screen, harmless, print_json
+from mcpgreen.cli.trying.screen import Screen, harmless
 from mcpgreen.cli.trying.values import values_of
 
 PROMPT = "prompt:"

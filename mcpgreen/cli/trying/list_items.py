@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, serving
 from mcpgreen.cli.trying.nearest import LeftOut, left_out
-from mcpgreen.cli.trying.screen import Screen, print_json
+from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
 

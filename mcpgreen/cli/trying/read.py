@@ -8,10 +8,11 @@ from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
 from mcpgreen.cli.trying.nearest import suggestion
 from mcpgreen.cli.trying.person import answers_for
-from mcpgreen.cli.trying.screen import Screen, print_json
+from mcpgreen.cli.trying.screen import Screen
 
 Json = dict[str, Any]
 

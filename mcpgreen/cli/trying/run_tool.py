@@ -10,10 +10,11 @@ from typing import Any
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import seconds
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
 from mcpgreen.cli.trying.nearest import left_out, suggestion
 from mcpgreen.cli.trying.person import answers_for
-from mcpgreen.cli.trying.screen import Bars, Screen, print_json, wants_json
+from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.cli.trying.values import values_of
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, RpcError, UsageError

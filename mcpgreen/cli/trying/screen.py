@@ -37,11 +37,6 @@ def wants_json(options: Options) -> bool:
     return bool(options["--json"]) or not (sys.stdout.isatty() or options["--plain"])
 
 
-def print_json(value: Json) -> None:
-    sys.stdout.buffer.write(jsontext.dumps(value) + b"\n")
-    sys.stdout.buffer.flush()
-
-
 class Screen:
     """What a person sees. Plain without colours and frames, where they were not wanted or stdout is no terminal."""
 
