@@ -1,19 +1,30 @@
-"""What commands print that are no lines for people: JSON for programs, and that something takes a while."""
+"""What several commands print: JSON for programs, a guess at what was meant, and that something takes a while."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from mcpgreen.text import jsontext
+
+MOST_COMPARED = 200
 
 
 def print_json(value: Any) -> None:
     """One line on stdout, at once: what is said on stderr next comes after it."""
     sys.stdout.buffer.write(jsontext.dumps(value) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that nothing has; empty if nothing is like it."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(islice(known, MOST_COMPARED)), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import comments, yaml_text
 from mcpgreen.catalog.descriptions.in_script import arguments_of
+from mcpgreen.catalog.descriptions.metadata import read_start
 from mcpgreen.cli.checking.findings import Position
-from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.unmarked import META_SUFFIXES
 
 Keys = tuple[str | int, ...]
@@ -99,8 +99,7 @@ class Description(NamedTuple):
 def description_in(path: str) -> Description | None:
     """The description that a file is, or has in a comment."""
     try:
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(MAX_BYTES)
+        raw = read_start(path, MAX_BYTES)
     except OSError:
         return None
     if path.endswith((".json", *META_SUFFIXES)):
@@ -125,8 +124,7 @@ def description_in(path: str) -> Description | None:
 def bad_byte_in(path: str) -> Position | None:
     """Where a text stops being UTF-8."""
     try:
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(MAX_BYTES)
+        raw = read_start(path, MAX_BYTES)
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8", "replace")
