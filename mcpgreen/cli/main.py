@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mcpgreen import __version__, journal
 from mcpgreen.cli.commands import BY_NAME, Command, Options
-from mcpgreen.errors import InternalError, ProjectError, UsageError
+from mcpgreen.errors import McpgreenError, UsageError
 
 # Whoever comes from there may look for them.
 COMMANDS_OF_MCP_BASH = ("publish", "debug")
@@ -62,7 +62,7 @@ def _obeyed(arguments: Sequence[str], serve: Callable[[str], int]) -> int:
         return _refused(f"{ROOT} needs a value", command)
     try:
         return command.obeying().run(options) if command.module else serve(options[ROOT] or "")
-    except (UsageError, ProjectError, InternalError) as error:
+    except McpgreenError as error:
         journal.error("%s", error)
         return 2 if isinstance(error, UsageError) else 1
 

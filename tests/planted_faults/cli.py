@@ -92,8 +92,8 @@ FAULTS = [
     fault(
         "secrets-in-an-entry",
         "mcpgreen/cli/clients/launch.py",
-        "        if _is_ours(name) and not _is_secret(name) and environ[name]:\n",
-        "        if _is_ours(name) and environ[name]:\n",
+        "if environ[name] and _is_ours(name) and not _is_secret(name)]\n",
+        "if environ[name] and _is_ours(name)]\n",
         "tests/cli/clients/test_config.py::test_settings_go_along_and_secrets_do_not",
     ),
     fault(

@@ -26,6 +26,7 @@ from mcpgreen.cli.checking.reading.syntax import Reader
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
 from mcpgreen.cli.checking.tool_checks import schema_problems
+from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts.input import arguments_from
@@ -46,8 +47,6 @@ WORD_OF = {
     "prompts": "prompt",
     "ui": "MCP App",
 }
-# Clients put names of servers and tools together, and models accept no more than this.
-SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
 NO_SCHEMA = {"type": "object", "properties": {}}  # what clients see of a tool without one
 _REFUSED = " will be refused "  # what is said of the tool itself, with the reason

@@ -63,8 +63,8 @@ class Client(NamedTuple):
 
     def user_places(self, environ: Mapping[str, str], system: str = sys.platform) -> list[str]:
         """Where its file may be, the best first."""
-        known = [place for place in self.places if _is_known(place, environ)]
-        return [place_in(place, environ, system) for place in known]
+        unset = [f"{{{name}}}" for name in OWN_VARIABLES if not environ.get(name)]
+        return [place_in(each, environ, system) for each in self.places if not any(name in each for name in unset)]
 
     def project_place(self, root: str, name: str) -> str:
         return os.path.join(root, self.project.format(name=re.sub(r"[^\w.-]", "-", name)))
@@ -112,10 +112,6 @@ def place_in(template: str, environ: Mapping[str, str], system: str = sys.platfo
 
 # Variables of a client that name its file; a place with one is left out where it is not set.
 OWN_VARIABLES = ("CLINE_MCP_SETTINGS_PATH",)
-
-
-def _is_known(template: str, environ: Mapping[str, str]) -> bool:
-    return all(environ.get(name) for name in OWN_VARIABLES if f"{{{name}}}" in template)
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> str:

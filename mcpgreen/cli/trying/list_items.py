@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, serving
-from mcpgreen.cli.trying.nearest import LeftOut, left_out
+from mcpgreen.cli.trying.nearest import left_out
 from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
@@ -51,7 +51,7 @@ def run(options: Options) -> int:
             if rows:
                 screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
         if missing:
-            screen.table("left out", ("file", "reason"), [(each.path, each.reason) for each in _distinct(missing)])
+            screen.table("left out", ("file", "reason"), dict.fromkeys((each.path, each.reason) for each in missing))
         if not any(lists.values()) and not missing:
             screen.note(f"{project.root} offers nothing yet. Put an executable into tools/ and list again.")
     return 0
@@ -83,7 +83,3 @@ def _arguments(entry: Json) -> str:
     schema = entry.get("inputSchema", {})
     required = schema.get("required", ())
     return " ".join(name + ("!" if name in required else "") for name in schema.get("properties") or {})
-
-
-def _distinct(missing: Iterable[LeftOut]) -> list[LeftOut]:
-    return list({(each.path, each.reason): each for each in missing}.values())

@@ -61,7 +61,8 @@ class Prepared:
         fields: Mapping[str, Json] = schema["properties"]
         named = [word for word in self._words if word.partition("=")[0].rstrip(":") in fields]
         try:
-            given = {**_defaults(fields), **values_of(named, fields)}
+            defaults = {name: about["default"] for name, about in fields.items() if "default" in about}
+            given = {**defaults, **values_of(named, fields)}
         except UsageError as error:
             _say(f"--answer {error}")
             return {"result": {"action": "cancel"}}
@@ -170,10 +171,6 @@ _DECLINED = _Declined()
 def _sampled(text: str) -> Json:
     content = {"type": "text", "text": text}
     return {"result": {"role": "assistant", "content": content, "model": "person", "stopReason": "endTurn"}}
-
-
-def _defaults(fields: Mapping[str, Json]) -> Json:
-    return {name: about["default"] for name, about in fields.items() if "default" in about}
 
 
 def _options(about: Json) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mcpgreen.cli.commands import Options
@@ -43,8 +44,6 @@ class Screen:
     def __init__(self, options: Options) -> None:
         is_dumb = os.environ.get("TERM") == "dumb"
         self.is_plain = bool(options["--plain"] or os.environ.get("NO_COLOR") or is_dumb or not sys.stdout.isatty())
-        self._out: Console | None = None
-        self._err: Console | None = None
 
     def console(self, file: TextIO) -> Console:
         from rich.console import Console
@@ -53,15 +52,13 @@ class Screen:
         is_terminal = False if self.is_plain else None
         return Console(file=file, force_terminal=is_terminal, highlight=False, markup=False, emoji=False, width=width)
 
-    @property
+    @cached_property
     def out(self) -> Console:
-        self._out = self._out or self.console(sys.stdout)
-        return self._out
+        return self.console(sys.stdout)
 
-    @property
+    @cached_property
     def err(self) -> Console:
-        self._err = self._err or self.console(sys.stderr)
-        return self._err
+        return self.console(sys.stderr)
 
     def text(self, text: str, style: str = "") -> None:
         """As it is, but for what would steer the terminal. Not wrapped: it may be meant to be copied."""

@@ -13,10 +13,11 @@ from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.opening import opened, seconds
 from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
 from mcpgreen.cli.wrapping.asking_help import help_of
-from mcpgreen.cli.wrapping.blueprint import NAME, Blueprint, tool_name
+from mcpgreen.cli.wrapping.blueprint import Blueprint, tool_name
 from mcpgreen.cli.wrapping.reading.help_text import understood
 from mcpgreen.cli.wrapping.schema import blueprint_of
 from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
@@ -57,7 +58,7 @@ class Target(NamedTuple):
 def run(options: Options) -> int:
     """0 when a tool was written. Raises ProjectError and UsageError, which say what to do."""
     name = options["--name"]
-    if name is not None and not NAME.fullmatch(name):
+    if name is not None and not SAFE_NAME.fullmatch(name):
         raise UsageError(f"--name {name}: a name has 1 to 64 of A-Z a-z 0-9 _ -")
     target = _target(options)
     for option in TASK_FILES:

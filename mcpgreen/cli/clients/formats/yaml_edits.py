@@ -157,7 +157,7 @@ def _root(text: str, spot: Spot) -> Any:
     if _is_alias(root, key):
         raise Unfit(f"{spot.root} is an alias in it; an entry would change something else")
     wanted = yaml.SequenceNode if spot.is_list else yaml.MappingNode
-    if not isinstance(root, wanted) and not (_is_null(root)):
+    if not isinstance(root, wanted) and root.tag != "tag:yaml.org,2002:null":
         raise Unfit(f"{spot.root} is no {'list' if spot.is_list else 'mapping'} in it")
     return root
 
@@ -290,10 +290,6 @@ def _is_empty(node: Any) -> bool:
 def _at(mark: Any, text: str) -> int:
     """In the text with its byte order mark, which the parser does not get."""
     return int(mark.index) + (1 if text.startswith("\ufeff") else 0)
-
-
-def _is_null(node: Any) -> bool:
-    return bool(node.tag == "tag:yaml.org,2002:null")
 
 
 def _plain(node: Any, room: list[int], depth: int = 0) -> Any:

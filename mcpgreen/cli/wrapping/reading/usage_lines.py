@@ -49,13 +49,9 @@ def forms_in(lines: Sequence[str]) -> list[str]:
     """The usage lines, each in one piece and without its heading. Lines that are broken begin with spaces."""
     for number, line in enumerate(lines):
         found = HEADING.match(line)
-        if found and (found[1] or _says_only(line)):
+        if found and (found[1] or line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))):
             return _collected(found[1], lines[number + 1 :])
     return []
-
-
-def _says_only(line: str) -> bool:
-    return line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))
 
 
 def _collected(first: str, rest: Sequence[str]) -> list[str]:
