@@ -78,9 +78,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
     elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
-        text = f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout."
-        journal.warning("%s", text)
-        call.log("warning", "mcp.tools", text)
+        _warn(call, f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
     try:
         result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)

@@ -170,8 +170,8 @@ FAULTS = [
     fault(
         "losses-are-warnings",
         "mcpgreen/cli/checking/remedies.py",
-        "    return type(sentence) is Loss or _LOST.search(sentence) is not None\n",
-        "    return _LOST.search(sentence) is not None\n",
+        "    is_lost = type(sentence) is Loss or _LOST.search(sentence) is not None\n",
+        "    is_lost = _LOST.search(sentence) is not None\n",
         "tests/cli/test_validate.py::test_what_will_not_be_served_is_an_error",
     ),
     fault(

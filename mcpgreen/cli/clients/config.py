@@ -140,7 +140,17 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
             "env": launch.env,
             "leftOut": launch.left_out,
         }
-        print_json({**report, **_about(options, client, launch, root)} if client else report)
+        if client:
+            report |= {
+                "client": client.word,
+                "file": _shown_place(options, client, launch, root),
+                "format": client.format,
+                "entry": client.entry(launch),
+                "snippet": ways_in.snippet(client, launch),
+                "links": ways_in.links(client, launch),
+                "commands": ways_in.command_lines(client, launch, options["--scope"]),
+            }
+        print_json(report)
         return 0
     for each in (client,) if client else CLIENTS:
         if client is None:
@@ -156,18 +166,6 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
             sys.stderr.write(f"This goes into {place}.\nWith --install it is written there.\n" if place else "")
     _tell_left_out(launch)
     return 0
-
-
-def _about(options: Options, client: Client, launch: Launch, root: str) -> dict[str, Any]:
-    return {
-        "client": client.word,
-        "file": _shown_place(options, client, launch, root),
-        "format": client.format,
-        "entry": client.entry(launch),
-        "snippet": ways_in.snippet(client, launch),
-        "links": ways_in.links(client, launch),
-        "commands": ways_in.command_lines(client, launch, options["--scope"]),
-    }
 
 
 def _shown_place(options: Options, client: Client, launch: Launch, root: str) -> str | None:

@@ -128,10 +128,6 @@ def _typed(launch: Launch) -> Entry:
     return {"type": "stdio", **_plain(launch)}
 
 
-def _copilot(launch: Launch) -> Entry:
-    return {"type": "local", **_plain(launch), "tools": ["*"]}
-
-
 def _goose(launch: Launch) -> Entry:
     return {
         "enabled": True,
@@ -144,10 +140,6 @@ def _goose(launch: Launch) -> Entry:
         "env_keys": [],
         "timeout": max(300, math.ceil(launch.tool_secs) + MARGIN_SECS),
     }
-
-
-def _continue(launch: Launch) -> Entry:
-    return {"name": launch.name, **_plain(launch)}
 
 
 CLIENTS = (
@@ -202,7 +194,7 @@ CLIENTS = (
     Client(
         "continue",
         "Continue",
-        _continue,
+        lambda launch: {"name": launch.name, **_plain(launch)},
         ("{home}/.continue/config.yaml",),
         ".continue/mcpServers/{name}.yaml",
         "yaml",
@@ -229,7 +221,13 @@ CLIENTS = (
         patience=Patience("timeout", 1000, 30),
         why_no_place="LibreChat has its librechat.yaml where it is installed; name that file with --file",
     ),
-    Client("copilot", "Copilot CLI", _copilot, ("{copilot}/mcp-config.json",), ".github/mcp.json"),
+    Client(
+        "copilot",
+        "Copilot CLI",
+        lambda launch: {"type": "local", **_plain(launch), "tools": ["*"]},
+        ("{copilot}/mcp-config.json",),
+        ".github/mcp.json",
+    ),
 )
 BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.other_words)}
 

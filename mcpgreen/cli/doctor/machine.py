@@ -16,7 +16,7 @@ OLDEST_PYTHON = (3, 10)
 PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich")
 OPTIONAL = ("jq",)
 GOOD_BACKENDS = ("epoll", "kqueue", "linuxaio", "iouring")
-_REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)\s*(?:\(|)((?:[<>=!~]=?[^;,)\s]+,?\s*)*)")
+_OLDEST = re.compile(r"([A-Za-z0-9_.-]+)[^;]*>=\s*([\w.]+)")
 
 
 def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Iterator[Check]:
@@ -70,13 +70,8 @@ def _wanted() -> dict[str, str]:
         lines = metadata.requires("mcpgreen") or []
     except metadata.PackageNotFoundError:
         return {}
-    wanted = {}
-    for line in lines:
-        parts = _REQUIREMENT.match(line)
-        oldest = re.search(r">=\s*([\w.]+)", parts[2]) if parts else None
-        if parts and oldest and "extra ==" not in line:
-            wanted[parts[1].lower()] = oldest[1]
-    return wanted
+    found = (_OLDEST.match(line) for line in lines if "extra ==" not in line)
+    return {each[1].lower(): each[2] for each in found if each}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -161,11 +161,7 @@ class AtTerminal:
         return _sampled(text) if text else REFUSAL
 
 
-class _Declined:
-    """A form that the person does not want to fill in."""
-
-
-_DECLINED = _Declined()
+_DECLINED = object()  # in the place of a value: the person does not want to fill in the form
 
 
 def _sampled(text: str) -> Json:
