@@ -41,10 +41,9 @@ complete -c mcpgreen -f -a '(_mcpgreen)'
 
 def run(options: Options) -> int:
     if options["words"]:
-        found = candidates(options["WORD"])
-        sys.stdout.write("".join(f"{word}\n" for word in found))
-        return 0
-    sys.stdout.write(SCRIPTS[next(shell for shell in SCRIPTS if options[shell])])
+        sys.stdout.writelines(f"{word}\n" for word in candidates(options["WORD"]))
+    else:
+        sys.stdout.write(SCRIPTS[next(shell for shell in SCRIPTS if options[shell])])
     return 0
 
 

@@ -10,16 +10,13 @@ from gevent.event import Event
 from mcpgreen.links.sink import Answerable, Line, whole
 from mcpgreen.text import jsontext
 
+Hear = Callable[[Any], object]
+
 
 class MemorySink:
     """All frames in their order, and each kind by itself, decoded. Nobody has to wait, unless room is taken away."""
 
-    def __init__(
-        self,
-        *,
-        on_request: Callable[[Any], object] | None = None,
-        on_notification: Callable[[Any], object] | None = None,
-    ) -> None:
+    def __init__(self, *, on_request: Hear | None = None, on_notification: Hear | None = None) -> None:
         self.frames: list[Any] = []
         self.responses: list[Any] = []
         self.notifications: list[Any] = []
@@ -65,9 +62,9 @@ class MemorySink:
         for frames in (self.frames, self.responses, self.notifications, self.requests):
             frames.clear()
 
-    def _keep(self, frames: list[Any], line: Line, tell: Callable[[Any], object] | None = None) -> None:
+    def _keep(self, frames: list[Any], line: Line, hear: Hear | None = None) -> None:
         frame = jsontext.loads(whole(line))
         self.frames.append(frame)
         frames.append(frame)
-        if tell is not None:
-            tell(frame)
+        if hear is not None:
+            hear(frame)

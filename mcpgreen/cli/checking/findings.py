@@ -1,4 +1,4 @@
-"""What `validate` and `lint` find, and how it is printed: lines for people, or one line of JSON.
+"""What `validate`, `lint` and `doctor` find, and how it is printed: lines for people, or one line of JSON.
 
 Rule: an error and a warning say what to do about it (`fix`). Codes are words that programs rely on; the sentences may
 become better.
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from mcpgreen.cli.output import print_json
 from mcpgreen.project.project import Project
 
-SIGN_OF = {"ok": "✓", "info": "·", "warning": "⚠", "error": "✗"}
+OK, WARNING, ERROR = "ok", "warning", "error"
+SIGN_OF = {OK: "✓", "info": "·", WARNING: "⚠", ERROR: "✗"}
 
 
 class Position(NamedTuple):
@@ -73,6 +74,15 @@ class Problem(NamedTuple):
         file = project.shown(self.path) if self.path else None
         message = f"{subject}: {self.sentence}" if subject else self.sentence
         return Finding(self.level, section, message, self.code, self.fix, file, self.position)
+
+
+class Check(NamedTuple):
+    """What `doctor` says of one thing."""
+
+    name: str
+    status: str
+    message: str
+    fix: str | None = None
 
 
 class Report(NamedTuple):

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.cli.clients.launch import ALLOW_LIST, ROOT, launch_of
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
 from mcpgreen.cli.doctor.client_entry import Start
 from mcpgreen.errors import McpgreenError
 from mcpgreen.project.project import Project

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
 
@@ -27,10 +27,8 @@ def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Ite
     if settings is not None:
         yield _jq(settings, path)
     bash = shutil.which("bash", path=path)
-    if bash:
-        yield Check("bash", OK, bash)
-    else:
-        yield Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+    lack = Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+    yield Check("bash", OK, bash) if bash else lack
 
 
 def _python() -> Check:

@@ -10,11 +10,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
-from mcpgreen.cli.checking.findings import Finding
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.server_checks import HOOKS, server_findings
 from mcpgreen.cli.checking.validate import registration_of
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
 from mcpgreen.cli.doctor.requirements import requirement_checks
 from mcpgreen.cli.registry import file_status
 from mcpgreen.project.project import Project
@@ -31,7 +30,7 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     yield from _settings(settings)
     findings = list(server_findings(project, settings))
     yield from _hooks(project, settings, findings)
-    yield from _registry(project, settings)
+    yield from _registry(project)
     yield from _offer(project, settings, environ, findings)
 
 
@@ -78,7 +77,7 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
         yield Check("hooks", OK, "there are none")
 
 
-def _registry(project: Project, settings: Settings) -> Iterator[Check]:
+def _registry(project: Project) -> Iterator[Check]:
     directory = project.registry_dir
     shown = project.shown(directory)
     if not os.path.isdir(directory):

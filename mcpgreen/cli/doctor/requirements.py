@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq

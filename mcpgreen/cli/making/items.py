@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcpgreen.catalog.descriptions.metadata import stem_of
@@ -136,20 +136,16 @@ def add_test(draft: Draft, project: Project, tool_name: str) -> str:
 
 def _require_free(directory: str, name: str) -> None:
     """Nothing of this name may be there, in whatever language or form."""
-    for entry in _entries(directory):
-        if name in (entry, stem_of(entry)):
-            raise ProjectError(
-                os.path.join(directory, entry), "this exists already; choose another name, or move it away"
-            )
-
-
-def _entries(directory: str) -> Iterable[str]:
     try:
-        return sorted(os.listdir(directory))
+        entries = sorted(os.listdir(directory))
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         raise ProjectError(directory, f"it cannot be read: {error.strerror}") from error
+    for entry in entries:
+        if name in (entry, stem_of(entry)):
+            reason = "this exists already; choose another name, or move it away"
+            raise ProjectError(os.path.join(directory, entry), reason)
 
 
 def _tool(project: Project, name: str) -> Tool:
