@@ -75,7 +75,7 @@ class Draft:
             units.setdefault(_topmost_missing(path), {})[path] = file
         hiding_places: list[str] = []
         try:
-            self._move_in([(_prepared(unit, files, hiding_places), unit) for unit, files in units.items()])
+            _move_in([(_prepared(unit, files, hiding_places), unit) for unit, files in units.items()])
         except OSError as error:
             at = error.filename2 or error.filename or next(iter(units))
             hidden = next((place for place in hiding_places if at.startswith(place)), None)
@@ -85,15 +85,6 @@ class Draft:
         finally:
             for place in hiding_places:
                 shutil.rmtree(place, ignore_errors=True)
-
-    def _move_in(self, moves: list[tuple[str, str]]) -> None:
-        try:
-            for source, target in moves:
-                _move(source, target)
-        except BaseException:
-            for source, target in moves:
-                _take_back(source, target)
-            raise
 
 
 def file_mode(mode: int) -> int:
@@ -132,12 +123,19 @@ def _make_directories(path: str, *, up_to: str) -> None:
     os.chmod(path, file_mode(0o755))
 
 
-def _move(source: str, target: str) -> None:
-    if os.path.isdir(source):
-        os.rename(source, target)  # refused by the system where a file or a directory with something in it is
-    else:
-        os.link(source, target)  # as `rename`, but refused where anything is
-        os.unlink(source)
+def _move_in(moves: list[tuple[str, str]]) -> None:
+    """All of them, or none: refused by the system where something is already."""
+    try:
+        for source, target in moves:
+            if os.path.isdir(source):
+                os.rename(source, target)  # not to a file, nor to a directory with something in it
+            else:
+                os.link(source, target)  # as `rename`, but not to anything
+                os.unlink(source)
+    except BaseException:
+        for source, target in moves:
+            _take_back(source, target)
+        raise
 
 
 def _take_back(source: str, target: str) -> None:

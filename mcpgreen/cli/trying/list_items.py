@@ -61,19 +61,14 @@ def _rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[str, 
     snapshot = server.services.snapshot(kind.member)
     rows: list[tuple[str, ...]] = []
     for entry, item in zip(items, snapshot.items, strict=True):
-        origin = _origin(item, server.services.project.root)
+        path = getattr(item, "path", None)
+        origin = os.path.relpath(path, server.services.project.root) if path else ""
         if kind.member in ("tools", "prompts"):
             rows.append((entry["name"], entry.get("description", ""), _arguments(entry), origin))
         else:
             uri = entry.get("uri") or entry.get("uriTemplate", "")
             rows.append((uri, entry["name"], entry.get("mimeType", ""), origin))
     return rows
-
-
-def _origin(item: Any, root: str) -> str:
-    """The file that an item comes from, as short as it can be said."""
-    path = getattr(item, "path", None)
-    return os.path.relpath(path, root) if path else ""
 
 
 def _arguments(entry: Json) -> str:

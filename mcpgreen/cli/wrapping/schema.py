@@ -35,7 +35,9 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     operands = [_renamed(argument, taken) for argument in operands]
     arguments = [*operands, *options] if documented.is_expression else [*options, *operands]
     if documented.reads_stdin:
-        arguments.append(_stdin_argument(taken))
+        stdin = {"type": "string", "description": "Text for the command's standard input."}
+        guesses = ("it reads its standard input, which the help mentions",)
+        arguments.append(Argument(property_name("stdin", taken), stdin, "stdin", guesses=guesses))
     separated = [
         each for each, operand in zip(operands, documented.operands, strict=True) if operand.is_after_separator
     ]
@@ -185,9 +187,3 @@ def _operand_argument(operand: Operand, documented: Documented, taken: set[str])
         schema |= {} if default is None else {"default": default}
     schema["description"] = about
     return Argument(name, schema, "operand", (), (), operand.is_required, kind.guesses)
-
-
-def _stdin_argument(taken: set[str]) -> Argument:
-    name = property_name("stdin", taken)
-    schema = {"type": "string", "description": "Text for the command's standard input."}
-    return Argument(name, schema, "stdin", guesses=("it reads its standard input, which the help mentions",))
