@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.tools import Tool
@@ -24,8 +23,7 @@ from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.process import Ending, Outcome
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.stray_text import stray_in
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def call_tool(call: Call) -> Json:

@@ -72,10 +72,9 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
         return
     name = met.info.get("name", "a server without a name")
     message = f"{name} answered after {met.took_secs * 1000:.0f} ms and has {len(met.tools)} tools"
-    if met.took_secs > SLOW_SECS:
-        yield Check("start", WARNING, message, "see what server.d/env.sh and register.sh do that takes so long")
-    else:
-        yield Check("start", OK, message)
+    is_slow = met.took_secs > SLOW_SECS
+    advice = "see what server.d/env.sh and register.sh do that takes so long" if is_slow else None
+    yield Check("start", WARNING if is_slow else OK, message, advice)
     yield from _missing(start, project, settings, met)
 
 

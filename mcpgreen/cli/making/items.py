@@ -23,14 +23,12 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 
 
-def add_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False) -> str:
+def add_tool(
+    draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False, may_exist: bool = False
+) -> str:
     """The directory of the tool."""
-    _require_free(tools_dir, name)
-    return draw_tool(draft, tools_dir, name, language, has_page=has_page)
-
-
-def draw_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False) -> str:
-    """The same, whether or not it is there already."""
+    if not may_exist:
+        _require_free(tools_dir, name)
     place = os.path.join(tools_dir, name)
     script = f"tool.{language.suffix}"
     described = "its signature and docstring say" if language.has_signatures else "`tool.meta.json` says"

@@ -51,7 +51,7 @@ def run(options: Options) -> int:
 def _is_first_tool(project: Project, language: Language) -> bool:
     """Whether it is what a new project begins with, untouched. Then it is what was asked for."""
     draft = Draft()
-    items.draw_tool(draft, project.tools_dir, FIRST_TOOL, language)
+    items.add_tool(draft, project.tools_dir, FIRST_TOOL, language, may_exist=True)
     name_schemas(draft, project.server_dir)
     return draft.is_there()
 

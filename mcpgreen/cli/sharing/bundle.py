@@ -22,10 +22,11 @@ from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.cli.opening import opened
 from mcpgreen.cli.output import step
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
-from mcpgreen.cli.sharing.manifest import ICONS, Json, is_static, listed, manifest_of, problems_of
+from mcpgreen.cli.sharing.manifest import ICONS, is_static, listed, manifest_of, problems_of
 from mcpgreen.cli.sharing.runtime import DIRECTORY, copy_file, copy_runtime, files_below
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
 PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linux")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.output import print_json
@@ -13,8 +13,7 @@ from mcpgreen.cli.trying.nearest import left_out
 from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 class Kind(NamedTuple):

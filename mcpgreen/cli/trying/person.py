@@ -19,8 +19,7 @@ from mcpgreen.cli.trying.values import typed, values_of
 from mcpgreen.errors import UsageError
 from mcpgreen.protocol.input import forms
 from mcpgreen.protocol.input.shapes import ELICIT, SAMPLE
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 DECLINE = "!"

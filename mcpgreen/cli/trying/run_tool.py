@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
@@ -24,8 +23,7 @@ from mcpgreen.running.hooks.shell import sourced_variables
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import load
 from mcpgreen.text import jsontext
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def run(options: Options) -> int:

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from mcpgreen.cli.commands import Options
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
-
-Json = dict[str, Any]
 
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}

@@ -7,8 +7,7 @@ from typing import Any
 
 from mcpgreen.errors import UsageError
 from mcpgreen.text import jsontext
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 MAX_FILE_BYTES = 10 << 20
 TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, list_schema, plain, property_name
 from mcpgreen.cli.wrapping.reading.defaults import default_of
@@ -16,8 +15,7 @@ from mcpgreen.cli.wrapping.reading.value_types import (
     is_said_to_repeat,
     value_type,
 )
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 MAX_COUNT = 10
 ARE_TYPES = frozenset(style.name for style in STYLES if style.types)

@@ -25,13 +25,12 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.running.turns import Turns
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import problem_with
 
 if TYPE_CHECKING:
     from mcpgreen.features.watching.watches import Watch, Watcher
     from mcpgreen.providers.reading import Request as ReadRequest
-
-Json = dict[str, Any]
 
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}

@@ -13,8 +13,7 @@ from typing import Any
 from mcpgreen import journal
 from mcpgreen.errors import InvalidParams
 from mcpgreen.text import jsontext
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 VERSION = "v1"
 PURPOSE = b"mcpgreen/rs/v1|"
