@@ -84,11 +84,11 @@ def hear(pipes: list[int], until: float) -> list[tuple[int, bytes]]:
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End whoever is left of its session."""
+    """End it, and all processes that are left of its session."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # nobody is
+        pass  # none is
     except PermissionError:
         child.kill()  # macOS says so of a group of the dead
     child.wait()

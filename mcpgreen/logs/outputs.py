@@ -45,7 +45,7 @@ def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> by
 
 
 def dated_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
-    """As on stderr, where whoever reads it adds the time."""
+    """As on stderr, with the time: there it is added by the program that reads."""
     return journal.as_text(level, message, rest, mark=f"{_now()} mcpgreen[{os.getpid()}]")
 
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Any
 
-Json = dict[str, Any]  # an object; what its members are is for whoever reads them to find out
+Json = dict[str, Any]  # an object, whose members have yet to be checked

@@ -1,6 +1,6 @@
 """What is wrong with tools, resources, templates and prompts, beyond what reading them tells. Part of `validate`.
 
-Reads what a server would read and asks who would be asked in a call; runs nothing but the interpreters' own checks.
+Reads what a server would read, and judges scripts as a call would; runs nothing but the interpreters' own checks.
 """
 
 from __future__ import annotations

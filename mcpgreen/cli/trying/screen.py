@@ -121,7 +121,7 @@ class Bars:
     """Progress notifications as a bar, log messages as lines, on stderr, while a call runs."""
 
     def __init__(self, screen: Screen) -> None:
-        # Loaded before the call: whoever tells of progress holds the hub, and a script that does is read less.
+        # Loaded before the call: an import in its middle would hold the hub, and the script is not read meanwhile.
         import rich.progress
 
         self._rich = rich.progress

@@ -1,7 +1,7 @@
 """Ask a command for its help, and for nothing else.
 
 It gets no stdin, no terminal, little time and little room, and a session of its own, which is ended with all that it
-started, however it ended. Who has left the session is found on Linux.
+started, however it ended. On Linux, processes that have left the session are found and ended as well.
 
 Rule: the words of the command and `--help` are all that is ever run; `-h` only if `--help` was refused, since it means
 something else to many commands.
@@ -109,7 +109,7 @@ def _heard(process: subprocess.Popen[bytes], *, until: float) -> tuple[str, str,
     pipes = list(said)
     is_late = is_enough = False
     while pipes and not is_late and not is_enough:
-        # Who has ended may have left somebody behind who holds the pipes: what is there is read, and no more.
+        # A command that has ended may have left a process that holds the pipes: what is there is read, and no more.
         has_ended = process.poll() is not None
         heard = children.hear(pipes, 0.0 if has_ended else min(until, time.monotonic() + LOOK_SECS))
         for pipe, chunk in heard:
@@ -124,7 +124,7 @@ def _heard(process: subprocess.Popen[bytes], *, until: float) -> tuple[str, str,
 
 
 def _end_strays(strays: Strays) -> None:
-    """End who has left the session, and is our child by now; again, as long as one of them may just be forking."""
+    """End processes that left the session and are our children by now; again, as long as one of them may be forking."""
     until = time.monotonic() + STRAYS_SECS
     while strays.kill() and time.monotonic() < until:
         with suppress(ChildProcessError):
