@@ -23,8 +23,8 @@ from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.session import Session
 from mcpgreen.project.project import open_project
 from mcpgreen.protocol import admission, revisions
+from mcpgreen.text.json_types import Json
 
-Json = dict[str, Any]
 Found = TypeVar("Found")
 PATIENCE_SECS = 10.0
 

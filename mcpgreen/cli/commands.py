@@ -15,7 +15,7 @@ Options = Mapping[str, Any]  # as docopt gives them
 
 class Obeys(Protocol):
     def run(self, options: Options) -> int:
-        """The exit status. Raises UsageError, ProjectError and InternalError, which are told to the person."""
+        """The exit status. Raises UsageError, and other errors of ours, which are told to the person."""
 
 
 ANY = 1000  # words

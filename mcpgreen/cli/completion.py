@@ -41,10 +41,9 @@ complete -c mcpgreen -f -a '(_mcpgreen)'
 
 def run(options: Options) -> int:
     if options["words"]:
-        found = candidates(options["WORD"])
-        sys.stdout.write("".join(f"{word}\n" for word in found))
-        return 0
-    sys.stdout.write(SCRIPTS[next(shell for shell in SCRIPTS if options[shell])])
+        sys.stdout.writelines(f"{word}\n" for word in candidates(options["WORD"]))
+    else:
+        sys.stdout.write(SCRIPTS[next(shell for shell in SCRIPTS if options[shell])])
     return 0
 
 
@@ -100,6 +99,12 @@ def _prompts(earlier: Sequence[str]) -> list[str]:
     return [f"{each['name']}=" for each in prompts.get(earlier[0], {}).get("arguments", ())]
 
 
+def _items(earlier: Sequence[str]) -> list[str]:
+    from mcpgreen.cli.making.scaffold import KINDS
+
+    return [] if earlier else list(KINDS)
+
+
 def _uris(earlier: Sequence[str]) -> list[str]:
     return [] if earlier else [each["uri"] for each in _listed("resources/list", "resources")]
 
@@ -129,14 +134,13 @@ VALUES_OF: dict[str, Callable[[], list[str]]] = {
     "--lang": _languages,
     "--scope": lambda: ["user", "project"],
 }
-ITEMS = ["tool", "resource", "template", "prompt", "completion", "provider", "ui", "test"]
 WORDS_OF: dict[str, Callable[[Sequence[str]], list[str]]] = {
     "help": lambda earlier: [] if earlier else [command.name for command in COMMANDS],
     "list": _kinds,
     "run-tool": _tools,
     "prompt": _prompts,
     "read": _uris,
-    "scaffold": lambda earlier: [] if earlier else ITEMS,
+    "scaffold": _items,
     "registry": lambda earlier: [] if earlier else ["refresh", "status"],
     "completion": lambda earlier: [] if earlier else list(SCRIPTS),
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mcpgreen import __version__, journal
 from mcpgreen.cli.commands import BY_NAME, Command, Options
-from mcpgreen.errors import InternalError, ProjectError, UsageError
+from mcpgreen.errors import McpgreenError, UsageError
 
 # Whoever comes from there may look for them.
 COMMANDS_OF_MCP_BASH = ("publish", "debug")
@@ -62,7 +62,7 @@ def _obeyed(arguments: Sequence[str], serve: Callable[[str], int]) -> int:
         return _refused(f"{ROOT} needs a value", command)
     try:
         return command.obeying().run(options) if command.module else serve(options[ROOT] or "")
-    except (UsageError, ProjectError, InternalError) as error:
+    except McpgreenError as error:
         journal.error("%s", error)
         return 2 if isinstance(error, UsageError) else 1
 
@@ -93,10 +93,9 @@ def _command_in(arguments: Sequence[str]) -> str:
 def _unknown(name: str) -> str:
     if name in COMMANDS_OF_MCP_BASH:
         return f"{name} is a command of mcp-bash that mcpgreen does not have; see docs/from-mcp-bash.md"
-    from difflib import get_close_matches
+    from mcpgreen.cli.output import did_you_mean
 
-    near = get_close_matches(name, [command for command in BY_NAME if not command.startswith("-")], n=1)
-    return f"unknown command: {name}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"unknown command: {name}" + did_you_mean(name, (each for each in BY_NAME if not each.startswith("-")))
 
 
 def _refused(fault: str, command: Command | None = None) -> int:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES
+from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES, TITLE_OF
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import print_json
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.text import jsontext
 
-REPORTED_KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
-
+MAX_BYTES = 64 << 20
 # Of apps, older servers wrote them under a name of their own.
 ITEMS = ("items", "uiResources")
 
@@ -47,11 +46,11 @@ def _refresh(options: Options) -> int:
             catalog.refresh(source, force=True)
         except InternalError:
             journal.debug("the status below says what went wrong")
-    statuses = {kind: catalog.status(kind) for kind in REPORTED_KINDS}
+    statuses = {kind: catalog.status(kind) for kind in TITLE_OF}
     mode = "minimal" if settings.force_minimal else "full"
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
-        sys.stdout.buffer.write(jsontext.dumps({**statuses, "notificationsSent": False, "mode": mode}) + b"\n")
+        print_json({**statuses, "notificationsSent": False, "mode": mode})
     return 1 if is_failed else 0
 
 
@@ -60,18 +59,19 @@ def _status(options: Options) -> int:
     project, settings, environ = opened(options)
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
-    for kind in REPORTED_KINDS:
-        report[kind] = _file(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
-    sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
+    for kind in TITLE_OF:
+        report[kind] = file_status(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
+    print_json(report)
     return 0
 
 
-def _file(path: str) -> dict[str, Any]:
+def file_status(path: str) -> dict[str, Any]:
+    """Whether one of these files is there and can be read, and what it holds."""
     found: dict[str, Any] = {"status": "missing", "path": path, "count": 0, "hash": None, "mtime": None}
     try:
         with open(path, "rb", opener=without_waiting) as file:
             found["mtime"] = int(os.fstat(file.fileno()).st_mtime)
-            content = jsontext.loads(file.read())
+            content = jsontext.loads(file.read(MAX_BYTES))
     except FileNotFoundError:
         return found
     except (OSError, ValueError):

@@ -7,8 +7,8 @@ from typing import Any
 from mcpgreen.errors import RpcError
 from mcpgreen.features.services import Services
 from mcpgreen.logs.secrets import Secrets, secret_names
+from mcpgreen.text.json_types import Json
 
-Json = dict[str, Any]
 UNKNOWN = frozenset({"arguments"})  # hidden as long as nobody knows what they are
 
 

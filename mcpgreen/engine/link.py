@@ -21,12 +21,11 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.protocol.revisions import Feature
 from mcpgreen.running.turns import let_others
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
     from mcpgreen.protocol.token import RemoteToken
-
-Json = dict[str, Any]
 
 FAULT = "fault"  # the reason for an end that nobody foresaw
 MAX_BATCH_MEMBERS = 1000

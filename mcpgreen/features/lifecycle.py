@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mcpgreen.errors import InvalidParams, ShutdownNotRequested
 from mcpgreen.features.call import Call
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.session import Session
 from mcpgreen.protocol import introduction
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def initialize(call: Call) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
@@ -19,9 +19,8 @@ from mcpgreen.running.scripts.environment import described, token_variable
 from mcpgreen.running.scripts.scratch import CANCEL_FILE
 from mcpgreen.running.turns import in_turns
 from mcpgreen.text import jsontext, media
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import problem_with, scheme_of
-
-Json = dict[str, Any]
 
 READ_TTL_MS = 0
 

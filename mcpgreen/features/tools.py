@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.tools import Tool
@@ -24,8 +23,7 @@ from mcpgreen.protocol.input import requests
 from mcpgreen.running.processes.process import Ending, Outcome
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.stray_text import stray_in
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def call_tool(call: Call) -> Json:
@@ -78,9 +76,7 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
     elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
-        text = f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout."
-        journal.warning("%s", text)
-        call.log("warning", "mcp.tools", text)
+        _warn(call, f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
     try:
         result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)

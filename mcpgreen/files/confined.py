@@ -74,7 +74,7 @@ class OpenFile:
     """A regular file, open for reading. Leaving `with` closes it."""
 
     def __init__(self, fd: int, size: int, path: str) -> None:
-        self._file = open(fd, "rb", buffering=0)  # noqa: SIM115 - closed by who leaves
+        self._file = open(fd, "rb", buffering=0)  # noqa: SIM115 - `close` closes it
         self.size = size
         self.path = path
 

@@ -10,15 +10,18 @@ from gevent.event import Event
 from mcpgreen.links.sink import Answerable, Line, whole
 from mcpgreen.text import jsontext
 
+Hear = Callable[[Any], object]
+
 
 class MemorySink:
     """All frames in their order, and each kind by itself, decoded. Nobody has to wait, unless room is taken away."""
 
-    def __init__(self, *, on_notification: Callable[[bytes], object] | None = None) -> None:
+    def __init__(self, *, on_request: Hear | None = None, on_notification: Hear | None = None) -> None:
         self.frames: list[Any] = []
         self.responses: list[Any] = []
         self.notifications: list[Any] = []
         self.requests: list[Any] = []
+        self._on_request = on_request
         self._on_notification = on_notification
         self._room = Event()
         self._room.set()
@@ -40,12 +43,10 @@ class MemorySink:
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
         if (call is None or not call.is_cancelled) and (self.has_room or not is_droppable):
-            self._keep(self.notifications, line)
-            if self._on_notification is not None:
-                self._on_notification(whole(line))
+            self._keep(self.notifications, line, self._on_notification)
 
     def request(self, line: Line) -> None:
-        self._keep(self.requests, line)
+        self._keep(self.requests, line, self._on_request)
 
     def wait_for_room(self) -> None:
         self._room.wait()
@@ -56,7 +57,14 @@ class MemorySink:
     def withdraw(self) -> None:
         """Nor for one that will not come."""
 
-    def _keep(self, frames: list[Any], line: Line) -> None:
+    def forget(self) -> None:
+        """A long session would keep all that was ever said."""
+        for frames in (self.frames, self.responses, self.notifications, self.requests):
+            frames.clear()
+
+    def _keep(self, frames: list[Any], line: Line, hear: Hear | None = None) -> None:
         frame = jsontext.loads(whole(line))
         self.frames.append(frame)
         frames.append(frame)
+        if hear is not None:
+            hear(frame)

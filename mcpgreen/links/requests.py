@@ -21,9 +21,7 @@ from mcpgreen import journal
 from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages
-
-Json = dict[str, Any]
-
+from mcpgreen.text.json_types import Json
 
 ID_BYTES = 16
 MAX_REASON_CHARS = 1000  # of what a client says in an error; a script hears it, and the client again

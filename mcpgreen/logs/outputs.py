@@ -18,7 +18,7 @@ def set_up(settings: Settings, root: str) -> Callable[[], None]:
     to_stderr: journal.Output = _json_to_stderr if is_json else journal.to_stderr
     if not settings.log_file:
         journal.send_to(to_stderr)
-        return _nothing_to_close
+        return lambda: None
     line_of = json_line if is_json else dated_line
     file = LogFile(
         os.path.join(root, settings.log_file),
@@ -45,7 +45,7 @@ def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> by
 
 
 def dated_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
-    """As on stderr, where whoever reads it adds the time."""
+    """As on stderr, with the time: there it is added by the program that reads."""
     return journal.as_text(level, message, rest, mark=f"{_now()} mcpgreen[{os.getpid()}]")
 
 
@@ -56,7 +56,3 @@ def _json_to_stderr(level: str, message: str, rest: str, fields: journal.Fields)
 def _now() -> str:
     now = time.time()
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"
-
-
-def _nothing_to_close() -> None:
-    """Stderr stays as it is."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_pointers import pointed_at
 
 HIDDEN = "[redacted]"
 MAX_SCHEMA_NODES = 10_000
@@ -129,7 +131,7 @@ class Secrets:
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
         for pattern in (HEADER, ASSIGNED, *((self._named,) if self._named else ()), BEARER):
-            text = pattern.sub(_with_hidden_end, text)
+            text = pattern.sub(rf"\1{HIDDEN}", text)
         return LOGIN.sub(rf"\1{HIDDEN}@", text)
 
     def shown(self, value: Any) -> str:
@@ -153,7 +155,9 @@ class _Copy:
             if depth >= MAX_DEPTH or self._left_chars <= 0:
                 return f"... ({len(value)} members)" if value else value
             return self._members(value, depth) if isinstance(value, dict) else self._items(value, depth)
-        return str(value)[:SHOWN_CHARS] if isinstance(value, (int, float)) and not _is_plain(value) else value
+        # What ujson cannot write, infinity among it.
+        is_odd = isinstance(value, (int, float)) and not abs(value) < 1 << 63
+        return str(value)[:SHOWN_CHARS] if is_odd else value
 
     def _members(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
         copy: dict[str, Any] = {}
@@ -190,14 +194,6 @@ class _Copy:
             shown = f"{shown[:SHOWN_CHARS]}... ({len(text.encode('utf-8', 'replace'))} bytes)"
         self._left_chars -= len(shown)
         return shown
-
-
-def _is_plain(number: float) -> bool:
-    return abs(number) < 1 << 63  # not so what ujson cannot write, infinity among it
-
-
-def _with_hidden_end(found: re.Match[str]) -> str:
-    return found[1] + HIDDEN
 
 
 def secret_names(schema: Any, *, whole: Iterable[str]) -> set[str]:
@@ -242,15 +238,6 @@ def _is_secret(part: Any, schema: Any, depth: int = 0) -> bool:
     if isinstance(patterned, dict):
         inner.extend(patterned.values())
     if isinstance(part.get("$ref"), str):
-        inner.append(_referred(part["$ref"], schema))
+        with suppress(LookupError):
+            inner.append(pointed_at(schema, part["$ref"]))
     return any(_is_secret(each, schema, depth + 1) for each in inner)
-
-
-def _referred(reference: str, schema: Any) -> Any:
-    """What a reference within the schema leads to."""
-    place = schema
-    for step in reference.removeprefix("#").split("/")[1:]:
-        if not isinstance(place, dict):
-            return None
-        place = place.get(step.replace("~1", "/").replace("~0", "~"))
-    return place if reference.startswith("#") else None

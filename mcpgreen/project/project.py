@@ -20,7 +20,7 @@ from mcpgreen.text import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Iterator, Mapping, Set
     from typing import Any
 
     from mcpgreen.files.confined import Private
@@ -218,16 +218,24 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
         if not os.access(root, os.X_OK):
             raise ProjectError(explicit, "the project directory may not be entered")
         return Project(root, directories)
-    start = place = os.path.realpath(cwd)
-    while not os.path.isfile(os.path.join(place, MARKER)):
+    here = os.path.realpath(cwd)
+    for place in upwards(here):
+        if os.path.isfile(os.path.join(place, MARKER)):
+            return Project(place, directories)
+    from mcpgreen.project.unmarked import unmarked_root
+
+    unmarked = unmarked_root(here)
+    return None if unmarked is None else Project(unmarked, directories)
+
+
+def upwards(place: str) -> Iterator[str]:
+    """A folder, and all that it lies in."""
+    while True:
+        yield place
         parent = os.path.dirname(place)
         if parent == place:
-            from mcpgreen.project.unmarked import unmarked_root
-
-            unmarked = unmarked_root(start)
-            return None if unmarked is None else Project(unmarked, directories)
+            return
         place = parent
-    return Project(place, directories)
 
 
 def _remedy_in(cwd: str) -> str:

@@ -2,8 +2,8 @@
 
 Not a scanner: the first thing of ours that it meets is enough, and what it costs to look has a bound.
 
-Rule: it runs before the first answer, where the mark is missing. It may import `os` and leaf modules, nothing else.
-What belongs to another user is no project of ours unless somebody names it: the way up may lead through /tmp.
+Rule: it runs before the first answer, where the mark is missing. It may import `os`, `project` and leaf modules, and no
+more. What belongs to another user is no project of ours unless somebody names it: the way up may lead through /tmp.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import stat
 from itertools import islice
 
 from mcpgreen import journal
+from mcpgreen.project.project import upwards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 SERVER_DIRECTORY = "server.d"
 CONTENT_DIRECTORIES = ("tools", "resources", "prompts")
@@ -29,16 +30,6 @@ MAX_BELOW = 1024
 HEAD_BYTES = 4096
 
 
-def upwards(place: str) -> Iterator[str]:
-    """A folder, and all that it lies in."""
-    while True:
-        yield place
-        parent = os.path.dirname(place)
-        if parent == place:
-            return
-        place = parent
-
-
 def unmarked_root(place: str) -> str | None:
     """The nearest folder with a server.d/, else the nearest with something of ours in it; `place` is a real path."""
     for folder in upwards(place):
@@ -46,7 +37,7 @@ def unmarked_root(place: str) -> str | None:
             return folder
     for folder in upwards(place):
         for name in CONTENT_DIRECTORIES:
-            found = _something_of_ours(os.path.join(folder, name))
+            found = _first_in(os.path.join(folder, name), _is_ours)
             if found:
                 if folder in (os.sep, os.path.realpath(os.path.expanduser("~"))):
                     # A stray one there would surprise whoever expects the example, or another project.
@@ -65,12 +56,7 @@ def _is_trusted_directory(path: str) -> bool:
 
 def forgotten_script(place: str) -> str | None:
     """A script in tools/ that would make this folder a project, if it were executable."""
-    return _first_in(os.path.join(place, "tools"), _is_script)
-
-
-def _something_of_ours(directory: str) -> str | None:
-    """The path of an executable, a description, or a Python function that is a tool."""
-    return _first_in(directory, _is_ours)
+    return _first_in(os.path.join(place, "tools"), lambda entry: _head_of(entry).startswith(b"#!"))
 
 
 def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> str | None:
@@ -97,10 +83,6 @@ def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> 
     return None
 
 
-def _is_script(entry: os.DirEntry[str]) -> bool:
-    return _head_of(entry).startswith(b"#!")
-
-
 def _head_of(entry: os.DirEntry[str]) -> bytes:
     descriptor = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -110,6 +92,7 @@ def _head_of(entry: os.DirEntry[str]) -> bytes:
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
+    """An executable, a description, or a Python function that is a tool."""
     if entry.name.endswith(".py") and b"mcp_tool" in _head_of(entry):
         return True  # a function that describes itself, and needs no bit
     return entry.name.endswith(META_SUFFIXES) or bool(entry.stat(follow_symlinks=False).st_mode & ANY_EXECUTABLE_BIT)

@@ -182,7 +182,7 @@ class Providers:
             "MCPBASH_SERVER_DIR": self._project.server_dir,
             **request.variables,
         }
-        self._runner.prepare()  # who would have to remove the directory after a crash is there before it
+        self._runner.prepare()  # starts the guardian, which removes the directory after a crash
         # What a killed provider leaves there goes with the server.
         place = self._state_dir.require().path
         env = self._environment.for_run(request.provider, {**variables, "TMPDIR": place, "MCPBASH_STATE_DIR": place})

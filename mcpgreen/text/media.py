@@ -58,7 +58,8 @@ BY_CONTENT = (
 
 def mime_type(name: str, head: bytes, declared: str | None) -> str:
     """The declared type, else the type by the extension of the name, else by how the content begins."""
-    known = declared or type_by_name(name) or _type_by_content(head)
+    fitting = (mime for mime, starts, later in BY_CONTENT if head.startswith(starts) and head[8:].startswith(later))
+    known = declared or type_by_name(name) or next(fitting, None)
     return known or (TEXT if is_text(head) else BINARY)
 
 
@@ -102,8 +103,3 @@ class TextDecoder:
             return self._utf8.decode(chunk, final)
         except UnicodeDecodeError:
             raise NotText from None
-
-
-def _type_by_content(head: bytes) -> str | None:
-    found = (mime for mime, starts, later in BY_CONTENT if head.startswith(starts) and head[8:].startswith(later))
-    return next(found, None)

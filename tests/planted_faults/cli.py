@@ -21,8 +21,8 @@ FAULTS = [
     ),
     fault(
         "mended-file-loses-its-mode",
-        "mcpgreen/cli/checking/mending.py",
-        "            os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))\n",
+        "mcpgreen/cli/making/drafts.py",
+        "            os.fchmod(file.fileno(), mode)\n",
         "",
         "tests/cli/checking/test_mending.py",
     ),
@@ -92,8 +92,8 @@ FAULTS = [
     fault(
         "secrets-in-an-entry",
         "mcpgreen/cli/clients/launch.py",
-        "        if _is_ours(name) and not _is_secret(name) and environ[name]:\n",
-        "        if _is_ours(name) and environ[name]:\n",
+        "if environ[name] and _is_ours(name) and not _is_secret(name)]\n",
+        "if environ[name] and _is_ours(name)]\n",
         "tests/cli/clients/test_config.py::test_settings_go_along_and_secrets_do_not",
     ),
     fault(
@@ -170,8 +170,8 @@ FAULTS = [
     fault(
         "losses-are-warnings",
         "mcpgreen/cli/checking/remedies.py",
-        "    return type(sentence) is Loss or _LOST.search(sentence) is not None\n",
-        "    return _LOST.search(sentence) is not None\n",
+        "    is_lost = type(sentence) is Loss or _LOST.search(sentence) is not None\n",
+        "    is_lost = _LOST.search(sentence) is not None\n",
         "tests/cli/test_validate.py::test_what_will_not_be_served_is_an_error",
     ),
     fault(

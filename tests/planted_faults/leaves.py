@@ -6,6 +6,13 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "pointers-into-arrays-lead-nowhere",
+        "mcpgreen/text/json_pointers.py",
+        "        if isinstance(document, list) and step.isdecimal():\n",
+        "        if isinstance(document, list) and not step:\n",
+        "tests/test_json_pointers.py",
+    ),
+    fault(
         "secrets-by-schema-shown",
         "mcpgreen/logs/secrets.py",
         'if part.get("format") == "password" or part.get("writeOnly") is True:',

@@ -14,11 +14,10 @@ FAULTS = [
     ),
     fault(
         "wrap-leaves-processes",
-        "mcpgreen/cli/wrapping/asking_help.py",
-        "os.killpg(process.pid, signal.SIGKILL)",
-        "process.kill()",
-        "tests/cli/wrapping/test_wrap.py::test_what_a_command_leaves_in_the_background_is_ended",
-        "tests/cli/wrapping/test_wrap.py::test_a_command_that_does_not_end_is_ended_with_all_it_started",
+        "mcpgreen/cli/children.py",
+        "os.killpg(child.pid, signal.SIGKILL)",
+        "child.kill()",
+        "tests/cli/test_children.py::test_whoever_a_program_leaves_in_its_session_ends_with_it",
     ),
     fault(
         "wrap-passes-files-on",

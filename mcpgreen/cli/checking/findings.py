@@ -1,4 +1,4 @@
-"""What `validate` and `lint` find, and how it is printed: lines for people, or one line of JSON.
+"""What `validate`, `lint` and `doctor` find, and how it is printed: lines for people, or one line of JSON.
 
 Rule: an error and a warning say what to do about it (`fix`). Codes are words that programs rely on; the sentences may
 become better.
@@ -6,13 +6,15 @@ become better.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mcpgreen.cli.output import print_json
 from mcpgreen.project.project import Project
-from mcpgreen.text import jsontext
 
-SIGN_OF = {"ok": "✓", "info": "·", "warning": "⚠", "error": "✗"}
+OK, WARNING, ERROR = "ok", "warning", "error"
+SIGN_OF = {OK: "✓", "info": "·", WARNING: "⚠", ERROR: "✗"}
 
 
 class Position(NamedTuple):
@@ -74,6 +76,15 @@ class Problem(NamedTuple):
         return Finding(self.level, section, message, self.code, self.fix, file, self.position)
 
 
+class Check(NamedTuple):
+    """What `doctor` says of one thing."""
+
+    name: str
+    status: str
+    message: str
+    fix: str | None = None
+
+
 class Report(NamedTuple):
     project: Project
     findings: Sequence[Finding]
@@ -86,8 +97,8 @@ class Report(NamedTuple):
     def is_good(self) -> bool:
         return not self.count("error") and not (self.is_strict and self.count("warning"))
 
-    def as_json(self) -> bytes:
-        report = {
+    def as_json(self) -> dict[str, Any]:
+        return {
             "projectRoot": self.project.root,
             "errors": self.count("error"),
             "warnings": self.count("warning"),
@@ -96,7 +107,14 @@ class Report(NamedTuple):
             "defaults": self.project.default_info(),
             "messages": [finding.as_json() for finding in self.findings],
         }
-        return jsontext.dumps(report) + b"\n"
+
+    def print(self, *, as_json: bool, shows_defaults: bool = False) -> int:
+        """The exit status of the command: 1 for what is not good."""
+        if as_json:
+            print_json(self.as_json())
+        else:
+            sys.stdout.buffer.write(self.as_text(shows_defaults=shows_defaults))
+        return 0 if self.is_good() else 1
 
     def as_text(self, *, shows_defaults: bool = False) -> bytes:
         lines = [f"Project: {self.project.root}"]

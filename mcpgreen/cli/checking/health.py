@@ -7,7 +7,6 @@ and starts no server.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from typing import Any
 
@@ -18,13 +17,13 @@ from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened, seconds
+from mcpgreen.cli.output import print_json
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.hooks.shell import Hook, HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
-from mcpgreen.text import jsontext
 
 ANSWER_BYTES = 1 << 20
 
@@ -49,12 +48,12 @@ def run(options: Options) -> int:
         report["tools"] = "failed"
     report["projectChecks"] = _project_checks(project, shell, timeout_secs or settings.health_timeout_secs)
     is_well = "failed" not in report.values()
-    _print({"status": "ok" if is_well else "unhealthy", **report})
+    print_json({"status": "ok" if is_well else "unhealthy", **report})
     return 0 if is_well else 1
 
 
 def _nothing_to_serve(reason: str) -> int:
-    _print({"status": "error", "reason": reason})
+    print_json({"status": "error", "reason": reason})
     return 2
 
 
@@ -123,8 +122,3 @@ def _project_checks(project: Project, shell: HookShell, secs: float) -> str:
     if end.failure:
         journal.error("%s: %s", project.shown(path), end.failure)
     return "failed" if end.failure else "ok"
-
-
-def _print(report: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
-    sys.stdout.buffer.flush()

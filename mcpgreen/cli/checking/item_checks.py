@@ -1,6 +1,6 @@
 """What is wrong with tools, resources, templates and prompts, beyond what reading them tells. Part of `validate`.
 
-Reads what a server would read and asks who would be asked in a call; runs nothing but the interpreters' own checks.
+Reads what a server would read, and judges scripts as a call would; runs nothing but the interpreters' own checks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from mcpgreen.cli.checking.reading.syntax import Reader
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
 from mcpgreen.cli.checking.tool_checks import schema_problems
+from mcpgreen.cli.making.names import SAFE_NAME
+from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts.input import arguments_from
 from mcpgreen.project.project import Project
@@ -45,8 +47,6 @@ WORD_OF = {
     "prompts": "prompt",
     "ui": "MCP App",
 }
-# Clients put names of servers and tools together, and models accept no more than this.
-SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
 NO_SCHEMA = {"type": "object", "properties": {}}  # what clients see of a tool without one
 _REFUSED = " will be refused "  # what is said of the tool itself, with the reason
@@ -68,20 +68,19 @@ def discoveries(project: Project, registration: Registration | None) -> Found:
 class Checks:
     """The checks of one project, with what they need to know of it."""
 
-    def __init__(self, project: Project, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, project: Project, settings: Settings, environ: Mapping[str, str], registration: Registration | None
+    ) -> None:
         self._project = project
         self._settings = settings
-        self._environ = environ
-        self._scripts = ScriptChecks(project, environ, {})
-        self._registration: Registration | None = None
-
-    def findings(self, registration: Registration | None, *, is_served: bool) -> Iterator[Finding]:
-        """What of the project is well, and what is not; the former only if it `is_served` at all."""
         self._registration = registration
-        found = discoveries(self._project, registration)
-        reader = Reader(self._project.root, jq.path_in(self._environ))
-        self._scripts = ScriptChecks(self._project, self._environ, reader.readings(self._script_paths(found)))
-        for kind, discovery in found.items():
+        self._found = discoveries(project, registration)
+        reader = Reader(project.root, jq.path_in(environ))
+        self._scripts = ScriptChecks(project, environ, reader.readings(self._script_paths()))
+
+    def findings(self, *, is_served: bool) -> Iterator[Finding]:
+        """What of the project is well, and what is not; the former only if it `is_served` at all."""
+        for kind, discovery in self._found.items():
             if isinstance(discovery, OSError):
                 fix = "see to it that the directory can be read"
                 yield Finding("error", kind, f"{kind} cannot be listed: {discovery.strerror}", "unreadable", fix)
@@ -105,8 +104,8 @@ class Checks:
         if not problems and is_served:
             yield Finding("ok", kind, subject, file=self._project.shown(source.path) if source.path else None)
 
-    def _script_paths(self, found: Found) -> Iterator[str]:
-        for discovery in found.values():
+    def _script_paths(self) -> Iterator[str]:
+        for discovery in self._found.values():
             for item in discovery.items if not isinstance(discovery, OSError) else ():
                 if isinstance(item, Tool) or (isinstance(item, Prompt) and item.is_program and item.path):
                     yield str(item.path)
@@ -195,7 +194,9 @@ class Checks:
         known = _arguments_of(prompt)
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
-                sentence = f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{_guess(name, known)}"
+                sentence = (
+                    f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{did_you_mean(name, known)}"
+                )
                 path = prompt.path or source.path
                 position = source.position_of_text(path, f"{{{{{name}}}}}", f"{{{{ {name} }}}}")
                 fix = "declare it in arguments, or correct the placeholder"
@@ -239,10 +240,3 @@ def _texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, (list, dict)):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(each)
-
-
-def _guess(name: str, known: list[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -16,8 +16,8 @@ from mcpgreen.catalog.descriptions.in_script import told_by
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.cli.checking.reading.syntax import content_of
+from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import new_file, unguessable
 from mcpgreen.project.project import Project
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
 from mcpgreen.running.scripts import shebang
@@ -109,16 +109,10 @@ def _has_wrong_ends(path: str, content: bytes) -> bool:
 
 def _with_line_ends(project: Project, path: str, content: bytes) -> Finding:
     shown = project.shown(path)
-    place = os.path.join(os.path.dirname(path), f".{unguessable()}.tmp")
     try:
-        status = os.lstat(path)
-        with open(new_file(place), "wb") as file:
+        with replacing(path, mode=stat.S_IMODE(os.lstat(path).st_mode)) as file:
             file.write(content)
-            os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
-        os.replace(place, path)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(place)
         fix = "save it with Unix line endings"
         return Finding("error", "tools", f"{shown}: cannot be written: {error.strerror}", "not-fixed", fix, shown)
     return Finding("info", "tools", f"{shown}: now has Unix line endings", MENDED, file=shown)

@@ -11,7 +11,7 @@ from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding
 from mcpgreen.project.project import Project
 
-MOST = 50  # of each kind; who has more has other worries
+MOST = 50  # are told; a project with more has another problem
 
 
 def findings(project: Project) -> Iterator[Finding]:

@@ -12,11 +12,10 @@ import os
 import re
 from typing import NamedTuple
 
-from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.blame import keys_in
 from mcpgreen.catalog.items import Loss
 from mcpgreen.cli.checking.findings import Finding, Position
-from mcpgreen.cli.checking.reading.places import Description, Keys, bad_byte_in, description_in
+from mcpgreen.cli.checking.reading.places import Description, Keys, bad_byte_in, description_beside, description_in
 from mcpgreen.project.project import Project
 
 # How the catalogue says that something is not served, besides what it leaves out.
@@ -125,45 +124,40 @@ _REGISTERED = re.compile(r"the (?:resource )?(\w+) (.+?)(?: is left out)?: (.*)"
 _KIND_OF = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resourceTemplates"}
 
 
-def is_loss(sentence: str) -> bool:
-    return type(sentence) is Loss or _LOST.search(sentence) is not None
-
-
 def explained(project: Project, section: str, sentence: str, *, level: str = "") -> Finding:
     """A sentence of the catalogue as a finding."""
-    level = level or ("error" if is_loss(sentence) else "warning")
+    is_lost = type(sentence) is Loss or _LOST.search(sentence) is not None
+    level = level or ("error" if is_lost else "warning")
     path, rest = _split(project, sentence)
-    if path is None:
-        remedy = _remedy_for(sentence)
-        return Finding(level, section, sentence, remedy.code, _filled(remedy, sentence))
-    if level == "info":
+    if path is not None and level == "info":
         code = "not-a-tool" if "not a tool" in rest else "note"
         fix = None
         if code == "not-a-tool":
             fix = NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
         return Finding(level, section, sentence, code, fix, project.shown(path), _own_place(rest))
     item: Keys = ()
-    if os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
+    if path and os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
         item = _item(description_in(path), _KIND_OF.get(registered[1], section), registered[2])
         rest = registered[3]
-    remedy = _remedy_for(rest)
-    if line := _LINE.match(rest):
-        place = Position(int(line[1]))
-        return Finding(level, section, sentence, remedy.code, _filled(remedy, rest), project.shown(path), place)
+    remedy, fix = _remedy_for(rest)
+    if path is None:
+        return Finding(level, section, sentence, remedy.code, fix)
     source, position = located(path, rest, remedy, item)
     if position is not None and remedy.code == "json-syntax":
         # Of the file, whatever the parser counted from.
         sentence = _JSON_PLACE.sub(f"line {position.line} column {position.column}", sentence)
-    return Finding(level, section, sentence, remedy.code, _filled(remedy, rest), project.shown(source), position)
+    return Finding(level, section, sentence, remedy.code, fix, project.shown(source), position)
 
 
 def located(path: str, rest: str, remedy: Remedy, item: Keys = ()) -> tuple[str, Position | None]:
     """The file that has to be changed, and where in it."""
+    if line := _LINE.match(rest):
+        return path, Position(int(line[1]))
     if remedy.code == "not-utf8":
         return path, bad_byte_in(path)
     if place := _own_place(rest):
         return path, place
-    source = _source_of(path)
+    source = description_beside(path) or path
     description = description_in(source)
     if description is None:
         return path, None
@@ -186,14 +180,12 @@ def _own_place(rest: str) -> Position | None:
     return Position(*map(int, place.groups())) if place else None
 
 
-def _remedy_for(rest: str) -> Remedy:
-    return next((row for row in ROWS if re.search(row.pattern, rest)), GENERAL)
-
-
-def _filled(remedy: Remedy, rest: str) -> str:
-    found = re.search(remedy.pattern, rest)
-    groups = found.groups() if found else ()
-    return remedy.fix.replace("{0}", groups[0]) if groups and groups[0] else remedy.fix
+def _remedy_for(rest: str) -> tuple[Remedy, str]:
+    """And its fix, with the name in it that the sentence has."""
+    found = ((row, re.search(row.pattern, rest)) for row in ROWS)
+    row, match = next(((row, match) for row, match in found if match), (GENERAL, None))
+    name = match[1] if match and match.re.groups else None
+    return row, row.fix.replace("{0}", name) if name else row.fix
 
 
 def _split(project: Project, sentence: str) -> tuple[str | None, str]:
@@ -205,18 +197,6 @@ def _split(project: Project, sentence: str) -> tuple[str | None, str]:
             return path.rstrip("/"), sentence[at + 2 :]
         at = sentence.find(": ", at + 1)
     return None, sentence
-
-
-def _source_of(path: str) -> str:
-    """The description of a file, if one is beside it."""
-    directory, name = os.path.split(path)
-    if metadata.is_description(name) or name.endswith(".json"):
-        return path
-    try:
-        described = metadata.meta_file_for(name, os.listdir(directory))
-    except OSError:
-        return path
-    return os.path.join(directory, described) if described else path
 
 
 def _item(description: Description | None, kind: str, name: str) -> Keys:

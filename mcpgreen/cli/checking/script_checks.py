@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from mcpgreen.cli.checking.findings import Position, Problem
 from mcpgreen.cli.checking.reading.python_modules import is_beside
-from mcpgreen.cli.checking.reading.syntax import Reading, SdkImport
+from mcpgreen.cli.checking.reading.syntax import Reading, SdkImport, content_of
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq, shebang
 from mcpgreen.running.scripts.environment import PYTHON_DIR
@@ -83,8 +83,6 @@ def refused(sentence: str, problem: str, path: str) -> Problem:
 
 
 def _first_crlf(path: str) -> Position | None:
-    from mcpgreen.cli.checking.reading.syntax import content_of
-
     content = content_of(path) or b""
     at = content.find(b"\r\n")
     return Position(content.count(b"\n", 0, at) + 1) if at >= 0 else None

@@ -10,6 +10,7 @@ from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Problem
 from mcpgreen.cli.checking.reading.places import Keys
 from mcpgreen.cli.checking.reading.sources import Source
+from mcpgreen.cli.output import did_you_mean
 from mcpgreen.protocol.schemas.lint import NOT_SCHEMAS, slow_patterns_in
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 
@@ -51,7 +52,7 @@ def _unknown_required(which: str, schema: Any, source: Source) -> Iterator[Probl
         for index, name in enumerate(required):
             if isinstance(name, str) and name not in known and not _is_elsewhere(part, name):
                 place = ".".join(map(str, (which, *keys, "required")))
-                sentence = f"{place} has {name}, which is no property{_guess(name, known)}"
+                sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
                 fix = f"add {name} to properties, or remove it from required"
                 yield source.warning("required", sentence, fix, which, *keys, "required", index)
 
@@ -89,10 +90,3 @@ def parts_of(schema: Any) -> Iterator[tuple[Keys, dict[str, Any]]]:
             for key in reversed(current):
                 if is_map or key not in NOT_SCHEMAS:
                     pending.append(((*keys, key), current[key], not is_map and key in MAPS))
-
-
-def _guess(name: str, known: dict[str, Any]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(known)[:200], n=1)
-    return f"; did you mean {near[0]}?" if near else ""

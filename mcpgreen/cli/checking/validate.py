@@ -7,7 +7,6 @@ mend what it can.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 
 from mcpgreen.catalog.manual.current import Registrar
@@ -21,7 +20,7 @@ from mcpgreen.cli.checking.server_checks import server_findings
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.project.project import REMEDY, Project, find_project
+from mcpgreen.project.project import DEFAULT_DIRECTORIES, REMEDY, Project, find_project
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import load
@@ -29,10 +28,7 @@ from mcpgreen.settings.table import load
 
 def run(options: Options) -> int:
     """0 when all is well, 1 when there are errors, or warnings and `--strict`."""
-    report = report_on(options)
-    printed = report.as_json() if options["--json"] else report.as_text(shows_defaults=options["--explain-defaults"])
-    sys.stdout.buffer.write(printed)
-    return 0 if report.is_good() else 1
+    return report_on(options).print(as_json=options["--json"], shows_defaults=options["--explain-defaults"])
 
 
 def report_on(options: Options) -> Report:
@@ -70,15 +66,14 @@ def _items(project: Project, settings: Settings, environ: Mapping[str, str]) -> 
         else:
             yield explained(project, "registration", f"{shown}: {error.reason}", level="error")
     # Of a registration that cannot be used nothing is served, but what lies on disk is worth a look all the same.
-    yield from Checks(project, settings, environ).findings(registration, is_served=error is None)
+    yield from Checks(project, settings, environ, registration).findings(is_served=error is None)
 
 
 def _bare(options: Options) -> Project:
     """The project as a place, before anything in it is read. Raises ProjectError if there is none."""
     flags = {"project_root": options["--project-root"]} if options["--project-root"] else {}
     settings = load(flags, os.environ, {})
-    names = ("tools_dir", "resources_dir", "prompts_dir", "providers_dir", "ui_dir", "server_dir", "registry_dir")
-    directories = {name: str(getattr(settings, name)) for name in names}
+    directories = {name: str(getattr(settings, name)) for name in DEFAULT_DIRECTORIES}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
     if project is None:
         raise ProjectError(os.getcwd(), f"there is no project here or above. {REMEDY}")

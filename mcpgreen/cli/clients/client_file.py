@@ -134,15 +134,9 @@ class ClientFile:
         """Raises Refused if somebody else has changed it since it was read."""
         place = f"{self.path}.{unguessable()}.tmp"
         self._write(place, content)
-        try:
+        with self._removing_on_failure(place):
             self._require_unchanged()
             os.replace(place, self.path)
-        except BaseException as error:
-            with suppress(OSError):
-                os.unlink(place)
-            if isinstance(error, OSError):
-                raise Refused(self.named, f"it cannot be written: {error.strerror}") from None
-            raise
         self._sync_directory()
 
     def remove(self, directories: list[str]) -> None:
@@ -169,12 +163,16 @@ class ClientFile:
         except OSError as error:
             reason = f"its directory cannot be written to: {error.strerror}; name another file with --file"
             raise Refused(self.named, reason) from None
+        with self._removing_on_failure(path), open(descriptor, "wb") as file:
+            self._dress(file.fileno())
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @contextmanager
+    def _removing_on_failure(self, path: str) -> Iterator[None]:
         try:
-            with open(descriptor, "wb") as file:
-                self._dress(file.fileno())
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            yield
         except BaseException as error:
             with suppress(OSError):
                 os.unlink(path)

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.clients import ways_in, wrapper
 from mcpgreen.cli.clients.client_file import Refused
 from mcpgreen.cli.clients.difference import shown
-from mcpgreen.cli.clients.install import Change, Show, Target, install, uninstall
+from mcpgreen.cli.clients.install import Change, Target, install, uninstall
 from mcpgreen.cli.clients.launch import Launch, launch_of
 from mcpgreen.cli.clients.records import Records
-from mcpgreen.cli.clients.table import BY_WORD, CLIENTS, FORMATS, Client, place_in
+from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import print_json
 from mcpgreen.errors import UsageError
-from mcpgreen.text import jsontext
 
 SCOPES = ("user", "project")
 MAX_NAME_CHARS = 128
 
 
 def run(options: Options) -> int:
-    client = _client(options)
+    client = client_named(options["--client"]) if options["--client"] is not None else None
     _require_sense(options, client)
     if client and options["--uninstall"] and options["--name"] and options["--scope"] != "project":
-        return _uninstall(options, client, options["--name"], "")  # the project may be gone
+        return _make_change(options, client, options["--name"], "")  # the project may be gone
     project, settings, _ = opened(options)
     launch = launch_of(project, settings, os.environ, options["--name"] or "")
     if options["--wrapper"] or options["--wrapper-env"]:
@@ -38,19 +36,10 @@ def run(options: Options) -> int:
         sys.stdout.write(ways_in.inspector_line(launch) + "\n")
         return 0
     if client and options["--uninstall"]:
-        return _uninstall(options, client, launch.name, project.root)
+        return _make_change(options, client, launch.name, project.root)
     if client and options["--install"]:
-        return _install(options, client, launch, project.root)
+        return _make_change(options, client, launch.name, project.root, launch)
     return _print(options, client, launch, project.root)
-
-
-def _client(options: Options) -> Client | None:
-    word = options["--client"]
-    if word is None or word in BY_WORD:
-        return BY_WORD[word] if word else None
-    nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
-    question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} There are {', '.join(client.word for client in CLIENTS)}.")
 
 
 def _require_sense(options: Options, client: Client | None) -> None:
@@ -80,58 +69,35 @@ def _place(options: Options, client: Client, name: str, root: str) -> str:
     return next((place for place in places if os.path.lexists(place)), places[0])
 
 
-def _target(options: Options, client: Client, name: str, root: str) -> Target:
-    return Target(_place(options, client, name, root), FORMATS[client.format], client.spot(name))
+def _change(options: Options, client: Client, name: str, root: str, launch: Launch | None) -> Change:
+    """Put an entry for this launch into the client's file, or without one take out the entry of this name."""
 
-
-def _install(options: Options, client: Client, launch: Launch, root: str) -> int:
-    def change() -> Change:
-        target = _target(options, client, launch.name, root)
-        if not client.takes_name(launch.name):
-            raise Refused(launch.name, f"{client.title} takes no such name for a server; choose another with --name")
-        _require_nothing_spoiled(client, target.path)
-        return install(
-            target, client.entry(launch), Records(os.environ), show=_show(options), is_dry=options["--dry-run"]
-        )
-
-    status = _told(options, client, "install", launch.name, change)
-    _tell_left_out(launch)
-    return status
-
-
-def _require_nothing_spoiled(client: Client, path: str) -> None:
-    spoiled = place_in(client.spoiler, os.environ)
-    if path in client.user_places(os.environ) and os.path.lexists(spoiled) and not os.path.lexists(path):
-        raise Refused(spoiled, f"{client.title} would no longer read it if there were {path}")
-
-
-def _uninstall(options: Options, client: Client, name: str, root: str) -> int:
-    def change() -> Change:
-        target = _target(options, client, name, root)
-        return uninstall(target, Records(os.environ), show=_show(options), is_dry=options["--dry-run"])
-
-    return _told(options, client, "uninstall", name, change)
-
-
-def _show(options: Options) -> Show:
     def show(change: Change) -> None:
         if not options["--json"]:
             sys.stdout.write(shown(change))
             sys.stdout.flush()
 
-    return show
+    target = Target(_place(options, client, name, root), FORMATS[client.format], client.spot(name))
+    records, is_dry = Records(os.environ), options["--dry-run"]
+    if launch is None:
+        return uninstall(target, records, show=show, is_dry=is_dry)
+    if not client.takes_name(name):
+        raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
+    spoiled = place_in(client.spoiler, os.environ)
+    if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
+        raise Refused(spoiled, f"{client.title} would no longer read it if there were {target.path}")
+    return install(target, client.entry(launch), records, show=show, is_dry=is_dry)
 
 
-def _told(options: Options, client: Client, doing: str, name: str, make: Callable[[], Change]) -> int:
-    """Have a change made, and say what has become of it."""
+def _make_change(options: Options, client: Client, name: str, root: str, launch: Launch | None = None) -> int:
+    """And say what has become of it."""
     try:
-        change = make()
+        change = _change(options, client, name, root, launch)
     except Refused as error:
         if options["--json"]:
-            _print_json(
-                {"client": client.word, "name": name, "file": error.path, "changed": False, "error": str(error)}
-            )
+            print_json({"client": client.word, "name": name, "file": error.path, "changed": False, "error": str(error)})
         raise
+    doing = "uninstall" if launch is None else "install"
     if not change.is_recorded:
         journal.warning("what was done could not be noted; --uninstall will remove the entry, and no more")
     if options["--json"]:
@@ -145,9 +111,11 @@ def _told(options: Options, client: Client, doing: str, name: str, make: Callabl
             "dryRun": options["--dry-run"],
             "diff": shown(change),
         }
-        _print_json(report)
-        return 0
-    sys.stdout.write(_sentence(doing, name, client, change, is_dry=options["--dry-run"]))
+        print_json(report)
+    else:
+        sys.stdout.write(_sentence(doing, name, client, change, is_dry=options["--dry-run"]))
+    if launch is not None:
+        _tell_left_out(launch)
     return 0
 
 
@@ -172,7 +140,17 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
             "env": launch.env,
             "leftOut": launch.left_out,
         }
-        _print_json({**report, **_about(options, client, launch, root)} if client else report)
+        if client:
+            report |= {
+                "client": client.word,
+                "file": _shown_place(options, client, launch, root),
+                "format": client.format,
+                "entry": client.entry(launch),
+                "snippet": ways_in.snippet(client, launch),
+                "links": ways_in.links(client, launch),
+                "commands": ways_in.command_lines(client, launch, options["--scope"]),
+            }
+        print_json(report)
         return 0
     for each in (client,) if client else CLIENTS:
         if client is None:
@@ -190,18 +168,6 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
     return 0
 
 
-def _about(options: Options, client: Client, launch: Launch, root: str) -> dict[str, Any]:
-    return {
-        "client": client.word,
-        "file": _shown_place(options, client, launch, root),
-        "format": client.format,
-        "entry": client.entry(launch),
-        "snippet": ways_in.snippet(client, launch),
-        "links": ways_in.links(client, launch),
-        "commands": ways_in.command_lines(client, launch, options["--scope"]),
-    }
-
-
 def _shown_place(options: Options, client: Client, launch: Launch, root: str) -> str | None:
     try:
         return _place(options, client, launch.name, root)
@@ -214,7 +180,3 @@ def _tell_left_out(launch: Launch) -> None:
     if launch.left_out:
         names = ", ".join(launch.left_out)
         journal.warning("not in the entry, because they may be secret: %s; add them to it yourself if needed", names)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(jsontext.dumps(value) + b"\n")

@@ -46,12 +46,13 @@ class Launch(NamedTuple):
 def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], name: str = "") -> Launch:
     info = project.server_info()
     program = program_words(environ)
+    told = [name for name in sorted(environ) if environ[name] and _is_ours(name) and not _is_secret(name)]
     return Launch(
         name=name or info["name"],
         description=str(info.get("description") or info["title"]),
         command=program[0],
         arguments=(*program[1:], "serve", "--project-root", project.root),
-        env={ROOT: project.root, **_allow_list(settings), **dict(_set_variables(environ))},
+        env={ROOT: project.root, **_allow_list(settings), **{name: environ[name] for name in told}},
         tool_secs=settings.default_tool_timeout,
         left_out=tuple(_left_out(environ, settings)),
     )
@@ -87,12 +88,6 @@ def _allow_list(settings: Settings) -> dict[str, str]:
     """All tools, as mcp-bash needs it said. Not where the project has decided: a variable would overrule it."""
     is_decided = any(settings.origin(name) != "default" for name in ("tool_allowlist", "tool_allow_default"))
     return {} if is_decided else {ALLOW_LIST: "*"}
-
-
-def _set_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in sorted(environ):
-        if _is_ours(name) and not _is_secret(name) and environ[name]:
-            yield name, environ[name]
 
 
 def _is_ours(name: str) -> bool:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mcpgreen.cli.clients.table import home_of
-from mcpgreen.files.regular_files import new_file, unguessable, without_waiting
+from mcpgreen.cli.making.drafts import replacing
+from mcpgreen.files.regular_files import without_waiting
 
 MAX_BYTES = 1 << 20
 
@@ -77,15 +78,11 @@ class Records:
             with suppress(OSError):
                 os.unlink(place)
             return True
-        temporary = f"{place}.{unguessable()}"
         try:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
-            with open(new_file(temporary), "w", encoding="utf-8") as file:
-                json.dump({"path": path, **record._asdict()}, file)
-            os.replace(temporary, place)
-        except (OSError, UnicodeEncodeError):
-            with suppress(OSError):
-                os.unlink(temporary)
+            with replacing(place, mode=0o600) as file:
+                file.write(json.dumps({"path": path, **record._asdict()}).encode("ascii"))
+        except OSError:
             return False
         return True
 

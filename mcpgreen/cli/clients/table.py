@@ -1,11 +1,12 @@
 """The clients, a row each: where their file is, what is in it, what an entry looks like.
 
-Places are templates; `places` fills in what the environment says. A client whose file belongs to nobody in particular
+Places are templates; `place_in` fills in what the environment says. A client whose file belongs to nobody in particular
 has none, and says why.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import re
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from mcpgreen.cli.clients.formats import json_edits, toml_edits, yaml_edits
 from mcpgreen.cli.clients.formats.spot import Format, Spot
 from mcpgreen.cli.clients.launch import Launch
-from mcpgreen.errors import ProjectError
+from mcpgreen.errors import ProjectError, UsageError
 
 Entry = dict[str, Any]
 
@@ -33,41 +34,22 @@ class Patience(NamedTuple):
     default_secs: float
 
 
-class Places(NamedTuple):
-    """Templates: the first of which the file exists, else the first."""
-
-    linux: tuple[str, ...] = ()
-    macos: tuple[str, ...] = ()
-    windows: tuple[str, ...] = ()
-
-
 class Client(NamedTuple):
     word: str
     title: str
     shape: Callable[[Launch], Entry]
-    root: str = "mcpServers"
-    format: str = "json"
-    places: Places = Places()
+    places: tuple[str, ...] = ()  # the first of which the file exists, else the first
     project: str = ""
+    format: str = "json"
+    entries: Spot = Spot("mcpServers")  # where its file has them; `spot` is the place of one
     other_words: tuple[str, ...] = ()
     why_no_place: str = ""
     spoiler: str = ""  # a file that would no longer count if we made ours
-    is_list: bool = False
-    has_comments: bool = False
-    has_trailing_commas: bool = False
-    preamble: str = ""
     names: str = ""  # what the client takes for a name, as a pattern; empty for anything
     patience: Patience | None = None
 
     def spot(self, name: str) -> Spot:
-        return Spot(
-            self.root,
-            name,
-            is_list=self.is_list,
-            has_comments=self.has_comments,
-            has_trailing_commas=self.has_trailing_commas,
-            preamble=self.preamble,
-        )
+        return self.entries._replace(name=name)
 
     def entry(self, launch: Launch) -> Entry:
         entry = self.shape(launch)
@@ -81,8 +63,8 @@ class Client(NamedTuple):
 
     def user_places(self, environ: Mapping[str, str], system: str = sys.platform) -> list[str]:
         """Where its file may be, the best first."""
-        rows = {"darwin": self.places.macos, "win32": self.places.windows}.get(system, self.places.linux)
-        return [template.format_map(_variables(environ)) for template in rows if _is_known(template, environ)]
+        unset = [f"{{{name}}}" for name in OWN_VARIABLES if not environ.get(name)]
+        return [place_in(each, environ, system) for each in self.places if not any(name in each for name in unset)]
 
     def project_place(self, root: str, name: str) -> str:
         return os.path.join(root, self.project.format(name=re.sub(r"[^\w.-]", "-", name)))
@@ -101,7 +83,19 @@ def home_of(environ: Mapping[str, str]) -> str:
     return named
 
 
-def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+# What programs keep in a place of their own in each system.
+SYSTEMS = {
+    "linux": {"support": "{config}", "zed": "{config}/zed", "goose": "{config}/goose"},
+    "darwin": {
+        "support": "{home}/Library/Application Support",
+        "zed": "{home}/.config/zed",
+        "goose": "{home}/.config/goose",
+    },
+    "win32": {"support": "{appdata}", "zed": "{appdata}/Zed", "goose": "{appdata}/Block/goose/config"},
+}
+
+
+def place_in(template: str, environ: Mapping[str, str], system: str = sys.platform) -> str:
     home = home_of(environ)
     variables = {
         "home": home,
@@ -110,16 +104,14 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
         "codex": _absolute(environ, "CODEX_HOME") or os.path.join(home, ".codex"),
         "copilot": _absolute(environ, "COPILOT_HOME") or os.path.join(home, ".copilot"),
         "claude": _absolute(environ, "CLAUDE_CONFIG_DIR") or home,
+        **{name: environ.get(name, "") for name in OWN_VARIABLES},
     }
-    return {**variables, **{name: environ.get(name, "") for name in OWN_VARIABLES}}
+    own = SYSTEMS.get(system, SYSTEMS["linux"])
+    return template.format_map(variables | {name: place.format_map(variables) for name, place in own.items()})
 
 
 # Variables of a client that name its file; a place with one is left out where it is not set.
 OWN_VARIABLES = ("CLINE_MCP_SETTINGS_PATH",)
-
-
-def _is_known(template: str, environ: Mapping[str, str]) -> bool:
-    return all(environ.get(name) for name in OWN_VARIABLES if f"{{{name}}}" in template)
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> str:
@@ -136,10 +128,6 @@ def _typed(launch: Launch) -> Entry:
     return {"type": "stdio", **_plain(launch)}
 
 
-def _copilot(launch: Launch) -> Entry:
-    return {"type": "local", **_plain(launch), "tools": ["*"]}
-
-
 def _goose(launch: Launch) -> Entry:
     return {
         "enabled": True,
@@ -154,98 +142,48 @@ def _goose(launch: Launch) -> Entry:
     }
 
 
-def _continue(launch: Launch) -> Entry:
-    return {"name": launch.name, **_plain(launch)}
-
-
-def _everywhere(*templates: str) -> Places:
-    return Places(templates, templates, templates)
-
-
-CLINE = "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
-SHARED_BY_CLINE = ("{CLINE_MCP_SETTINGS_PATH}", "{home}/.cline/data/settings/cline_mcp_settings.json")
-
 CLIENTS = (
-    Client(
-        "claude-desktop",
-        "Claude Desktop",
-        _plain,
-        places=Places(
-            linux=("{config}/Claude/claude_desktop_config.json",),
-            macos=("{home}/Library/Application Support/Claude/claude_desktop_config.json",),
-            windows=("{appdata}/Claude/claude_desktop_config.json",),
-        ),
-    ),
-    Client(
-        "claude-code",
-        "Claude Code",
-        _typed,
-        places=_everywhere("{claude}/.claude.json"),
-        project=".mcp.json",
-        other_words=("claude-cli",),
-    ),
-    Client("cursor", "Cursor", _plain, places=_everywhere("{home}/.cursor/mcp.json"), project=".cursor/mcp.json"),
+    Client("claude-desktop", "Claude Desktop", _plain, ("{support}/Claude/claude_desktop_config.json",)),
+    Client("claude-code", "Claude Code", _typed, ("{claude}/.claude.json",), ".mcp.json", other_words=("claude-cli",)),
+    Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
     Client(
         "vscode",
         "VS Code",
         _typed,
-        root="servers",
-        places=Places(
-            linux=("{config}/Code/User/mcp.json",),
-            macos=("{home}/Library/Application Support/Code/User/mcp.json",),
-            windows=("{appdata}/Code/User/mcp.json",),
-        ),
-        project=".vscode/mcp.json",
-        has_comments=True,
-        has_trailing_commas=True,
+        ("{support}/Code/User/mcp.json",),
+        ".vscode/mcp.json",
+        entries=Spot("servers", has_comments=True, has_trailing_commas=True),
     ),
-    Client("windsurf", "Windsurf", _plain, places=_everywhere("{home}/.codeium/windsurf/mcp_config.json")),
+    Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
     Client(
         "zed",
         "Zed",
         _plain,
-        root="context_servers",
-        places=Places(
-            linux=("{config}/zed/settings.json",),
-            macos=("{home}/.config/zed/settings.json",),
-            windows=("{appdata}/Zed/settings.json",),
-        ),
-        project=".zed/settings.json",
-        has_comments=True,
-        has_trailing_commas=True,
+        ("{zed}/settings.json",),
+        ".zed/settings.json",
+        entries=Spot("context_servers", has_comments=True, has_trailing_commas=True),
     ),
     Client(
         "gemini",
         "Gemini CLI",
         _plain,
-        places=_everywhere("{home}/.gemini/settings.json"),
-        project=".gemini/settings.json",
-        has_comments=True,
+        ("{home}/.gemini/settings.json",),
+        ".gemini/settings.json",
+        entries=Spot("mcpServers", has_comments=True),
         patience=Patience("timeout", 1000, 600),
     ),
     Client(
         "codex",
         "Codex CLI",
         _plain,
-        root="mcp_servers",
-        format="toml",
-        places=_everywhere("{codex}/config.toml"),
-        project=".codex/config.toml",
+        ("{codex}/config.toml",),
+        ".codex/config.toml",
+        "toml",
+        Spot("mcp_servers"),
         names=r"[a-zA-Z0-9_-]+",
         patience=Patience("tool_timeout_sec", 1, 60),
     ),
-    Client(
-        "goose",
-        "Goose",
-        _goose,
-        root="extensions",
-        format="yaml",
-        places=Places(
-            linux=("{config}/goose/config.yaml",),
-            macos=("{home}/.config/goose/config.yaml",),
-            windows=("{appdata}/Block/goose/config/config.yaml",),
-        ),
-    ),
+    Client("goose", "Goose", _goose, ("{goose}/config.yaml",), "", "yaml", Spot("extensions")),
     Client(
         "jetbrains",
         "JetBrains AI Assistant",
@@ -256,22 +194,21 @@ CLIENTS = (
     Client(
         "continue",
         "Continue",
-        _continue,
-        format="yaml",
-        places=_everywhere("{home}/.continue/config.yaml"),
-        project=".continue/mcpServers/{name}.yaml",
+        lambda launch: {"name": launch.name, **_plain(launch)},
+        ("{home}/.continue/config.yaml",),
+        ".continue/mcpServers/{name}.yaml",
+        "yaml",
+        Spot("mcpServers", is_list=True, preamble="name: mcpgreen\nversion: 0.0.1\nschema: v1\n"),
         spoiler="{home}/.continue/config.json",
-        is_list=True,
-        preamble="name: mcpgreen\nversion: 0.0.1\nschema: v1\n",
     ),
     Client(
         "cline",
         "Cline",
         _plain,
-        places=Places(
-            linux=(*SHARED_BY_CLINE, "{config}/" + CLINE),
-            macos=(*SHARED_BY_CLINE, "{home}/Library/Application Support/" + CLINE),
-            windows=(*SHARED_BY_CLINE, "{appdata}/" + CLINE),
+        (
+            "{CLINE_MCP_SETTINGS_PATH}",
+            "{home}/.cline/data/settings/cline_mcp_settings.json",
+            "{support}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         ),
         patience=Patience("timeout", 1, 60),
     ),
@@ -280,20 +217,25 @@ CLIENTS = (
         "LibreChat",
         _typed,
         format="yaml",
-        preamble="version: 1.2.1\n",
+        entries=Spot("mcpServers", preamble="version: 1.2.1\n"),
         patience=Patience("timeout", 1000, 30),
         why_no_place="LibreChat has its librechat.yaml where it is installed; name that file with --file",
     ),
     Client(
         "copilot",
         "Copilot CLI",
-        _copilot,
-        places=_everywhere("{copilot}/mcp-config.json"),
-        project=".github/mcp.json",
+        lambda launch: {"type": "local", **_plain(launch), "tools": ["*"]},
+        ("{copilot}/mcp-config.json",),
+        ".github/mcp.json",
     ),
 )
 BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.other_words)}
 
 
-def place_in(template: str, environ: Mapping[str, str]) -> str:
-    return template.format_map(_variables(environ))
+def client_named(word: str) -> Client:
+    """Raises UsageError."""
+    if word in BY_WORD:
+        return BY_WORD[word]
+    nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
+    question = f" Did you mean {nearest[0]}?" if nearest else ""
+    raise UsageError(f"unknown client: {word}.{question} There are {', '.join(client.word for client in CLIENTS)}.")

@@ -51,16 +51,13 @@ def _code(client: Client, launch: Launch, scope: str) -> str:
     return shlex.join(("code", "--add-mcp", _json({"name": launch.name, **client.entry(launch)})))
 
 
-def _codex(client: Client, launch: Launch, scope: str) -> str:
-    return shlex.join(("codex", "mcp", "add", launch.name, *_variables(launch, "--env"), "--", *launch.words))
-
-
-def _copilot(client: Client, launch: Launch, scope: str) -> str:
-    return shlex.join(("copilot", "mcp", "add", launch.name, *_variables(launch, "--env"), "--", *launch.words))
+def _add(client: Client, launch: Launch, scope: str) -> str:
+    """For clients whose command has their own name."""
+    return shlex.join((client.word, "mcp", "add", launch.name, *_variables(launch, "--env"), "--", *launch.words))
 
 
 LINKS: dict[str, Way] = {"cursor": _cursor_link, "vscode": _vscode_link}
-COMMANDS: dict[str, Way] = {"claude-code": _claude, "vscode": _code, "codex": _codex, "copilot": _copilot}
+COMMANDS: dict[str, Way] = {"claude-code": _claude, "vscode": _code, "codex": _add, "copilot": _add}
 
 
 def _variables(launch: Launch, option: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.cli.clients.client_file import ClientFile
 from mcpgreen.cli.clients.formats.spot import Unfit
-from mcpgreen.cli.clients.table import BY_WORD, CLIENTS, FORMATS, Client
+from mcpgreen.cli.clients.table import FORMATS, Client
 from mcpgreen.errors import ProjectError, UsageError
 
 # What both official SDKs hand on; the rest is said by the entry.
@@ -32,15 +31,6 @@ class Start(NamedTuple):
     words: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
-
-
-def client_named(word: str) -> Client:
-    """Raises UsageError."""
-    if word in BY_WORD:
-        return BY_WORD[word]
-    nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
-    question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} There are {', '.join(client.word for client in CLIENTS)}.")
 
 
 def files_of(client: Client, file: str | None, root: str, name: str, environ: Mapping[str, str]) -> list[str]:

@@ -6,7 +6,6 @@ Rule: the server gets what the client gives it and nothing of ours; it is ended 
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import subprocess
 import time
@@ -16,9 +15,9 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.checking.reading import children
+from mcpgreen.cli import children
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.cli.clients.launch import ALLOW_LIST, ROOT, launch_of
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
 from mcpgreen.cli.doctor.client_entry import Start
 from mcpgreen.errors import McpgreenError
 from mcpgreen.project.project import Project
@@ -73,10 +72,9 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
         return
     name = met.info.get("name", "a server without a name")
     message = f"{name} answered after {met.took_secs * 1000:.0f} ms and has {len(met.tools)} tools"
-    if met.took_secs > SLOW_SECS:
-        yield Check("start", WARNING, message, "see what server.d/env.sh and register.sh do that takes so long")
-    else:
-        yield Check("start", OK, message)
+    is_slow = met.took_secs > SLOW_SECS
+    advice = "see what server.d/env.sh and register.sh do that takes so long" if is_slow else None
+    yield Check("start", WARNING if is_slow else OK, message, advice)
     yield from _missing(start, project, settings, met)
 
 
@@ -190,16 +188,13 @@ class _Session:
 
     def _read(self, until: float) -> bool:
         """Take what comes next on either; whether there can be more on stdout."""
-        ready, _, _ = select.select(self._open, [], [], max(0.0, until - time.monotonic()))
-        for descriptor in ready:
-            chunk = os.read(descriptor, children.READ_BYTES)
-            if not chunk:
-                self._open.remove(descriptor)
-            elif descriptor == self._stdout:
+        heard = children.hear(self._open, until)
+        for descriptor, chunk in heard:
+            if descriptor == self._stdout:
                 self._unread += chunk
             else:
                 self._tail = (self._tail + chunk)[-STDERR_BYTES:]
-        return bool(ready) and self._stdout in self._open
+        return bool(heard) and self._stdout in self._open
 
     def last_words(self) -> str:
         """How it ended, if it did, and what it said before."""

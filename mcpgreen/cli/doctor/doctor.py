@@ -9,18 +9,18 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 
-from mcpgreen.cli.checking.findings import SIGN_OF
+from mcpgreen.cli.checking.findings import ERROR, OK, SIGN_OF, WARNING, Check
+from mcpgreen.cli.clients.table import CLIENTS, client_named
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
-from mcpgreen.cli.doctor.client_entry import client_named, files_of, start_by
+from mcpgreen.cli.doctor.client_entry import files_of, start_by
 from mcpgreen.cli.doctor.client_start import start_checks
 from mcpgreen.cli.doctor.machine import machine_checks
 from mcpgreen.cli.doctor.project_state import project_checks
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import print_json
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.settings.settings import Settings
-from mcpgreen.text import jsontext
 
 
 def run(options: Options) -> int:
@@ -36,11 +36,9 @@ def run(options: Options) -> int:
     try:
         project, settings, environ = opened(options)
     except ProjectError as error:
-        status = 1 if isinstance(error, Untrusted) else 2
+        status, fix = 2, "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         if isinstance(error, Untrusted):
-            fix = "run mcpgreen validate --fix"
-        else:
-            fix = "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
+            status, fix = 1, "run mcpgreen validate --fix"
         checks.append(Check("project", ERROR, str(error), fix))
     checks = [*machine_checks(environ, settings), *checks]
     if project is not None and settings is not None:
@@ -74,8 +72,6 @@ def _as_client(options: Options, project: Project, settings: Settings, name: str
 
 def _clients(project: Project, name: str) -> Iterator[Check]:
     """Which clients have an entry. Their files are looked at, and nothing is started."""
-    from mcpgreen.cli.clients.table import CLIENTS
-
     found = []
     for client in CLIENTS:
         try:
@@ -90,18 +86,15 @@ def _clients(project: Project, name: str) -> Iterator[Check]:
             except ProjectError as error:
                 yield Check("client", WARNING, str(error), "correct that file, or restore its backup")
                 break
-    if found:
-        yield Check("client", OK, f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it")
-    else:
-        yield Check("client", OK, f"no client has an entry {name}; mcpgreen config --client NAME --install writes one")
+    told = f"no client has an entry {name}; mcpgreen config --client NAME --install writes one"
+    yield Check("client", OK, f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it" if found else told)
 
 
 def _print(checks: list[Check], *, as_json: bool) -> None:
     statuses = {check.status for check in checks}
     overall = next((each for each in (ERROR, WARNING) if each in statuses), OK)
     if as_json:
-        report = {"status": overall, "checks": [check.as_json() for check in checks]}
-        sys.stdout.buffer.write(jsontext.dumps(report) + b"\n")
+        print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
     lines = []
     for check in checks:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
 
@@ -16,7 +16,7 @@ OLDEST_PYTHON = (3, 10)
 PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich")
 OPTIONAL = ("jq",)
 GOOD_BACKENDS = ("epoll", "kqueue", "linuxaio", "iouring")
-_REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)\s*(?:\(|)((?:[<>=!~]=?[^;,)\s]+,?\s*)*)")
+_OLDEST = re.compile(r"([A-Za-z0-9_.-]+)[^;]*>=\s*([\w.]+)")
 
 
 def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Iterator[Check]:
@@ -27,10 +27,8 @@ def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Ite
     if settings is not None:
         yield _jq(settings, path)
     bash = shutil.which("bash", path=path)
-    if bash:
-        yield Check("bash", OK, bash)
-    else:
-        yield Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+    lack = Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+    yield Check("bash", OK, bash) if bash else lack
 
 
 def _python() -> Check:
@@ -70,13 +68,8 @@ def _wanted() -> dict[str, str]:
         lines = metadata.requires("mcpgreen") or []
     except metadata.PackageNotFoundError:
         return {}
-    wanted = {}
-    for line in lines:
-        parts = _REQUIREMENT.match(line)
-        oldest = re.search(r">=\s*([\w.]+)", parts[2]) if parts else None
-        if parts and oldest and "extra ==" not in line:
-            wanted[parts[1].lower()] = oldest[1]
-    return wanted
+    found = (_OLDEST.match(line) for line in lines if "extra ==" not in line)
+    return {each[1].lower(): each[2] for each in found if each}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -9,22 +9,18 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 
-from mcpgreen.catalog.item_kinds import FILE_OF
-from mcpgreen.cli.checking.findings import Finding
+from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.server_checks import HOOKS, server_findings
 from mcpgreen.cli.checking.validate import registration_of
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
 from mcpgreen.cli.doctor.requirements import requirement_checks
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.cli.registry import file_status
 from mcpgreen.project.project import Project
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import ROWS
-from mcpgreen.text import jsontext
 
-MAX_REGISTRY_BYTES = 64 << 20
 MAX_VALUE_CHARS = 200
-KINDS = ("tools", "resources", "resourceTemplates", "prompts", "ui")
 
 
 def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -34,7 +30,7 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     yield from _settings(settings)
     findings = list(server_findings(project, settings))
     yield from _hooks(project, settings, findings)
-    yield from _registry(project, settings)
+    yield from _registry(project)
     yield from _offer(project, settings, environ, findings)
 
 
@@ -81,7 +77,7 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
         yield Check("hooks", OK, "there are none")
 
 
-def _registry(project: Project, settings: Settings) -> Iterator[Check]:
+def _registry(project: Project) -> Iterator[Check]:
     directory = project.registry_dir
     shown = project.shown(directory)
     if not os.path.isdir(directory):
@@ -94,7 +90,8 @@ def _registry(project: Project, settings: Settings) -> Iterator[Check]:
         fix = "let the user who runs the server write to it, or set MCPGREEN_REGISTRY_DIR"
         yield Check("registry", WARNING, f"{shown} cannot be written to, so no lists are kept", fix)
         return
-    broken = [name for name in (f"{FILE_OF.get(kind, kind)}.json" for kind in KINDS) if _is_broken(directory, name)]
+    files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
+    broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
     for name in broken:
         fix = "run mcpgreen registry refresh"
         yield Check("registry", WARNING, f"{shown}/{name} cannot be read as JSON", fix)
@@ -102,19 +99,9 @@ def _registry(project: Project, settings: Settings) -> Iterator[Check]:
         yield Check("registry", OK, shown)
 
 
-def _is_broken(directory: str, name: str) -> bool:
-    try:
-        with open(os.path.join(directory, name), "rb", opener=without_waiting) as file:
-            return not isinstance(jsontext.loads(file.read(MAX_REGISTRY_BYTES)), dict)
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError):
-        return True
-
-
 def _offer(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
     registration, error = registration_of(project, settings, environ)
-    items = list(Checks(project, settings, environ).findings(registration, is_served=error is None))
+    items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
     errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
     found = discoveries(project, registration)
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}

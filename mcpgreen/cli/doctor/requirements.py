@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcpgreen.cli.doctor.checks import ERROR, OK, WARNING, Check
-from mcpgreen.files.regular_files import without_waiting
-from mcpgreen.project.project import MAX_TEXT_BYTES, Project
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
+from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq
-from mcpgreen.text import jsontext
 
 FILE = "requirements.json"
 NAME = "requirements"
@@ -30,11 +30,12 @@ def requirement_checks(project: Project, environ: Mapping[str, str]) -> Iterator
         return
     shown = project.shown(path)
     try:
-        fields = _fields(path)
+        fields = metadata.read_meta_file(path)
         newer = _newer_framework(fields)
         wanted = _dependencies(fields)
-    except (OSError, ValueError) as error:
-        yield Check(NAME, WARNING, f"{shown}: {error}", "correct it, or remove it")
+    except (ProjectError, OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, ProjectError) else error
+        yield Check(NAME, WARNING, f"{shown}: {reason}", "correct it, or remove it")
         return
     search_path = jq.path_with_jq(jq.path_in(environ))
     missing = [names for names in wanted if not any(shutil.which(name, path=search_path) for name in names)]
@@ -46,18 +47,6 @@ def requirement_checks(project: Project, environ: Mapping[str, str]) -> Iterator
         yield Check(NAME, WARNING, f"{shown} asks for mcp-bash {newer}", fix)
     if not missing and not newer:
         yield Check(NAME, OK, ", ".join(map(" or ".join, wanted)) or "no program is asked for")
-
-
-def _fields(path: str) -> dict[str, Any]:
-    with open(path, "rb", opener=without_waiting) as file:
-        content = file.read(MAX_TEXT_BYTES)
-    try:
-        fields = jsontext.loads(content)
-    except ValueError as error:
-        raise ValueError(f"not valid JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise ValueError("must be a JSON object")
-    return fields
 
 
 def _newer_framework(fields: dict[str, Any]) -> str | None:

@@ -9,8 +9,8 @@ from typing import Any
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import ResourceTemplate
 from mcpgreen.cli.checking.findings import Problem
-from mcpgreen.cli.checking.item_checks import SAFE_NAME
 from mcpgreen.cli.checking.reading.sources import Source
+from mcpgreen.cli.making.names import SAFE_NAME
 
 MAX_ICON_CHARS = 96 * 1024
 ICON_SIZE = re.compile(r"\d+x\d+|any")

@@ -5,7 +5,6 @@ What keeps something from being served, and what is wrong with files and scripts
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,9 +24,7 @@ from mcpgreen.project.project import Project
 
 def run(options: Options) -> int:
     """0 when all is well, 1 when there are errors, or warnings and `--strict`."""
-    report = report_on(options)
-    sys.stdout.buffer.write(report.as_json() if options["--json"] else report.as_text())
-    return 0 if report.is_good() else 1
+    return report_on(options).print(as_json=options["--json"])
 
 
 def report_on(options: Options) -> Report:

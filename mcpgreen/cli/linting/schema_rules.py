@@ -35,10 +35,11 @@ def _input(schema: dict[str, Any], source: Source) -> Iterator[Problem]:
             sentence = f"inputSchema has {key} at its top, and providers refuse all tools for it"
             fix = "say it in the description, or move it into a property"
             yield source.warning("top-level", sentence, fix, "inputSchema", key)
-    for keys, value in _all_properties(schema):
-        yield from _property(keys, value, source)
     for keys, part in parts_of(schema):
         yield from _part(keys, part, source)
+        properties = part.get("properties")
+        for name, value in properties.items() if isinstance(properties, dict) else ():
+            yield from _property((*keys, "properties", name), value, source)
     count = len(schema.get("properties") or {})
     if count > MAX_PROPERTIES:
         sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model uses fewer"
@@ -91,13 +92,6 @@ def _property(keys: Keys, value: Any, source: Source) -> Iterator[Problem]:
     if "type" not in value and not value.keys() & set(COMBINING):
         sentence = f"{place} has no type, so a model may give anything, and some providers refuse it"
         yield source.warning("argument-type", sentence, "add a type", *way)
-
-
-def _all_properties(schema: dict[str, Any]) -> Iterator[tuple[Keys, Any]]:
-    for keys, part in parts_of(schema):
-        properties = part.get("properties")
-        if isinstance(properties, dict):
-            yield from (((*keys, "properties", name), value) for name, value in properties.items())
 
 
 def _shown(keys: Keys) -> str:

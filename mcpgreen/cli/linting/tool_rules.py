@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Problem
-from mcpgreen.cli.checking.item_checks import SAFE_NAME
 from mcpgreen.cli.checking.reading.sources import Source
 from mcpgreen.cli.linting.tokens import tokens_of
+from mcpgreen.cli.making.names import SAFE_NAME
 
 # Claude Code calls a tool mcp__SERVER__TOOL, and its provider takes no more than this of a name.
 MAX_NAME_CHARS = 64

@@ -1,4 +1,4 @@
-"""Files that appear together, or not at all.
+"""Files that appear together, or not at all; and a file that is replaced as a whole.
 
 Everything is written beside its place under a hidden name first, and then moved: whoever interrupts us, and whoever
 looks meanwhile, finds nothing half-written. What exists is never overwritten, also if it came to exist a moment ago.
@@ -9,12 +9,13 @@ Rule: nobody but us may write to what will be executed, whatever the umask says.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, NamedTuple
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import new_file, unguessable
 
 HIDDEN = ".mcpgreen-"  # how names begin until all is written; hidden, so that no server looks at them
 WRITABLE_BY_OTHERS = 0o022
@@ -74,7 +75,7 @@ class Draft:
             units.setdefault(_topmost_missing(path), {})[path] = file
         hiding_places: list[str] = []
         try:
-            self._move_in([(_prepared(unit, files, hiding_places), unit) for unit, files in units.items()])
+            _move_in([(_prepared(unit, files, hiding_places), unit) for unit, files in units.items()])
         except OSError as error:
             at = error.filename2 or error.filename or next(iter(units))
             hidden = next((place for place in hiding_places if at.startswith(place)), None)
@@ -84,15 +85,6 @@ class Draft:
         finally:
             for place in hiding_places:
                 shutil.rmtree(place, ignore_errors=True)
-
-    def _move_in(self, moves: list[tuple[str, str]]) -> None:
-        try:
-            for source, target in moves:
-                _move(source, target)
-        except BaseException:
-            for source, target in moves:
-                _take_back(source, target)
-            raise
 
 
 def file_mode(mode: int) -> int:
@@ -110,7 +102,7 @@ def _topmost_missing(path: str) -> str:
 
 def _prepared(unit: str, files: dict[str, _File], hiding_places: list[str]) -> str:
     """The unit as it will be, under a hidden name beside its place."""
-    place = os.path.join(os.path.dirname(unit), HIDDEN + secrets.token_hex(8))
+    place = os.path.join(os.path.dirname(unit), HIDDEN + unguessable())
     hiding_places.append(place)  # before it is made: it has to go, whatever happens
     os.mkdir(place, 0o700)
     hidden = os.path.join(place, os.path.basename(unit))
@@ -131,12 +123,19 @@ def _make_directories(path: str, *, up_to: str) -> None:
     os.chmod(path, file_mode(0o755))
 
 
-def _move(source: str, target: str) -> None:
-    if os.path.isdir(source):
-        os.rename(source, target)  # refused by the system where a file or a directory with something in it is
-    else:
-        os.link(source, target)  # as `rename`, but refused where anything is
-        os.unlink(source)
+def _move_in(moves: list[tuple[str, str]]) -> None:
+    """All of them, or none: refused by the system where something is already."""
+    try:
+        for source, target in moves:
+            if os.path.isdir(source):
+                os.rename(source, target)  # not to a file, nor to a directory with something in it
+            else:
+                os.link(source, target)  # as `rename`, but not to anything
+                os.unlink(source)
+    except BaseException:
+        for source, target in moves:
+            _take_back(source, target)
+        raise
 
 
 def _take_back(source: str, target: str) -> None:
@@ -145,3 +144,18 @@ def _take_back(source: str, target: str) -> None:
             shutil.rmtree(target) if os.path.isdir(target) else os.unlink(target)
         elif os.path.samefile(source, target):
             os.unlink(target)
+
+
+@contextmanager
+def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
+    """What is written here takes the place of a file once it is complete; whoever interrupts us loses nothing of it."""
+    hidden = os.path.join(os.path.dirname(path), HIDDEN + unguessable())
+    try:
+        with open(new_file(hidden), "wb") as file:
+            yield file
+            os.fchmod(file.fileno(), mode)
+        os.replace(hidden, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(hidden)
+        raise

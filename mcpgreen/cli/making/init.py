@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import HIDDEN, Draft
+from mcpgreen.cli.making.drafts import Draft, replacing
 from mcpgreen.cli.making.languages import language_of
 from mcpgreen.cli.making.names import nearest_name, require_name, title_of
 from mcpgreen.cli.making.project_files import FIRST_TOOL, Wishes, default_description, ignored_files, project_draft
@@ -60,23 +59,12 @@ def _ignore(path: str) -> list[str]:
         if missing:
             end_of_line = "\r\n" if "\r\n" in text else "\n"
             start = text if not text or text.endswith("\n") else text + end_of_line
-            _replace(os.path.realpath(path), start + "".join(line + end_of_line for line in missing))
+            whole = start + "".join(line + end_of_line for line in missing)
+            with replacing(os.path.realpath(path), mode=os.stat(path).st_mode & 0o7777) as new:
+                new.write(whole.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise ProjectError(path, f"it cannot be changed: {error.strerror}") from error
     return missing
-
-
-def _replace(path: str, text: str) -> None:
-    """All at once, so that whoever interrupts us loses no line of it."""
-    handle, hidden = tempfile.mkstemp(prefix=HIDDEN, dir=os.path.dirname(path))
-    try:
-        with open(handle, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
-        os.chmod(hidden, os.stat(path).st_mode & 0o7777)
-        os.replace(hidden, path)
-    except BaseException:
-        os.unlink(hidden)
-        raise
 
 
 def _shown(paths: list[str], root: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcpgreen.catalog.descriptions.metadata import stem_of
@@ -23,14 +23,12 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 
 
-def add_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False) -> str:
+def add_tool(
+    draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False, may_exist: bool = False
+) -> str:
     """The directory of the tool."""
-    _require_free(tools_dir, name)
-    return draw_tool(draft, tools_dir, name, language, has_page=has_page)
-
-
-def draw_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False) -> str:
-    """The same, whether or not it is there already."""
+    if not may_exist:
+        _require_free(tools_dir, name)
     place = os.path.join(tools_dir, name)
     script = f"tool.{language.suffix}"
     described = "its signature and docstring say" if language.has_signatures else "`tool.meta.json` says"
@@ -45,17 +43,14 @@ def draw_tool(draft: Draft, tools_dir: str, name: str, language: Language, *, ha
     return place
 
 
-def add_prompt(draft: Draft, project: Project, name: str) -> str:
-    _require_free(project.prompts_dir, name)
-    place = os.path.join(project.prompts_dir, name)
-    _add_described(draft, place, "prompt", name)
-    return place
-
-
-def add_resource(draft: Draft, project: Project, name: str) -> str:
-    _require_free(project.resources_dir, name)
-    place = os.path.join(project.resources_dir, name)
-    _add_described(draft, place, "resource", name)
+def add_text(draft: Draft, directory: str, kind: str, name: str) -> str:
+    """A prompt or a resource: a text, its description, and a page about it. Where they are."""
+    _require_free(directory, name)
+    place = os.path.join(directory, name)
+    values = {"name": name, "title": title_of(name)}
+    draft.add(f"{place}/{name}.txt", filled(f"items/{kind}.txt", **values))
+    draft.add(f"{place}/{name}.meta.json", filled(f"items/{kind}.meta.json", **values))
+    draft.add(f"{place}/README.md", filled(f"items/{kind}.README.md", **values))
     return place
 
 
@@ -94,13 +89,11 @@ def add_completion(draft: Draft, project: Project, name: str, language: Language
     registered = os.path.join(project.server_dir, "register.json")
     computed = os.path.join(project.server_dir, "register.sh")
     if os.path.lexists(registered):
-        return place, f'Add this to "completions" in {project.shown(registered)}:\n  {_line(entry)}'
+        return place, f'Add this to "completions" in {project.shown(registered)}:\n  {json.dumps(entry)}'
     if os.path.lexists(computed):  # a register.json beside it would switch it off
-        return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{_line(entry)}'"
-    draft.add(
-        registered,
-        json.dumps({"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}, indent=2) + "\n",
-    )
+        return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{json.dumps(entry)}'"
+    fields = {"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}
+    draft.add(registered, json.dumps(fields, indent=2) + "\n")
     return place, ""
 
 
@@ -132,37 +125,25 @@ def add_test(draft: Draft, project: Project, tool_name: str) -> str:
     """A test of one tool, with arguments that its schema admits."""
     arguments = sample_of(_tool(project, tool_name).definition.get("inputSchema", {}))
     place = os.path.join(project.root, "test", f"{tool_name}.sh")
-    text = filled("items/test.sh", name=tool_name, arguments=shlex.quote(_line(arguments)))
+    text = filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments)))
     draft.add(place, text, is_executable=True)
     if not os.path.lexists(os.path.join(project.root, "test", "run.sh")):
         draft.add(os.path.join(project.root, "test", "run.sh"), filled("project/run.sh"), is_executable=True)
     return place
 
 
-def _add_described(draft: Draft, place: str, kind: str, name: str) -> None:
-    """A text and its description."""
-    values = {"name": name, "title": title_of(name)}
-    draft.add(f"{place}/{name}.txt", filled(f"items/{kind}.txt", **values))
-    draft.add(f"{place}/{name}.meta.json", filled(f"items/{kind}.meta.json", **values))
-    draft.add(f"{place}/README.md", filled(f"items/{kind}.README.md", **values))
-
-
 def _require_free(directory: str, name: str) -> None:
     """Nothing of this name may be there, in whatever language or form."""
-    for entry in _entries(directory):
-        if name in (entry, stem_of(entry)):
-            raise ProjectError(
-                os.path.join(directory, entry), "this exists already; choose another name, or move it away"
-            )
-
-
-def _entries(directory: str) -> Iterable[str]:
     try:
-        return sorted(os.listdir(directory))
+        entries = sorted(os.listdir(directory))
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         raise ProjectError(directory, f"it cannot be read: {error.strerror}") from error
+    for entry in entries:
+        if name in (entry, stem_of(entry)):
+            reason = "this exists already; choose another name, or move it away"
+            raise ProjectError(os.path.join(directory, entry), reason)
 
 
 def _tool(project: Project, name: str) -> Tool:
@@ -183,7 +164,3 @@ def _completed_item(project: Project, name: str) -> str:
     items: list[Any] = [*prompts, *(item for discovery in found.values() for item in discovery.items)]
     names = {item.name for item in items}
     return next((each for each in (name, f"prompt.{name}") if each in names), name)
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value)

@@ -7,14 +7,14 @@ import re
 from mcpgreen.errors import ProjectError
 
 # Clients put names of servers and tools together, and models accept no more than this.
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 def require_name(name: str | None, what: str) -> str:
     if not name:
         raise ProjectError(what, f"a name is missing; write it after {what}")
-    if not NAME.fullmatch(name):
+    if not SAFE_NAME.fullmatch(name):
         raise ProjectError(name, "this cannot be a name; use 1 to 64 of the characters A-Z a-z 0-9 _ -")
     return name
 

@@ -35,7 +35,9 @@ def run(options: Options) -> int:
     draft.write()
     made = "\n".join(f"  {os.path.relpath(path, root)}" for path in sorted(draft.paths))
     trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if wishes.has_hello else " scaffold tool NAME")
-    sys.stdout.write(f"Created project {name} at {root}\n{made}\n\nNext:\n  cd {_shown(root)}\n  {trial}\n")
+    relative = os.path.relpath(root)
+    place = root if relative.startswith(os.pardir) else relative
+    sys.stdout.write(f"Created project {name} at {root}\n{made}\n\nNext:\n  cd {place}\n  {trial}\n")
     return 0
 
 
@@ -56,8 +58,3 @@ def _wishes(name: str, options: Options, *, is_asking: bool) -> Wishes:
         has_hello=has_hello,
         has_docker=options["--docker"],
     )
-
-
-def _shown(root: str) -> str:
-    relative = os.path.relpath(root)
-    return root if relative.startswith(os.pardir) else relative

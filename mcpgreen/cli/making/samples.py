@@ -27,7 +27,7 @@ def sample_of(schema: Any, depth: int = 0) -> Any:
     if wanted in ("integer", "number"):
         lowest = schema.get("minimum", 1)
         return lowest if isinstance(lowest, (int, float)) else 1
-    return {"boolean": True, "null": None}.get(wanted, _text(schema))
+    return {"boolean": True, "null": None}.get(wanted, "text".ljust(_count(schema.get("minLength"), 1024), "x"))
 
 
 def _object(schema: dict[str, Any], depth: int) -> dict[str, Any]:
@@ -39,10 +39,6 @@ def _object(schema: dict[str, Any], depth: int) -> dict[str, Any]:
     known = properties if isinstance(properties, dict) else {}
     names = [name for name in required if isinstance(name, str)]
     return {name: sample_of(known.get(name, {"type": "string"}), depth + 1) for name in names}
-
-
-def _text(schema: dict[str, Any]) -> str:
-    return "text".ljust(_count(schema.get("minLength"), 1024), "x")
 
 
 def _count(value: Any, most: int) -> int:

@@ -38,12 +38,8 @@ def run(options: Options) -> int:
     if kind == "completion":
         place, registration = items.add_completion(draft, project, name, language)
         hints += [registration] if registration else []
-    elif kind == "ui":
-        place = _add_page(draft, project, name, options["--tool"])
-    elif kind == "test":
-        place = items.add_test(draft, project, name) if name else items.add_tests(draft, project.root)
     else:
-        place = _add_item(draft, project, kind, name, language, has_page=options["--ui"])
+        place = _add(draft, project, kind, name, language, options)
     name_schemas(draft, project.server_dir)
     draft.write()
     told = [f"Scaffolded {kind}{f' {name}' if name else ''} at {project.shown(place)}"]
@@ -55,7 +51,7 @@ def run(options: Options) -> int:
 def _is_first_tool(project: Project, language: Language) -> bool:
     """Whether it is what a new project begins with, untouched. Then it is what was asked for."""
     draft = Draft()
-    items.draw_tool(draft, project.tools_dir, FIRST_TOOL, language)
+    items.add_tool(draft, project.tools_dir, FIRST_TOOL, language, may_exist=True)
     name_schemas(draft, project.server_dir)
     return draft.is_there()
 
@@ -64,17 +60,18 @@ def _trial(kind: str, name: str) -> str:
     return f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"
 
 
-def _add_item(draft: Draft, project: Project, kind: str, name: str, language: Language, *, has_page: bool) -> str:
+def _add(draft: Draft, project: Project, kind: str, name: str, language: Language, options: Options) -> str:
+    """Where it is."""
     if kind == "tool":
-        return items.add_tool(draft, project.tools_dir, name, language, has_page=has_page)
+        return items.add_tool(draft, project.tools_dir, name, language, has_page=options["--ui"])
     if kind == "template":
         return items.add_template(draft, project, name, language)
     if kind == "provider":
         return items.add_provider(draft, project, name, language)
-    return items.add_prompt(draft, project, name) if kind == "prompt" else items.add_resource(draft, project, name)
-
-
-def _add_page(draft: Draft, project: Project, name: str | None, tool: str | None) -> str:
-    if tool:
-        return items.add_page(draft, items.place_of_page(project, tool), name or tool)
-    return items.add_page(draft, os.path.join(project.ui_dir, name or ""), name or "")
+    if kind == "test":
+        return items.add_test(draft, project, name) if name else items.add_tests(draft, project.root)
+    if kind == "ui":
+        tool = options["--tool"]
+        place = items.place_of_page(project, tool) if tool else os.path.join(project.ui_dir, name)
+        return items.add_page(draft, place, name or tool)
+    return items.add_text(draft, project.prompts_dir if kind == "prompt" else project.resources_dir, kind, name)

@@ -18,13 +18,15 @@ from contextlib import nullcontext
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import step
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
-from mcpgreen.cli.sharing.manifest import ICONS, Json, is_static, listed, manifest_of, problems_of
-from mcpgreen.cli.sharing.runtime import DIRECTORY, copy_runtime
-from mcpgreen.cli.steps import step
+from mcpgreen.cli.sharing.manifest import ICONS, is_static, listed, manifest_of, problems_of
+from mcpgreen.cli.sharing.runtime import DIRECTORY, copy_file, copy_runtime, files_below
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
 PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linux")}
@@ -99,12 +101,8 @@ def _stage(settings: BundleSettings, staged: str) -> list[str]:
                 raise ProjectError(part, "MCPB_INCLUDE names it, and it does not exist")
             continue
         for path in _files_below(project, source):
-            target = os.path.join(staged, project.shown(path))
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(path, target)
-            is_executable = os.stat(path).st_mode & 0o111
-            os.chmod(target, 0o755 if is_executable else 0o644)
-            executables += [project.shown(path)] if is_executable else []
+            if copy_file(path, os.path.join(staged, project.shown(path))):
+                executables.append(project.shown(path))
     if os.path.exists(os.path.join(staged, "server.d", "env")):
         journal.warning("server.d/env goes into the bundle, for everybody to read: it must not hold secrets")
     return executables
@@ -166,34 +164,19 @@ def _by_its_runtime(staged: str, *command: str) -> subprocess.CompletedProcess[s
 
 
 def _pack(place: str, made: str, *, is_verbose: bool) -> int:
-    """Write the archive beside its place first; the number of its files."""
-    count = 0
+    """Write the archive, the manifest first; the number of its files."""
+    paths = sorted(files_below(place), key=lambda path: path != "manifest.json")
     try:
         os.makedirs(os.path.dirname(made), exist_ok=True)
-        handle, hidden = tempfile.mkstemp(prefix=".mcpgreen-", dir=os.path.dirname(made))
-        try:
-            with open(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted(_all_files(place), key=lambda path: (path != "manifest.json", path)):
-                    entry = zipfile.ZipInfo(path, EARLIEST)
-                    entry.compress_type = zipfile.ZIP_DEFLATED
-                    entry.external_attr = os.stat(os.path.join(place, path)).st_mode << 16
-                    with open(os.path.join(place, path), "rb") as content:
-                        archive.writestr(entry, content.read())
-                    count += 1
-                    if is_verbose:
-                        sys.stderr.write(f"{path}\n")
-            os.chmod(hidden, 0o644)
-            os.replace(hidden, made)
-        except BaseException:
-            os.unlink(hidden)
-            raise
+        with replacing(made, mode=0o644) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in paths:
+                entry = zipfile.ZipInfo(path, EARLIEST)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = os.stat(os.path.join(place, path)).st_mode << 16
+                with open(os.path.join(place, path), "rb") as content:
+                    archive.writestr(entry, content.read())
+                if is_verbose:
+                    sys.stderr.write(f"{path}\n")
     except OSError as error:
         raise ProjectError(made, f"it cannot be written: {error.strerror}") from error
-    return count
-
-
-def _all_files(place: str) -> Iterator[str]:
-    for directory, directories, files in os.walk(place):
-        directories[:] = [name for name in directories if name != "__pycache__"]
-        for name in files:
-            yield os.path.relpath(os.path.join(directory, name), place)
+    return len(paths)

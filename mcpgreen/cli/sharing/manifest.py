@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from mcpgreen.cli.making.languages import filled
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
@@ -14,8 +13,8 @@ from mcpgreen.cli.sharing.runtime import DIRECTORY
 from mcpgreen.errors import ProjectError
 from mcpgreen.protocol.schemas.validator import compile_schema
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text.json_types import Json
 
-Json = dict[str, Any]
 ENTRY_POINT = f"server/{DIRECTORY}/start.py"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}")

@@ -13,10 +13,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from mcpgreen import PACKAGE_DIR, __version__
 from mcpgreen.cli.sharing import start
@@ -40,13 +40,13 @@ def copy_runtime(target: str, *, project: str, about: dict[str, object] | None =
     for distribution in needed_distributions():
         packages[distribution.metadata["Name"]] = distribution.version
         for source, place in _files_of(distribution):
-            _copy(source, os.path.join(library, place))
+            copy_file(source, os.path.join(library, place))
     ignored = shutil.ignore_patterns("__pycache__", "default_project")
     shutil.copytree(PACKAGE_DIR, os.path.join(library, OURS), ignore=ignored)
     example = shutil.ignore_patterns("__pycache__", ".registry")
     shutil.copytree(bundled_project_root(), os.path.join(library, OURS, "default_project"), ignore=example)
     _copy_own_metadata(library)
-    _copy(start.__file__, os.path.join(target, "start.py"))
+    copy_file(start.__file__, os.path.join(target, "start.py"))
     fields = {
         "version": __version__,
         "sha256": checksum(target),
@@ -65,8 +65,8 @@ def copy_runtime(target: str, *, project: str, about: dict[str, object] | None =
 def checksum(directory: str) -> str:
     """Of the names and contents of all files that were copied; what Python compiles later does not count."""
     digest = hashlib.sha256()
-    for path in sorted(_all_files(directory)):
-        if path == ABOUT or "__pycache__" in PurePosixPath(path).parts:
+    for path in files_below(directory):
+        if path == ABOUT:
             continue
         content = Path(directory, path).read_bytes()
         digest.update(f"{path}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
@@ -133,13 +133,16 @@ def _copy_own_metadata(library: str) -> None:
     (place / "METADATA").write_text(text, encoding="utf-8")
 
 
-def _copy(source: str, target: str) -> None:
+def copy_file(source: str, target: str) -> bool:
+    """Whether it can be executed; nobody but us may write to the copy."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     shutil.copyfile(source, target)
-    os.chmod(target, 0o755 if os.stat(source).st_mode & 0o111 else 0o644)
+    is_executable = bool(os.stat(source).st_mode & 0o111)
+    os.chmod(target, 0o755 if is_executable else 0o644)
+    return is_executable
 
 
-def _all_files(directory: str) -> Iterable[str]:
-    for place, _, files in os.walk(directory):
-        for name in files:
-            yield os.path.relpath(os.path.join(place, name), directory).replace(os.sep, "/")
+def files_below(directory: str) -> list[str]:
+    """Their paths from there, in one order everywhere, without what Python has compiled."""
+    found = (path for path in Path(directory).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(path.relative_to(directory).as_posix() for path in found)

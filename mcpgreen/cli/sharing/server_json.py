@@ -48,7 +48,10 @@ def run(options: Options) -> int:
     if repository:
         host = urlsplit(repository).hostname or ""
         server["repository"] = {"url": repository, "source": SOURCES.get(host, host)}
-    if packages := [*_bundle(options), *_image(options)]:
+    packages = _bundle(options)
+    if options["--image"]:
+        packages.append({"registryType": "oci", "identifier": options["--image"], "transport": {"type": "stdio"}})
+    if packages:
         server["packages"] = packages
     sys.stdout.write(json.dumps(server, indent=2, ensure_ascii=False) + "\n")
     return 0
@@ -96,9 +99,3 @@ def _bundle(options: Options) -> list[dict[str, Any]]:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
     package = {"registryType": "mcpb", "identifier": address, "fileSha256": digest}
     return [{**package, "transport": {"type": "stdio"}}]
-
-
-def _image(options: Options) -> list[dict[str, Any]]:
-    if not options["--image"]:
-        return []
-    return [{"registryType": "oci", "identifier": options["--image"], "transport": {"type": "stdio"}}]

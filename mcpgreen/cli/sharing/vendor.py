@@ -13,8 +13,8 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.languages import filled
 from mcpgreen.cli.making.questions import asked, can_ask
 from mcpgreen.cli.opening import opened
+from mcpgreen.cli.output import step
 from mcpgreen.cli.sharing.runtime import ABOUT, DIRECTORY, checksum, copy_runtime, needed_distributions
-from mcpgreen.cli.steps import step
 from mcpgreen.errors import ProjectError
 
 LAUNCHER = "run-server.sh"
@@ -31,7 +31,10 @@ def run(options: Options) -> int:
         sys.stdout.write(f"Would write {place} and {launcher}, with {packages}\n")
         return 0
     existing = [path for path in (place, launcher) if os.path.lexists(path)]
-    if existing and not options["--upgrade"] and not _may_replace(existing[0]):
+    is_wanted = options["--upgrade"] or (
+        existing and can_ask() and asked(f"{existing[0]} exists. Replace it", "no", ("yes", "no")) == "yes"
+    )
+    if existing and not is_wanted:
         raise ProjectError(existing[0], "this exists already; --upgrade replaces it")
     with step("Copying mcpgreen and its packages"):
         fields = _write(output, project_root=project.root)
@@ -40,10 +43,6 @@ def run(options: Options) -> int:
             sys.stderr.write(f"{name} {version}\n")
     sys.stdout.write(f"Vendored mcpgreen {fields['version']} to {place}\nServe with {launcher}\n")
     return 0
-
-
-def _may_replace(path: str) -> bool:
-    return can_ask() and asked(f"{path} exists. Replace it", "no", ("yes", "no")) == "yes"
 
 
 def _write(output: str, *, project_root: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import gevent
@@ -14,7 +15,6 @@ from mcpgreen.cli.opening import opened
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
 from mcpgreen.links.memory import MemorySink
-from mcpgreen.links.sink import Line
 from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
@@ -57,7 +57,8 @@ class LocalClient:
     ) -> None:
         self.server = server
         self._answers = answers or Nobody()
-        self._sink = _Sink(self._answer_script, on_notification)
+        answer = partial(gevent.spawn, self._answer_script)
+        self._sink = MemorySink(on_request=answer, on_notification=on_notification)
         self._link = server.connect(self._sink, transport="stdio")
         self._last_id = 0
         self.introduction = self.ask(
@@ -96,27 +97,6 @@ class LocalClient:
     def _answer_script(self, request: Json) -> None:
         answer = self._answers.answer(request["method"], request.get("params", {}))
         self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
-
-
-class _Sink(MemorySink):
-    def __init__(self, on_request: Callable[[Json], None], on_notification: Callable[[Json], object] | None) -> None:
-        super().__init__()
-        self._on_request = on_request
-        self._tell = on_notification
-
-    def request(self, line: Line) -> None:
-        super().request(line)
-        gevent.spawn(self._on_request, self.requests.pop())
-
-    def _keep(self, frames: list[Any], line: Line) -> None:
-        super()._keep(frames, line)
-        if frames is self.notifications and self._tell is not None:
-            self._tell(frames[-1])
-
-    def forget(self) -> None:
-        """A long session would keep all that was ever said."""
-        for frames in (self.frames, self.responses, self.notifications):
-            frames.clear()
 
 
 @contextmanager

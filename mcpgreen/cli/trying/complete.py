@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from mcpgreen import journal
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.trying.client import LocalClient, Refused, serving
-from mcpgreen.cli.trying.screen import Screen, harmless, print_json
+from mcpgreen.cli.output import print_json
+from mcpgreen.cli.trying.client import LocalClient, serving
+from mcpgreen.cli.trying.screen import Screen, harmless
 from mcpgreen.cli.trying.values import values_of
 
 PROMPT = "prompt:"
@@ -27,11 +27,7 @@ def run(options: Options) -> int:
     if known:
         params["context"] = {"arguments": known}
     with serving(options) as (server, _):
-        try:
-            result = LocalClient(server).ask("completion/complete", params)
-        except Refused as refused:
-            journal.error("%s", refused)
-            return 1
+        result = LocalClient(server).ask("completion/complete", params)
     if options["--json"]:
         print_json(result)
         return 0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, serving
-from mcpgreen.cli.trying.nearest import LeftOut, left_out
-from mcpgreen.cli.trying.screen import Screen, print_json
+from mcpgreen.cli.trying.nearest import left_out
+from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 class Kind(NamedTuple):
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
             if rows:
                 screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
         if missing:
-            screen.table("left out", ("file", "reason"), [(each.path, each.reason) for each in _distinct(missing)])
+            screen.table("left out", ("file", "reason"), dict.fromkeys((each.path, each.reason) for each in missing))
         if not any(lists.values()) and not missing:
             screen.note(f"{project.root} offers nothing yet. Put an executable into tools/ and list again.")
     return 0
@@ -60,19 +60,14 @@ def _rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[str, 
     snapshot = server.services.snapshot(kind.member)
     rows: list[tuple[str, ...]] = []
     for entry, item in zip(items, snapshot.items, strict=True):
-        origin = _origin(item, server.services.project.root)
+        path = getattr(item, "path", None)
+        origin = os.path.relpath(path, server.services.project.root) if path else ""
         if kind.member in ("tools", "prompts"):
             rows.append((entry["name"], entry.get("description", ""), _arguments(entry), origin))
         else:
             uri = entry.get("uri") or entry.get("uriTemplate", "")
             rows.append((uri, entry["name"], entry.get("mimeType", ""), origin))
     return rows
-
-
-def _origin(item: Any, root: str) -> str:
-    """The file that an item comes from, as short as it can be said."""
-    path = getattr(item, "path", None)
-    return os.path.relpath(path, root) if path else ""
 
 
 def _arguments(entry: Json) -> str:
@@ -82,7 +77,3 @@ def _arguments(entry: Json) -> str:
     schema = entry.get("inputSchema", {})
     required = schema.get("required", ())
     return " ".join(name + ("!" if name in required else "") for name in schema.get("properties") or {})
-
-
-def _distinct(missing: Iterable[LeftOut]) -> list[LeftOut]:
-    return list({(each.path, each.reason): each for each in missing}.values())

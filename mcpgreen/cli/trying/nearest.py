@@ -7,13 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import stem_of
-from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.manual.current import Registrar
-from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.checking.item_checks import discoveries
+from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import ProjectError
-from mcpgreen.running.hooks.shell import HookShell
 
 
 class LeftOut(NamedTuple):
@@ -27,18 +24,17 @@ class LeftOut(NamedTuple):
 def left_out(server: Server) -> list[LeftOut]:
     """What lies in the project's folders and is not offered, with the reason."""
     project, settings = server.services.project, server.services.settings
-    shell = HookShell(os.environ, settings=settings, directory=project.root)
-    try:
-        registration = Registrar(project, settings=settings, shell=shell).current()
-    except ProjectError as error:
+    registration, error = registration_of(project, settings, os.environ)
+    if error is not None:
         return [LeftOut("project", project.shown(error.path), error.reason)]
     found: list[LeftOut] = []
-    for source in SOURCES.values():
-        for kind, discovery in source.read(project, survey(project, source.directories(project)), registration).items():
-            losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
-            for text in [*losses, *discovery.hints]:
-                path, _, reason = text.partition(": ")
-                found.append(LeftOut(kind, path, reason))
+    for kind, discovery in discoveries(project, registration).items():
+        if isinstance(discovery, OSError):
+            continue  # told when it is listed
+        losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
+        for text in [*losses, *discovery.hints]:
+            path, _, reason = text.partition(": ")
+            found.append(LeftOut(kind, path, reason))
     return found
 
 

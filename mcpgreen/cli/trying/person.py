@@ -19,8 +19,7 @@ from mcpgreen.cli.trying.values import typed, values_of
 from mcpgreen.errors import UsageError
 from mcpgreen.protocol.input import forms
 from mcpgreen.protocol.input.shapes import ELICIT, SAMPLE
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 DECLINE = "!"
@@ -61,7 +60,8 @@ class Prepared:
         fields: Mapping[str, Json] = schema["properties"]
         named = [word for word in self._words if word.partition("=")[0].rstrip(":") in fields]
         try:
-            given = {**_defaults(fields), **values_of(named, fields)}
+            defaults = {name: about["default"] for name, about in fields.items() if "default" in about}
+            given = {**defaults, **values_of(named, fields)}
         except UsageError as error:
             _say(f"--answer {error}")
             return {"result": {"action": "cancel"}}
@@ -160,20 +160,12 @@ class AtTerminal:
         return _sampled(text) if text else REFUSAL
 
 
-class _Declined:
-    """A form that the person does not want to fill in."""
-
-
-_DECLINED = _Declined()
+_DECLINED = object()  # in the place of a value: the person does not want to fill in the form
 
 
 def _sampled(text: str) -> Json:
     content = {"type": "text", "text": text}
     return {"result": {"role": "assistant", "content": content, "model": "person", "stopReason": "endTurn"}}
-
-
-def _defaults(fields: Mapping[str, Json]) -> Json:
-    return {name: about["default"] for name, about in fields.items() if "default" in about}
 
 
 def _options(about: Json) -> list[tuple[str, str]]:

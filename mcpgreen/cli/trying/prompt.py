@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
 from mcpgreen.cli.trying.nearest import left_out, suggestion
 from mcpgreen.cli.trying.person import answers_for
-from mcpgreen.cli.trying.screen import Screen, print_json
+from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.cli.trying.values import values_of
 
 

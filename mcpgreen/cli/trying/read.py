@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import sys
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
 from mcpgreen.cli.trying.nearest import suggestion
 from mcpgreen.cli.trying.person import answers_for
-from mcpgreen.cli.trying.screen import Screen, print_json
-
-Json = dict[str, Any]
+from mcpgreen.cli.trying.screen import Screen
 
 
 def run(options: Options) -> int:
@@ -39,9 +37,6 @@ def run(options: Options) -> int:
             screen.resource(contents)
     else:
         for contents in result["contents"]:
-            sys.stdout.buffer.write(_bytes_of(contents))
+            content = contents["text"].encode("utf-8") if "text" in contents else base64.b64decode(contents["blob"])
+            sys.stdout.buffer.write(content)
     return 0
-
-
-def _bytes_of(contents: Json) -> bytes:
-    return contents["text"].encode("utf-8") if "text" in contents else base64.b64decode(contents["blob"])

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import seconds
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
 from mcpgreen.cli.trying.nearest import left_out, suggestion
 from mcpgreen.cli.trying.person import answers_for
-from mcpgreen.cli.trying.screen import Bars, Screen, print_json, wants_json
-from mcpgreen.cli.trying.values import values_of
+from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
+from mcpgreen.cli.trying.values import content_of, values_of
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, RpcError, UsageError
 from mcpgreen.features.prepared_tool import terms_of
@@ -23,8 +23,7 @@ from mcpgreen.running.hooks.shell import sourced_variables
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import load
 from mcpgreen.text import jsontext
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def run(options: Options) -> int:
@@ -148,16 +147,11 @@ def _file_to_source(file: str, project_root: str) -> str:
 
 
 def _arguments(text: str) -> Json:
-    given = "--args"
-    if text.startswith("@"):
-        given = f"--args {text}"
-        try:
-            with open(text[1:], encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{given}: {error}") from error
+    given = f"--args {text}" if text.startswith("@") else "--args"
     try:
-        value = jsontext.loads(text)
+        value = jsontext.loads(content_of(text))
+    except UsageError as error:
+        raise ValueError(f"--args {error}") from error
     except ValueError as error:
         raise ValueError(f"{given} is not JSON: {error}") from error
     if not isinstance(value, dict):

@@ -13,16 +13,16 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mcpgreen.cli.commands import Options
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
-
-Json = dict[str, Any]
 
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
@@ -37,19 +37,12 @@ def wants_json(options: Options) -> bool:
     return bool(options["--json"]) or not (sys.stdout.isatty() or options["--plain"])
 
 
-def print_json(value: Json) -> None:
-    sys.stdout.buffer.write(jsontext.dumps(value) + b"\n")
-    sys.stdout.buffer.flush()
-
-
 class Screen:
     """What a person sees. Plain without colours and frames, where they were not wanted or stdout is no terminal."""
 
     def __init__(self, options: Options) -> None:
         is_dumb = os.environ.get("TERM") == "dumb"
         self.is_plain = bool(options["--plain"] or os.environ.get("NO_COLOR") or is_dumb or not sys.stdout.isatty())
-        self._out: Console | None = None
-        self._err: Console | None = None
 
     def console(self, file: TextIO) -> Console:
         from rich.console import Console
@@ -58,15 +51,13 @@ class Screen:
         is_terminal = False if self.is_plain else None
         return Console(file=file, force_terminal=is_terminal, highlight=False, markup=False, emoji=False, width=width)
 
-    @property
+    @cached_property
     def out(self) -> Console:
-        self._out = self._out or self.console(sys.stdout)
-        return self._out
+        return self.console(sys.stdout)
 
-    @property
+    @cached_property
     def err(self) -> Console:
-        self._err = self._err or self.console(sys.stderr)
-        return self._err
+        return self.console(sys.stderr)
 
     def text(self, text: str, style: str = "") -> None:
         """As it is, but for what would steer the terminal. Not wrapped: it may be meant to be copied."""
@@ -130,7 +121,7 @@ class Bars:
     """Progress notifications as a bar, log messages as lines, on stderr, while a call runs."""
 
     def __init__(self, screen: Screen) -> None:
-        # Loaded before the call: whoever tells of progress holds the hub, and a script that does is read less.
+        # Loaded before the call: an import in its middle would hold the hub, and the script is not read meanwhile.
         import rich.progress
 
         self._rich = rich.progress

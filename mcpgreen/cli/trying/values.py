@@ -7,8 +7,7 @@ from typing import Any
 
 from mcpgreen.errors import UsageError
 from mcpgreen.text import jsontext
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 MAX_FILE_BYTES = 10 << 20
 TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
@@ -24,10 +23,10 @@ def values_of(words: Sequence[str], properties: Mapping[str, Any]) -> Json:
             raise UsageError(f"{word}: write key=value, key:=JSON, or key=@FILE.")
         if key.endswith(":"):
             key = key[:-1]
-            values[key] = _json(key, _content(text))
+            values[key] = _json(key, content_of(text))
             continue
         about = _schema_of(properties.get(key))
-        value = typed(key, _content(text), about)
+        value = typed(key, content_of(text), about)
         if "array" in _types_of(about) and not isinstance(value, list):
             values.setdefault(key, []).append(value)
         else:
@@ -83,7 +82,7 @@ def _schema_of(about: Any) -> Json:
     return about if isinstance(about, dict) else {}
 
 
-def _content(text: str) -> str:
+def content_of(text: str) -> str:
     """What a value says, or the file that it names."""
     if not text.startswith("@"):
         return text

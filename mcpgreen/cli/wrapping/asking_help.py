@@ -1,7 +1,7 @@
 """Ask a command for its help, and for nothing else.
 
 It gets no stdin, no terminal, little time and little room, and a session of its own, which is ended with all that it
-started, however it ended. Who has left the session is found on Linux.
+started, however it ended. On Linux, processes that have left the session are found and ended as well.
 
 Rule: the words of the command and `--help` are all that is ever run; `-h` only if `--help` was refused, since it means
 something else to many commands.
@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import os
 import re
-import selectors
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from mcpgreen.cli import children
 from mcpgreen.errors import ProjectError
 from mcpgreen.running.processes.strays import Strays, adopted_strays
 
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20
-CHUNK_BYTES = 65536
+LOOK_SECS = 0.05
 STRAYS_SECS = 1.0
 SHOWN_CHARS = 200
 
@@ -88,14 +87,8 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
     strays = adopted_strays(set(), set())
     environ = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     try:
-        process = subprocess.Popen(
-            words,
-            cwd=directory,
-            env=environ | ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
+        process = children.started(
+            words, env=environ | ENVIRONMENT, cwd=directory, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
     except OSError as error:
         raise ProjectError(words[0], f"it cannot be started: {error.strerror}") from error
@@ -103,7 +96,7 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
         stdout, stderr, is_late = _heard(process, until=time.monotonic() + secs)
         status = process.poll()
     finally:
-        _end(process)
+        children.end(process)
         if strays is not None:
             _end_strays(strays)
     return _Ended(status, stdout, stderr, is_late)
@@ -112,50 +105,26 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> _Ended:
 def _heard(process: subprocess.Popen[bytes], *, until: float) -> tuple[str, str, bool]:
     """What it says until it has ended, or has said enough; and whether its time was over before."""
     assert process.stdout is not None and process.stderr is not None
-    said = {process.stdout: bytearray(), process.stderr: bytearray()}
-    is_late = False
-    with selectors.DefaultSelector() as selector:
-        for stream, heard in said.items():
-            os.set_blocking(stream.fileno(), False)
-            selector.register(stream, selectors.EVENT_READ, heard)
-        while selector.get_map():
-            # Who has ended may have left somebody behind who holds the pipes: what is there is read, and no more.
-            has_ended = process.poll() is not None
-            ready = selector.select(0 if has_ended else min(0.05, max(0.0, until - time.monotonic())))
-            for key, _ in ready:
-                chunk = os.read(key.fd, CHUNK_BYTES)
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                key.data.extend(chunk)
-            if any(len(heard) > MAX_HELP_BYTES for heard in said.values()) or (has_ended and not ready):
-                break
-            is_late = time.monotonic() >= until
-            if is_late:
-                break
-    while not is_late and process.poll() is None and time.monotonic() < until:
-        if any(len(heard) > MAX_HELP_BYTES for heard in said.values()):
-            break
-        time.sleep(0.005)  # it has closed both, and is about to end
-    stdout, stderr = (bytes(heard[:MAX_HELP_BYTES]).decode("utf-8", "replace") for heard in said.values())
+    said = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
+    pipes = list(said)
+    is_late = is_enough = False
+    while pipes and not is_late and not is_enough:
+        # A command that has ended may have left a process that holds the pipes: what is there is read, and no more.
+        has_ended = process.poll() is not None
+        heard = children.hear(pipes, 0.0 if has_ended else min(until, time.monotonic() + LOOK_SECS))
+        for pipe, chunk in heard:
+            said[pipe] += chunk
+        is_enough = max(map(len, said.values())) > MAX_HELP_BYTES or (has_ended and not heard)
+        is_late = not is_enough and time.monotonic() >= until
+    if not is_late and not is_enough:  # it has closed both, and is about to end
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, until - time.monotonic()))
+    stdout, stderr = (each[:MAX_HELP_BYTES].decode("utf-8", "replace") for each in said.values())
     return stdout, stderr, is_late
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End whoever is left of its session."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # nobody is
-    except PermissionError:
-        process.kill()  # macOS says so of a group of the dead
-    process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
-
-
 def _end_strays(strays: Strays) -> None:
-    """End who has left the session, and is our child by now; again, as long as one of them may just be forking."""
+    """End processes that left the session and are our children by now; again, as long as one of them may be forking."""
     until = time.monotonic() + STRAYS_SECS
     while strays.kill() and time.monotonic() < until:
         with suppress(ChildProcessError):

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 300
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Argument(NamedTuple):

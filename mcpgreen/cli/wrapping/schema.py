@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, list_schema, plain, property_name
 from mcpgreen.cli.wrapping.reading.defaults import default_of
@@ -16,8 +15,7 @@ from mcpgreen.cli.wrapping.reading.value_types import (
     is_said_to_repeat,
     value_type,
 )
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 MAX_COUNT = 10
 ARE_TYPES = frozenset(style.name for style in STYLES if style.types)
@@ -35,7 +33,9 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     operands = [_renamed(argument, taken) for argument in operands]
     arguments = [*operands, *options] if documented.is_expression else [*options, *operands]
     if documented.reads_stdin:
-        arguments.append(_stdin_argument(taken))
+        stdin = {"type": "string", "description": "Text for the command's standard input."}
+        guesses = ("it reads its standard input, which the help mentions",)
+        arguments.append(Argument(property_name("stdin", taken), stdin, "stdin", guesses=guesses))
     separated = [
         each for each, operand in zip(operands, documented.operands, strict=True) if operand.is_after_separator
     ]
@@ -185,9 +185,3 @@ def _operand_argument(operand: Operand, documented: Documented, taken: set[str])
         schema |= {} if default is None else {"default": default}
     schema["description"] = about
     return Argument(name, schema, "operand", (), (), operand.is_required, kind.guesses)
-
-
-def _stdin_argument(taken: set[str]) -> Argument:
-    name = property_name("stdin", taken)
-    schema = {"type": "string", "description": "Text for the command's standard input."}
-    return Argument(name, schema, "stdin", guesses=("it reads its standard input, which the help mentions",))

@@ -10,10 +10,10 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
+from mcpgreen.cli.making.drafts import Draft
 from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, plain
-from mcpgreen.errors import ProjectError
 
 SUFFIX = ".py"
 DESCRIPTION_SUFFIX = ".meta.json"
@@ -31,11 +31,6 @@ sys.path.insert(0, os.environ["MCP_SDK"])
 import mcp_tool
 
 """
-
-
-class Written(NamedTuple):
-    script: str
-    description: str
 
 
 def script_of(blueprint: Blueprint) -> str:
@@ -98,45 +93,12 @@ def existing(directory: str, name: str) -> str | None:
     return None
 
 
-def write_tool(blueprint: Blueprint, directory: str) -> Written:
-    """Write both files, or none. Raises ProjectError."""
-    written = Written(
-        os.path.join(directory, blueprint.name + SUFFIX), os.path.join(directory, blueprint.name + DESCRIPTION_SUFFIX)
-    )
-    other = existing(directory, blueprint.name)
-    if other is not None:
-        raise ProjectError(other, "it exists, and nothing is overwritten; choose another name with --name")
-    try:
-        _make_directory(directory)
-        # The description first: without it, the script would be another tool for a moment.
-        _write_new(written.description, description_of(blueprint), 0o644)
-        try:
-            _write_new(written.script, script_of(blueprint), 0o755)
-        except BaseException:
-            os.unlink(written.description)
-            raise
-    except FileExistsError as error:
-        raise ProjectError(str(error.filename), "it exists, and nothing is overwritten") from error
-    except OSError as error:
-        raise ProjectError(str(error.filename or directory), f"it cannot be written: {error.strerror}") from error
-    return written
-
-
-def _make_directory(directory: str) -> None:
-    """With all that are missing above it, and writable by us alone, whatever the umask: others would not be trusted."""
-    if os.path.isdir(directory):
-        return
-    _make_directory(os.path.dirname(directory))
-    os.mkdir(directory)
-    os.chmod(directory, 0o755)
-
-
-def _write_new(path: str, text: str, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(path, mode)
-    except BaseException:
-        os.unlink(path)
-        raise
+def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
+    """Write script and description, or neither; where they are. Raises ProjectError."""
+    script, description = (os.path.join(directory, blueprint.name + suffix) for suffix in (SUFFIX, DESCRIPTION_SUFFIX))
+    draft = Draft()
+    # The description first: without it, the script would be another tool for a moment.
+    draft.add(description, description_of(blueprint))
+    draft.add(script, script_of(blueprint), is_executable=True)
+    draft.write()
+    return script, description

@@ -13,14 +13,15 @@ from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.opening import opened, seconds
 from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
 from mcpgreen.cli.wrapping.asking_help import help_of
-from mcpgreen.cli.wrapping.blueprint import NAME, Blueprint, tool_name
+from mcpgreen.cli.wrapping.blueprint import Blueprint, tool_name
 from mcpgreen.cli.wrapping.reading.help_text import understood
 from mcpgreen.cli.wrapping.schema import blueprint_of
 from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
-from mcpgreen.cli.wrapping.tool_file import Written, existing, write_tool
+from mcpgreen.cli.wrapping.tool_file import existing, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 
@@ -57,7 +58,7 @@ class Target(NamedTuple):
 def run(options: Options) -> int:
     """0 when a tool was written. Raises ProjectError and UsageError, which say what to do."""
     name = options["--name"]
-    if name is not None and not NAME.fullmatch(name):
+    if name is not None and not SAFE_NAME.fullmatch(name):
         raise UsageError(f"--name {name}: a name has 1 to 64 of A-Z a-z 0-9 _ -")
     target = _target(options)
     for option in TASK_FILES:
@@ -99,7 +100,7 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
         reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
         raise ProjectError(" ".join(words), reason)
     blueprint = blueprint_of(name, shown, documented, asked_by=found.option)
-    _print(write_tool(blueprint, target.directory))
+    sys.stdout.writelines(f"{path}\n" for path in write_tool(blueprint, target.directory))
     sys.stderr.write(_told(blueprint))
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
@@ -162,7 +163,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
         if other is not None:
             sys.stderr.write(f"{other} exists, and is left as it is.\n")
             continue
-        _print(write_tool(blueprint, target.directory))
+        sys.stdout.writelines(f"{path}\n" for path in write_tool(blueprint, target.directory))
         written += 1
     if not written:
         raise ProjectError(path, "there is a tool for each of its tasks already")
@@ -172,10 +173,6 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
 
 def _is_below(path: str, root: str) -> bool:
     return os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) == os.path.realpath(root)
-
-
-def _print(written: Written) -> None:
-    sys.stdout.write(f"{written.script}\n{written.description}\n")
 
 
 def _told(blueprint: Blueprint) -> str:

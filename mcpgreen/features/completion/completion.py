@@ -17,9 +17,8 @@ from mcpgreen.features.completion.scripts import CompletionRequest, page_of, scr
 from mcpgreen.features.scripts import as_text
 from mcpgreen.protocol import pagination
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import MAX_URI_CHARS
-
-Json = dict[str, Any]
 
 MAX_VALUES = 100
 MAX_TYPED_CHARS = 65_536

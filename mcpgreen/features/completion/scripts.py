@@ -22,9 +22,9 @@ from mcpgreen.running.scripts import tracing
 from mcpgreen.running.scripts.environment import described
 from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script, unheard
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
-Json = dict[str, Any]
 Item = Prompt | Resource | ResourceTemplate
 
 MAX_REQUEST_BYTES = 65_536  # it has to fit into one variable

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, Unanswered
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def answers_to(call: Call, prompt: Prompt, arguments: Json) -> Json:

@@ -25,16 +25,16 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.running.turns import Turns
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import problem_with
 
 if TYPE_CHECKING:
     from mcpgreen.features.watching.watches import Watch, Watcher
     from mcpgreen.providers.reading import Request as ReadRequest
 
-Json = dict[str, Any]
-
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+UPDATED = "notifications/resources/updated"
 FIRST_LOOK_SECS = 2.0  # how long an acknowledgement waits at most
 MAX_URIS = 10_000  # of one listen, unless more may be watched
 MAX_ID_CHARS = 1024
@@ -144,7 +144,8 @@ class Subscriptions:
 
     def _watch_for(self, call: Call, session: Session, wishes: dict[str, Subscription], uri: str) -> None:
         self._require_room()
-        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(_tell_session, session, uri))
+        line = messages.notification(UPDATED, {"uri": uri})
+        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(session.sink.notify, line))
         try:
             watch.look()
             if call.is_cancelled:
@@ -213,7 +214,8 @@ class Subscriptions:
             if self._watched >= self._limit:
                 break
             if not problem_with(uri):
-                watch = watcher.new_watch(partial(_request_for, listen.call, uri), partial(_tell_listen, listen, uri))
+                tell = partial(listen.tell, UPDATED, {"uri": uri})
+                watch = watcher.new_watch(partial(_request_for, listen.call, uri), tell)
                 listen.watches.append(watch)
                 watched.append(uri)
                 self._watched += 1
@@ -257,14 +259,6 @@ def _request_for(call: Call, uri: str, known: ReadRequest | None) -> ReadRequest
     from mcpgreen.features import resources
 
     return resources.within_limits(call, known or resources.find(call, uri).request)
-
-
-def _tell_listen(listen: Listen, uri: str) -> None:
-    listen.tell("notifications/resources/updated", {"uri": uri})
-
-
-def _tell_session(session: Session, uri: str) -> None:
-    session.sink.notify(messages.notification("notifications/resources/updated", {"uri": uri}))
 
 
 def _honoured(wanted: Any, offered: frozenset[str], *, max_uris: int) -> tuple[Json, Iterable[str]]:

@@ -10,8 +10,7 @@ from typing import Any
 
 from mcpgreen.protocol.input.shapes import TYPES_OF_A_FIELD
 from mcpgreen.protocol.schemas.problems import described, listed, quoted, shown
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 def problems_with(schema: Json, content: Json) -> list[str]:

@@ -10,8 +10,7 @@ from typing import Any
 
 from mcpgreen.protocol.content import ROLES
 from mcpgreen.protocol.revisions import Feature, Revision
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 ELICIT = "elicitation/create"
 SAMPLE = "sampling/createMessage"

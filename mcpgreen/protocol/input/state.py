@@ -13,8 +13,7 @@ from typing import Any
 from mcpgreen import journal
 from mcpgreen.errors import InvalidParams
 from mcpgreen.text import jsontext
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 VERSION = "v1"
 PURPOSE = b"mcpgreen/rs/v1|"
@@ -49,7 +48,7 @@ class Seal:
         body, _, mac = rest.partition(".")
         if version != VERSION or not hmac.compare_digest(mac.encode("utf-8"), self._mac(body).encode("ascii")):
             raise ValueError("it was not sealed here")
-        payload: Json = jsontext.loads(_decoded(body))
+        payload: Json = jsontext.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         if payload["x"] < now:
             raise ValueError("it is too old")
         for member, value in belongs_to.items():
@@ -65,7 +64,3 @@ class Seal:
 
 def _encoded(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
-
-
-def _decoded(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_pointers import pointed_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,17 +115,10 @@ class Lenience:
 
     def _referenced(self, reference: Any) -> Any:
         """What a pointer into this schema leads to; None for any other reference."""
-        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        try:
+            return pointed_at(self._root, reference) if isinstance(reference, str) else None
+        except LookupError:
             return None
-        target: Any = self._root
-        for step in _steps_of(reference):
-            if isinstance(target, list) and step.isdecimal() and int(step) < len(target):
-                target = target[int(step)]
-            elif isinstance(target, dict) and step in target:
-                target = target[step]
-            else:
-                return None
-        return target
 
     def _types_of(self, parts: list[Any], choices: int = MAX_CHOICES) -> Types:
         """The types of which a value can be by these parts; too many rather than too few."""
@@ -227,9 +221,3 @@ def _types_of_value(value: Any) -> Types:
         return NUMBERS
     names = {bool: "boolean", str: "string", list: "array", dict: "object"}
     return frozenset({names.get(type(value), "null")})
-
-
-def _steps_of(pointer: str) -> list[str]:
-    from urllib.parse import unquote
-
-    return [step.replace("~1", "/").replace("~0", "~") for step in unquote(pointer).split("/")[1:]]

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from mcpgreen.protocol.schemas import quick
+from mcpgreen.text.json_pointers import pointed_at
 
 if sys.version_info >= (3, 11):
     from re import _constants as sre_constants
@@ -85,17 +86,10 @@ def _fault_of_reference(reference: str, root: dict[str, Any]) -> str | None:
     if base:
         is_known = quick.dialect_of({"$schema": base}) is not None
         return None if is_known else f"refers to another document, and nothing is fetched: {reference!r:.80}"
-    from urllib.parse import unquote
-
-    target: Any = root
-    for token in unquote(pointer).split("/")[1:]:
-        token = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, list) and token.isdigit() and int(token) < len(target):
-            target = target[int(token)]
-        elif isinstance(target, dict) and token in target:
-            target = target[token]
-        else:
-            return f"refers to a place that does not exist: {reference!r:.80}"
+    try:
+        pointed_at(root, f"#{pointer}")
+    except LookupError:
+        return f"refers to a place that does not exist: {reference!r:.80}"
     return None
 
 

@@ -53,13 +53,13 @@ def read_lenient(content: bytes) -> Any:
 
 def values_for(case: Case, content: bytes) -> Any:
     client = BY_WORD[case.client]
-    return read_lenient(content) if client.has_comments else read(client.format, content)
+    return read_lenient(content) if client.entries.has_comments else read(client.format, content)
 
 
 def entries_in(case: Case, document: Any) -> dict[str, Any]:
     client = BY_WORD[case.client]
-    root = (document or {}).get(client.root)
-    return {item["name"]: item for item in root or []} if client.is_list else dict(root or {})
+    root = (document or {}).get(client.entries.root)
+    return {item["name"]: item for item in root or []} if client.entries.is_list else dict(root or {})
 
 
 def target_of(case: Case, path: Path, name: str = "demo") -> Target:
@@ -111,7 +111,7 @@ def test_an_entry_is_read_and_leaves_no_trace(case: Case, tmp_path: Path, record
         before = values_for(case, case.content) or {}
         others = {name: value for name, value in entries_in(case, before).items() if name != "demo"}
         assert {**entries_in(case, document), "demo": None} == {**others, "demo": None}
-        root = BY_WORD[case.client].root
+        root = BY_WORD[case.client].entries.root
         assert {**document, root: None} == {**before, root: None}
     if not case.replaces:
         assert_only_inserted(case.content, installed)
@@ -219,7 +219,7 @@ def test_without_a_record_an_entry_can_be_taken_out_too(case: Case, tmp_path: Pa
 
     assert change.backup is not None
     left = values_for(case, path.read_bytes())
-    root = BY_WORD[case.client].root
+    root = BY_WORD[case.client].entries.root
     assert "demo" not in entries_in(case, left)
     assert {**entries_in(case, left), "demo": entry} == entries_in(case, document)
     assert {**document, root: None} == {**(left or {}), root: None}

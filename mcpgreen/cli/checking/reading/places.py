@@ -7,14 +7,14 @@ once, by the names that lead to it. Also inside an `mcp:` comment, of which the 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.descriptions import comments, yaml_text
+from mcpgreen.catalog.descriptions import comments, metadata, yaml_text
 from mcpgreen.catalog.descriptions.in_script import arguments_of
 from mcpgreen.cli.checking.findings import Position
-from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.unmarked import META_SUFFIXES
 
 Keys = tuple[str | int, ...]
@@ -96,11 +96,22 @@ class Description(NamedTuple):
         return None
 
 
+def description_beside(path: str) -> str | None:
+    """The file that describes this one: itself, or one beside it; None if there is none."""
+    directory, name = os.path.split(path)
+    if metadata.is_description(name) or name.endswith(".json"):
+        return path
+    try:
+        described = metadata.meta_file_for(name, os.listdir(directory))
+    except OSError:
+        return None
+    return os.path.join(directory, described) if described else None
+
+
 def description_in(path: str) -> Description | None:
     """The description that a file is, or has in a comment."""
     try:
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(MAX_BYTES)
+        raw = metadata.read_start(path, MAX_BYTES)
     except OSError:
         return None
     if path.endswith((".json", *META_SUFFIXES)):
@@ -125,8 +136,7 @@ def description_in(path: str) -> Description | None:
 def bad_byte_in(path: str) -> Position | None:
     """Where a text stops being UTF-8."""
     try:
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(MAX_BYTES)
+        raw = metadata.read_start(path, MAX_BYTES)
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8", "replace")

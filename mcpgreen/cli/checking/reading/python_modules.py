@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Collection
 
-from mcpgreen.cli.checking.reading import children
+from mcpgreen.cli import children
 from mcpgreen.text.uris import is_within
 
 # Only the first part of a name: to look for the second, Python would import the first.

@@ -10,7 +10,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import told_by
 from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.cli.checking.findings import Position, Problem
-from mcpgreen.cli.checking.reading.places import Description, Keys, description_in
+from mcpgreen.cli.checking.reading.places import Description, Keys, description_beside, description_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 
@@ -57,13 +57,8 @@ def source_of(project: Project, registration: Registration | None, kind: str, it
     path = _path_of(project, kind, item)
     if path is None:
         return Source(None, {}, None)
-    directory, name = os.path.split(path)
-    try:
-        beside = os.listdir(directory)
-    except OSError:
-        beside = []
-    described = name if metadata.is_description(name) else metadata.meta_file_for(name, beside)
-    place = os.path.join(directory, described) if described else path
+    described = description_beside(path)
+    place = described or path
     try:
         fields = metadata.read_meta_file(place) if described else _fields_in(kind, place)
     except (ProjectError, OSError):

@@ -15,8 +15,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import Position
-from mcpgreen.cli.checking.reading import children, python_reader
+from mcpgreen.cli.checking.reading import python_reader
 from mcpgreen.cli.checking.reading.python_modules import is_beside, missing_from
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts import shebang
@@ -214,7 +215,7 @@ def _with_python(reading: Reading, said: Any) -> Reading:
         SdkImport(Position(line, column), tuple(names), is_found=not reading.is_isolated or 0 < known_at <= line)
         for line, column, names in said.get("imports", ())
     )
-    # Who changes where Python looks knows better what there is; and our own are always there.
+    # A script that changes where Python looks may find more than we do; and our own modules are always there.
     needs = tuple(
         Need(Position(line, column), module)
         for line, column, module in said.get("needs", ())

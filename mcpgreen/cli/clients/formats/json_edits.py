@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mcpgreen.cli.clients.formats.jsonc_text import Braces, Member, Tree, shown_place, tree_of, values_of
+from mcpgreen.cli.clients.formats.jsonc_text import Braces, Edit, Member, Tree, edited, shown_place, tree_of, values_of
 from mcpgreen.cli.clients.formats.spot import Found, Spot, Unfit, end_of_line, line_end, start_of_line
 
 DEFAULT_UNIT = "  "
-Edit = tuple[int, int, str]
 
 
 def find(text: str, spot: Spot) -> Found:
@@ -33,13 +32,13 @@ def inserted(text: str, spot: Spot, entry: Mapping[str, Any]) -> str:
     member = _only(text, tree.top, spot.root)
     unit = _unit(text, tree.top)
     if member is None:
-        return _edited(text, _into(text, tree.top, spot.root, {spot.name: entry}, unit))
+        return edited(text, _into(text, tree.top, spot.root, {spot.name: entry}, unit))
     if member.inner is None:
-        is_tight = _is_on_one_line(text, tree.top)
+        is_tight = not _has_line_of_its_own(text, tree.top.members[0].start)
         indent = _indent_of(text, member.start)
         source = _source({spot.name: entry}, text, unit, indent, is_compact=is_tight)
-        return _edited(text, [(member.value_start, member.value_end, source)])
-    return _edited(text, _into(text, member.inner, spot.name, entry, unit))
+        return edited(text, [(member.value_start, member.value_end, source)])
+    return edited(text, _into(text, member.inner, spot.name, entry, unit))
 
 
 def rendered(text: str, spot: Spot, entry: Mapping[str, Any]) -> str:
@@ -61,7 +60,7 @@ def removed(text: str, spot: Spot, *, drops_root: bool) -> str:
             break
         if braces is None:
             raise Unfit("the entry is not there")
-        text = _edited(text, _without(text, braces, _index(braces, key)))
+        text = edited(text, _without(text, braces, key))
     return text
 
 
@@ -88,10 +87,6 @@ def _only(text: str, braces: Braces | None, key: str) -> Member | None:
             f"{json.dumps(key)} stands in it twice, the second time at {place}; which one counts is not certain"
         )
     return members[0] if members else None
-
-
-def _index(braces: Braces, key: str) -> int:
-    return next(index for index, member in enumerate(braces.members) if member.key == key)
 
 
 def _first_value(text: str, spot: Spot, entry: Mapping[str, Any], tree: Tree) -> str:
@@ -144,7 +139,8 @@ def _is_inline(text: str, opening: int) -> bool:
     return "{" in before or "[" in before
 
 
-def _without(text: str, braces: Braces, index: int) -> list[Edit]:
+def _without(text: str, braces: Braces, key: str) -> list[Edit]:
+    index = next(index for index, member in enumerate(braces.members) if member.key == key)
     member = braces.members[index]
     end = member.comma + 1 if member.comma >= 0 else member.value_end
     if index + 1 < len(braces.members):
@@ -167,14 +163,6 @@ def _before_line(text: str, start: int, end: int) -> int:
     return len(text[:line].removesuffix("\n").removesuffix("\r")) if line else start
 
 
-def _edited(text: str, edits: list[Edit]) -> str:
-    pieces, position = [], 0
-    for start, end, new in edits:
-        pieces += [text[position:start], new]
-        position = end
-    return "".join((*pieces, text[position:]))
-
-
 def _source(value: Any, text: str, unit: str, indent: str, *, is_compact: bool, separator: str = " ") -> str:
     if is_compact:
         return json.dumps(value, ensure_ascii=False, separators=(f",{separator}", f":{separator}"))
@@ -188,10 +176,6 @@ def _unit(text: str, top: Braces) -> str:
         if _has_line_of_its_own(text, member.start):
             return _indent_of(text, member.start) or DEFAULT_UNIT
     return DEFAULT_UNIT
-
-
-def _is_on_one_line(text: str, braces: Braces) -> bool:
-    return not _has_line_of_its_own(text, braces.members[0].start)
 
 
 def _has_line_of_its_own(text: str, at: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ _TOKEN = re.compile(
     |(?P<comment>//[^\r\n]*|/\*.*?\*/)""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+Edit = tuple[int, int, str]
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -86,6 +88,15 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     return members if len(members) == len(pairs) else ("duplicates", tuple(pairs))
 
 
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """With something else in the place of some pieces, which come in order."""
+    pieces, position = [], 0
+    for start, end, new in edits:
+        pieces += [text[position:start], new]
+        position = end
+    return "".join((*pieces, text[position:]))
+
+
 def shown_place(text: str, at: int) -> str:
     line = text.count("\n", 0, at) + 1
     return f"line {line} column {at - text.rfind(chr(10), 0, at)}"
@@ -125,7 +136,8 @@ class _Reader:
             position = end
         if self._frames:
             raise Unfit(f"it is not valid JSON: {shown_place(text, self._frames[-1].at)} is never closed")
-        return Tree(self._top, self._end, self._comment, self._trailing_comma, self._blanked())
+        blanks = [(start, end, " " * (end - start)) for start, end in self._blanks]
+        return Tree(self._top, self._end, self._comment, self._trailing_comma, edited(text, sorted(blanks)))
 
     def _take(self, kind: str, token: str, start: int, end: int) -> None:
         frame = self._frames[-1] if self._frames else None
@@ -196,10 +208,3 @@ class _Reader:
 
     def _unexpected(self, at: int, about: str = "") -> Unfit:
         return Unfit(f"it is not valid JSON: {about}{shown_place(self._text, at)} is not expected")
-
-    def _blanked(self) -> str:
-        pieces, position = [], 0
-        for start, end in sorted(self._blanks):
-            pieces += [self._text[position:start], " " * (end - start)]
-            position = end
-        return "".join((*pieces, self._text[position:]))

@@ -21,7 +21,7 @@ class Spot(NamedTuple):
     """Below which key, and under which name. `is_list`: entries are items that have their name inside."""
 
     root: str
-    name: str
+    name: str = ""
     is_list: bool = False
     has_comments: bool = False  # whether the client reads comments; JSON only
     has_trailing_commas: bool = False

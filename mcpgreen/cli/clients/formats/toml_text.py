@@ -118,11 +118,7 @@ def _character(escape: re.Match[str]) -> str:
 
 def _end_of_value(text: str, position: int) -> int:
     depth, end = 0, position
-    while position < len(text):
-        piece = _PIECE.match(text, position)
-        if piece is None:
-            raise Unfit("a value in it is not understood")
-        token = piece.group()
+    for token, start in _pieces(text, position):
         if token == "\n" or token.startswith("#"):
             if depth == 0:
                 break
@@ -131,21 +127,15 @@ def _end_of_value(text: str, position: int) -> int:
         elif token in "]}":
             depth -= 1
         if token.strip() and not token.startswith("#"):
-            end = position + len(token.rstrip())
-        position = piece.end()
+            end = start + len(token.rstrip())
     return end
 
 
 def _require_modest(text: str) -> None:
     """A parser that calls itself for each bracket must not be led too deep; and for a name with many dots it takes a
     time that grows with their square."""
-    depth = pieces = dots = position = 0
-    while position < len(text):
-        piece = _PIECE.match(text, position)
-        if piece is None:
-            raise Unfit("it is not valid TOML: a string in it does not end")
-        token, position = piece.group(), piece.end()
-        pieces += 1
+    depth = dots = 0
+    for count, (token, _) in enumerate(_pieces(text, 0), start=1):
         if token in ("[", "{"):
             depth += 1
         elif token in ("]", "}"):
@@ -155,7 +145,17 @@ def _require_modest(text: str) -> None:
             dots = last[2].count(".") + (0 if last[1] else dots)
         if depth > MAX_DEPTH:
             raise Unfit(f"it is nested deeper than {MAX_DEPTH} levels")
-        if pieces > MAX_PIECES:
+        if count > MAX_PIECES:
             raise Unfit(f"it has more than {MAX_PIECES} pieces")
         if dots > MAX_DOTS:
             raise Unfit(f"a name in it has more than {MAX_DOTS} dots")
+
+
+def _pieces(text: str, position: int) -> Iterator[tuple[str, int]]:
+    """Strings, comments, brackets, line ends and what is between them, each with its place."""
+    while position < len(text):
+        piece = _PIECE.match(text, position)
+        if piece is None:
+            raise Unfit("it is not valid TOML: a string in it does not end")
+        yield piece.group(), position
+        position = piece.end()

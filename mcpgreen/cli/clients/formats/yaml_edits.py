@@ -55,7 +55,8 @@ def inserted(text: str, spot: Spot, entry: Mapping[str, Any]) -> str:
     ending = line_end(text)
     document = _document(text)
     if document.top is None:
-        return _appended(text, document, spot.preamble.replace("\n", ending) + _with_root(spot, entry, ending))
+        source = spot.preamble.replace("\n", ending) + _with_root(spot, entry, ending)
+        return _on_a_line(text, document.end, source, "")
     if _is_flow(document.top):
         raise Unfit("all of it is in braces; write its keys on lines of their own")
     root = _root(text, spot)
@@ -87,12 +88,13 @@ def removed(text: str, spot: Spot, *, drops_root: bool) -> str:
     if _is_flow(root) and item:
         return _without_flow_item(text, _at(item[0].start_mark, text), span[1])
     start = start_of_line(text, span[0])
-    if len(root.value) == 1:
+    pair = _pair(_document(text).top, spot.root)
+    if len(root.value) == 1 and pair is not None:
         if drops_root:
-            start = start_of_line(text, _at(_key_of(text, spot).start_mark, text))
+            start = start_of_line(text, _at(pair[0].start_mark, text))
         else:
             empty = "[]" if spot.is_list else "{}"
-            at = end_of_line(text, _at(_key_of(text, spot).end_mark, text))
+            at = end_of_line(text, _at(pair[0].end_mark, text))
             return f"{text[:at]} {empty}{text[end_of_line(text, span[1]) :]}"
     return text[:start] + text[after_line_end(text, end_of_line(text, span[1])) :]
 
@@ -157,15 +159,9 @@ def _root(text: str, spot: Spot) -> Any:
     if _is_alias(root, key):
         raise Unfit(f"{spot.root} is an alias in it; an entry would change something else")
     wanted = yaml.SequenceNode if spot.is_list else yaml.MappingNode
-    if not isinstance(root, wanted) and not (_is_null(root)):
+    if not isinstance(root, wanted) and root.tag != "tag:yaml.org,2002:null":
         raise Unfit(f"{spot.root} is no {'list' if spot.is_list else 'mapping'} in it")
     return root
-
-
-def _key_of(text: str, spot: Spot) -> Any:
-    pair = _pair(_document(text).top, spot.root)
-    assert pair is not None
-    return pair[0]
 
 
 def _pair(mapping: Any, name: str) -> tuple[Any, Any] | None:
@@ -200,7 +196,7 @@ def _into_empty(text: str, document: Document, spot: Spot, entry: Mapping[str, A
     """Where the key is missing, or nothing is below it."""
     ending = line_end(text)
     if root is None:
-        return _appended(text, document, _with_root(spot, entry, ending))
+        return _on_a_line(text, document.end, _with_root(spot, entry, ending), "")
     start, end = _at(root.start_mark, text), _at(root.end_mark, text)
     if start == end:
         at = end_of_line(text, start)
@@ -208,10 +204,6 @@ def _into_empty(text: str, document: Document, spot: Spot, entry: Mapping[str, A
         return f"{text[:at]}{ending}{indent}{_item_source(spot, entry, indent, ending)}{text[at:]}"
     item = _flow_item(spot, entry)
     return f"{text[:start]}{f'[{item}]' if spot.is_list else f'{{{item}}}'}{text[end:]}"
-
-
-def _appended(text: str, document: Document, source: str) -> str:
-    return _on_a_line(text, document.end, source, "")
 
 
 def _on_a_line(text: str, at: int, source: str, indent: str) -> str:
@@ -290,10 +282,6 @@ def _is_empty(node: Any) -> bool:
 def _at(mark: Any, text: str) -> int:
     """In the text with its byte order mark, which the parser does not get."""
     return int(mark.index) + (1 if text.startswith("\ufeff") else 0)
-
-
-def _is_null(node: Any) -> bool:
-    return bool(node.tag == "tag:yaml.org,2002:null")
 
 
 def _plain(node: Any, room: list[int], depth: int = 0) -> Any:

@@ -64,7 +64,8 @@ def understood(text: str, command: Sequence[str]) -> Documented:
     disagreeing: tuple[str, ...] = ()
     if operands is None:
         disagreeing = tuple(own)
-        operands = (Operand("arguments", any(_needs_operand(usage) for usage in usages), True),)
+        is_required = any(operand.is_required for usage in usages for operand in usage.operands)
+        operands = (Operand("arguments", is_required, True),)
     is_expression = bool(operands) and operands[-1].name == "expression"
     if is_expression:  # find: the options are the expression, and stand behind the paths
         operands = operands[:-1]
@@ -133,10 +134,6 @@ def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_bindin
                 is_required=option.is_required or (used.is_required and is_binding), is_repeated=bool(is_repeated)
             )
     return merged
-
-
-def _needs_operand(usage: Usage) -> bool:
-    return any(operand.is_required for operand in usage.operands)
 
 
 def _by_style(option: Option, style: Style) -> Option:

@@ -64,7 +64,9 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
         if found and not (row and row.column and indent >= row.column):
             if row:
                 yield row.done()
-            row = found._replace(option=_valued(found.option)) if are_valued else found
+            row = found
+            if are_valued and not row.option.values:
+                row = row._replace(option=row.option._replace(values=("value",), joint=" "))
             for option in _on_same_line(line, indent):
                 yield row.option
                 row = row._replace(option=option, text=[])
@@ -85,10 +87,6 @@ def _on_same_line(line: str, start: int) -> Iterator[Option]:
         signature = signature_at(line, signature.end + 1)
         if signature:
             yield signature.option
-
-
-def _valued(option: Option) -> Option:
-    return option if option.values else option._replace(values=("value",), joint=" ")
 
 
 def _signature_in(line: str, start: int, column: int) -> Signature | None:

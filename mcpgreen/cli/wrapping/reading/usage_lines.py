@@ -49,13 +49,9 @@ def forms_in(lines: Sequence[str]) -> list[str]:
     """The usage lines, each in one piece and without its heading. Lines that are broken begin with spaces."""
     for number, line in enumerate(lines):
         found = HEADING.match(line)
-        if found and (found[1] or _says_only(line)):
+        if found and (found[1] or line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))):
             return _collected(found[1], lines[number + 1 :])
     return []
-
-
-def _says_only(line: str) -> bool:
-    return line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))
 
 
 def _collected(first: str, rest: Sequence[str]) -> list[str]:
@@ -67,7 +63,7 @@ def _collected(first: str, rest: Sequence[str]) -> list[str]:
                 break
             continue
         indent = len(line) - len(line.lstrip())
-        if not forms or OTHER_FORM.match(text) or _begins_with(text, forms[0]):
+        if not forms or OTHER_FORM.match(text) or text.split()[0] == forms[0].split()[0]:
             if len(forms) >= MAX_FORMS:
                 break
             forms.append(OTHER_FORM.sub("", text))
@@ -76,11 +72,6 @@ def _collected(first: str, rest: Sequence[str]) -> list[str]:
         elif len(forms[-1]) < MAX_FORM_CHARS:
             forms[-1] += " " + text
     return [TRAILING_TEXT.split(form)[0][:MAX_FORM_CHARS] for form in forms]
-
-
-def _begins_with(text: str, form: str) -> bool:
-    words = form.split()
-    return bool(words) and text.split()[0] == words[0]
 
 
 def after_command(form: str, command: Sequence[str]) -> str | None:

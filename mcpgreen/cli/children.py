@@ -1,4 +1,7 @@
-"""Run a program of the system to ask it something: no stdin, a time limit, and no more output than is of use."""
+"""Run another program to ask it something: in a session of its own, with a time limit, and ended whatever happens.
+
+`outputs_of` is for programs of the system, which get no stdin and say no more than is of use.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from itertools import islice
 ASK_SECS = 10.0
 MAX_OUTPUT_BYTES = 65_536
 AT_ONCE = 4
-READ_BYTES = 8192
+READ_BYTES = 65_536
 
 
 def outputs_of(commands: Sequence[Sequence[str]], *, path: str) -> Iterator[tuple[int | None, str]]:
@@ -50,11 +53,11 @@ def _answer(child: subprocess.Popen[bytes] | None) -> tuple[int | None, str]:
     if child is None:
         return None, ""
     assert child.stdout is not None
-    said = b""
+    said, pipes = b"", [child.stdout.fileno()]
     give_up_at = time.monotonic() + ASK_SECS
     try:
-        while len(said) < MAX_OUTPUT_BYTES and (chunk := read_by(child.stdout.fileno(), give_up_at)):
-            said += chunk
+        while pipes and len(said) < MAX_OUTPUT_BYTES and (heard := hear(pipes, give_up_at)):
+            said += heard[0][1]
         if len(said) < MAX_OUTPUT_BYTES:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(max(0.0, give_up_at - time.monotonic()))
@@ -72,15 +75,22 @@ def started(
     )
 
 
-def read_by(descriptor: int, give_up_at: float) -> bytes:
-    """What comes next; nothing at the end, or when the time is over."""
-    ready, _, _ = select.select([descriptor], [], [], max(0.0, give_up_at - time.monotonic()))
-    return os.read(descriptor, READ_BYTES) if ready else b""
+def hear(pipes: list[int], until: float) -> list[tuple[int, bytes]]:
+    """What comes next, and where; nothing when the time is over. A pipe that is at its end is taken from the list."""
+    ready, _, _ = select.select(pipes, [], [], max(0.0, until - time.monotonic()))
+    heard = [(pipe, os.read(pipe, READ_BYTES)) for pipe in ready]
+    pipes[:] = [pipe for pipe in pipes if (pipe, b"") not in heard]
+    return heard
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
+    """End it, and all processes that are left of its session."""
+    try:
         os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # none is
+    except PermissionError:
+        child.kill()  # macOS says so of a group of the dead
     child.wait()
     for stream in (child.stdin, child.stdout, child.stderr):
         if stream is not None:
