@@ -100,12 +100,15 @@ def test_what_the_project_requires_is_looked_for(
 
 
 def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder) -> None:
-    correct.write("server.d/env", "MCPGREEN_PAGE_SIZE=7\n").chmod(0o644)
+    lines = "MCPGREEN_PAGE_SIZE=7\nMCPGREEN_TOOL_ALLOWLIST=one two\nMCPGREEN_CI_MODE=yes\n"
+    correct.write("server.d/env", lines).chmod(0o644)
     token = "correct-horse-battery-staple-4711"
     _, report = doctor(correct, env={"MCPGREEN_REMOTE_TOKEN": token, "MCPGREEN_PAGE_SIZ": "5"})
     messages = [check["message"] for check in checks(report, "settings")]
 
     assert "page_size = 7 (from project file: MCPGREEN_PAGE_SIZE)" in messages
+    assert "tool_allowlist = one,two (from project file: MCPGREEN_TOOL_ALLOWLIST)" in messages
+    assert "ci_mode = true (from project file: MCPGREEN_CI_MODE)" in messages
     assert "remote_token = (secret) (from MCPGREEN_REMOTE_TOKEN)" in messages
     assert report["status"] == "warning"
     assert "did you mean MCPGREEN_PAGE_SIZE?" in str(messages)
