@@ -168,6 +168,21 @@ def test_the_entry_of_a_client_starts(correct: ProjectBuilder, tmp_path: Path, c
     assert checks(report, "missing")[0]["message"] == "nothing"
 
 
+def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBuilder, tmp_path: Path) -> None:
+    """An allow-list that was written after the entry was installed had no effect, and nothing said so."""
+    file = tmp_path / "client-file"
+    install(correct, file)
+    correct.write("server.d/env", "MCPGREEN_TOOL_ALLOWLIST=greet\n").chmod(0o644)
+
+    _, report = doctor(correct, "--as", "cursor", "--file", str(file))
+    assert report["status"] == "warning"
+    (warning,) = [check for check in checks(report, "entry") if check["status"] == "warning"]
+    assert warning["message"].startswith("MCPBASH_TOOL_ALLOWLIST in the entry overrules tool_allowlist")
+
+    install(correct, file)
+    assert doctor(correct, "--as", "cursor", "--file", str(file))[1]["status"] == "ok"
+
+
 def test_a_client_s_usual_place_is_looked_at(correct: ProjectBuilder, tmp_path: Path) -> None:
     status, report = doctor(correct, "--as", "cursor")
     assert status == 1
