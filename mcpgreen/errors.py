@@ -51,7 +51,7 @@ class MethodNotFound(RpcError, code=-32601, summary="Method not found"):
 
 
 class InvalidParams(RpcError, code=-32602, summary="Invalid params"):
-    """The parameters make no sense: unknown name, wrong type, stale cursor."""
+    """The parameters are wrong: unknown name, wrong type, stale cursor."""
 
 
 class ResourceNotFound(RpcError, code=-32002, stateless_code=-32602, summary="Resource not found"):
@@ -66,7 +66,7 @@ class Denied(InvalidParams):
 
 
 class InternalError(RpcError):
-    """Our fault, or the machine's."""
+    """A bug in the server, or a problem of the machine."""
 
 
 class OutputTooLarge(InternalError):
@@ -91,7 +91,7 @@ class ShutdownNotRequested(RpcError, code=-32005, summary="Shutdown not requeste
 
 
 class MissingClientCapability(RpcError, stateless_code=-32021, summary="Missing client capability"):
-    """Something has to be asked that this client did not say it can answer."""
+    """The call needs to ask something that this client did not declare that it can answer."""
 
 
 class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol version"):

@@ -26,11 +26,29 @@ from known_messages import MESSAGES, Known  # noqa: E402
 from mcpgreen import __version__, errors  # noqa: E402
 from mcpgreen.cli import help, schema  # noqa: E402
 from mcpgreen.cli.commands import COMMANDS  # noqa: E402
+from mcpgreen.cli.commands import GROUPS as COMMAND_GROUPS  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
 from mcpgreen.settings.settings import Setting  # noqa: E402
 from mcpgreen.settings.table import GROUPS  # noqa: E402
 
 GENERATED = "<!-- Generated from {source} by `make docs` (scripts/build_docs.py); edit that file, not this page. -->"
+
+
+# What the settings of a group are for, in the words of somebody who looks for one.
+GROUP_PURPOSES = {
+    "project": "which folder is served, and where its parts are",
+    "limits": "how much, how large, how many at the same time",
+    "timeouts": "how long tools, questions and the server itself may take",
+    "scripts": "what a tool sees of the environment, and how it gets its arguments",
+    "resources": "which files and URIs can be read, and how often subscribed ones are looked at",
+    "providers": "which hosts the https and git providers may fetch from",
+    "policy": "which tools may run",
+    "asking": "what happens while a script waits for an answer",
+    "remote token": "a secret that clients have to send, for servers that others can reach",
+    "registry": "how the list of tools is kept up to date",
+    "diagnostics": "the log, and what helps to find a mistake",
+    "compatibility": "behaviour that only some clients need",
+}
 
 
 def settings_page() -> str:
@@ -39,26 +57,46 @@ def settings_page() -> str:
         "",
         "# Settings",
         "",
-        "Every setting has a default that suits most projects. To change one, set its variable: in the `env` of the",
-        "client's entry, or for everybody who serves the project as a line of `server.d/env`, such as",
-        "`MCPGREEN_DEFAULT_TOOL_TIMEOUT=120`.",
+        "This page is the reference of all settings. Each has a default that suits most projects.",
         "",
-        "The first of these places that has a value counts:",
+        "**To change a setting**, set its variable: in the `env` of the [client's",
+        "entry](clients.md#settings-and-secrets), or, for everybody who serves the project, as a line of",
+        "`server.d/env`:",
+        "",
+        "```text",
+        "MCPGREEN_DEFAULT_TOOL_TIMEOUT=120",
+        "```",
+        "",
+        "`mcpgreen doctor` shows which settings differ from their defaults, and where each value comes from. The",
+        "first of these places that has a value counts:",
         "",
         "1. the command line;",
-        "2. the `MCPGREEN_…` variable, then the other names that the table lists for it;",
+        "2. the `MCPGREEN_…` variable in the environment, then the other names that the table lists for it;",
         "3. the same names in the project's `server.d/env.sh`, then in `server.d/env`;",
         "4. the default.",
         "",
-        "An empty value counts as not set. A value out of bounds is moved to the nearest bound, and one that cannot be",
-        "read is replaced by the default; stderr says so.",
+        "An empty value counts as not set. If a value is out of bounds, the nearest bound is used; if it cannot",
+        "be read, the default is used. stderr says so.",
         "",
-        "In the table, names that end in `_secs` are seconds, and those that end in `_bytes` or `_size` are bytes.",
+        "In the tables, names that end in `_secs` are seconds, and those that end in `_bytes` or `_size` are bytes.",
+        "",
+        "| Group | For | Settings |",
+        "| --- | --- | --- |",
+        *(settings_in(group, rows) for group, rows in GROUPS.items()),
     ]
     for group, rows in GROUPS.items():
         lines += ["", f"## {group.capitalize()}", ""]
         lines += table(("Setting", "Variables", "Default", "Allowed", "Meaning"), map(setting_cells, rows))
     return page(lines)
+
+
+def settings_in(group: str, rows: tuple[Setting, ...]) -> str:
+    names = ", ".join(f"`{row.name}`" for row in rows)
+    return f"| {link_to(group.capitalize())} | {GROUP_PURPOSES[group]} | {names} |"
+
+
+def link_to(heading: str) -> str:
+    return f"[{heading}](#{heading.lower().replace(' ', '-')})"
 
 
 def setting_cells(row: Setting) -> tuple[str, ...]:
@@ -95,41 +133,47 @@ def errors_page() -> str:
         "",
         "# Errors",
         "",
-        "Something went wrong, and there is a message. Look for its words in the first part of this page. The second",
-        "part is for those who write clients: every error code, and every kind of error in the server.",
+        "This page explains the messages that you may meet, with their causes and what to do. Search it for the",
+        "words of your message, or start with where it appeared:",
         "",
-        "A tool that fails gives a *result* that is marked with `isError`; the model reads it and can try again.",
-        "A request that makes no sense gets an *error object* with a code, which most clients show to you.",
+        *(f"* {link_to(group)}" for group in MESSAGES),
+        "",
+        "If you write a client: [all error codes](#replies-with-an-error-object).",
+        "",
+        "There are two kinds of failures. If a tool fails, the client gets a *result* that is marked with",
+        "`isError`; the model reads it and can try again. If a request is wrong or cannot be served, the client",
+        "gets an *error object* with a code, which most clients show to you.",
         "",
         "## Messages",
         "",
-        "`…` stands for what changes: a name, a number, a reason.",
+        "`…` stands for the part that varies: a name, a number, a reason.",
         *(line for group, rows in MESSAGES.items() for line in message_lines(group, rows)),
         "",
         "## Replies with an error object",
         "",
-        "The codes are those of JSON-RPC and MCP. *Handshake era* means clients that begin with `initialize` (up to",
-        "revision 2025-11-25), *stateless era* those that introduce themselves in each request (2026-07-28).",
+        "The codes are those of JSON-RPC and MCP. *Handshake era* means clients that begin with `initialize`",
+        "(revisions of MCP up to 2025-11-25), *stateless era* those that introduce themselves in each request",
+        "(2026-07-28).",
         "",
         *table(("Class", "Code", "When"), ((f"`{each.__name__}`", code_of(each), summary(each)) for each in replies)),
         "",
         "## Inside the server",
         "",
-        "Exceptions that never reach a client as they are, and what becomes of each.",
+        "Exceptions that never reach a client as they are, and what happens to each.",
         "",
-        *table(("Class", "What becomes of it"), ((f"`{each.__name__}`", summary(each)) for each in others)),
+        *table(("Class", "What it means"), ((f"`{each.__name__}`", summary(each)) for each in others)),
     ]
     return page(lines)
 
 
 def message_lines(group: str, rows: tuple[Known, ...]) -> list[str]:
     cells = ((f"`{known.message}`", known.cause, known.cure) for known in rows)
-    return ["", f"### {group}", "", *table(("Message", "Cause", "Cure"), cells)]
+    return ["", f"### {group}", "", *table(("Message", "Cause", "What to do"), cells)]
 
 
 def code_of(error: type[errors.RpcError]) -> str:
     # A class whose instances are made with a code has none of its own.
-    return "its own" if "code" in inspect.signature(error).parameters else str(error.code)
+    return "any" if "code" in inspect.signature(error).parameters else str(error.code)
 
 
 def summary(documented: type) -> str:
@@ -143,13 +187,14 @@ def revisions_page() -> str:
         "",
         "# Protocol revisions",
         "",
-        "MCP has versions, called *revisions* and named by a date. A client says which one it speaks, and the server",
-        "answers in that one. Up to 2025-11-25 a client begins with a *handshake*: it sends `initialize`, both sides",
-        "say what they can do, and that holds until the connection ends. Since 2026-07-28 clients are *stateless*:",
-        "every request says who sends it and what it can do, and there is no beginning.",
+        "This page lists which request and which feature exists in which version of MCP. To see what that means",
+        "for your tools, read [What clients get](what-clients-get.md).",
         "",
-        "The tables show what each revision defines. What this server offers of it is on",
-        "[What clients get](what-clients-get.md).",
+        "The versions of MCP are called *revisions* and named by a date. A client says which one it speaks, and",
+        "the server answers in that one; you need not configure anything. Up to 2025-11-25, a client begins with",
+        "a *handshake*: it sends `initialize`, both sides say what they can do, and that holds until the",
+        "connection ends. Since 2026-07-28, clients are *stateless*: every request says who sends it and what the",
+        "client can do, so no handshake is needed.",
         "",
         *table(("", *names), [("How a client introduces itself", *(text_of(each.era) for each in REVISIONS))]),
         "",
@@ -176,7 +221,22 @@ def text_of(word: Any) -> str:
 
 
 def cli_page() -> str:
-    lines = [GENERATED.format(source="mcpgreen/cli/texts/"), "", "# Command line", "", *_as_text(help.first_screen())]
+    lines = [
+        GENERATED.format(source="mcpgreen/cli/texts/"),
+        "",
+        "# Command line",
+        "",
+        "This page has the help text of every command, as `mcpgreen COMMAND --help` prints it. The commands:",
+        "",
+    ]
+    for title, commands in COMMAND_GROUPS.items():
+        lines += [f"**{title}**", ""]
+        lines += [f"* [`{each.name}`](#{each.name}): {help.summary_of(each)}" for each in commands]
+        lines += [""]
+    lines += [
+        "Almost every command takes `--project-root DIR`; without it, the project is the one around the current",
+        "directory. `mcpgreen --version` prints the version.",
+    ]
     for command in COMMANDS:
         lines += ["", f"## {command.name}", "", *_as_text(help.text_of(command))]
     return page(lines)

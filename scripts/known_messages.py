@@ -58,7 +58,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Invalid arguments for tool '…'",
-            "The arguments do not fit `inputSchema`. What is wrong with them follows.",
+            "The arguments do not match `inputSchema`. The message goes on with what is wrong.",
             "Usually the model corrects itself. If it does not, describe the argument better, with an example.",
         ),
         Known(
@@ -68,7 +68,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "may be written to by others",
-            "Group or others may change the script or a folder above it, so it could be anybody's.",
+            "The group or others may change the script or a folder above it, so anybody could have written it.",
             "`chmod go-w` on what the message names, or `mcpgreen validate --fix`. After a clone under umask 002: "
             "`chmod -R go-w .`",
         ),
@@ -79,24 +79,24 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Tool '…' cannot run here: …",
-            "The tool says in `needs` what it asks of a client, and this client cannot do it.",
+            "The tool lists in `needs` what a client must be able to do, and this client cannot do it.",
             "Use another client, or let the tool go on without an answer: [Ask the user](asking.md).",
         ),
     ),
     "A call fails": (
         Known(
             "Tool failed: …",
-            "The script ended with another exit code than 0. The first line of its stderr follows, or the code.",
+            "The script ended with an exit code other than 0. The first line of its stderr follows, or the code.",
             "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
         ),
         Known(
             "… could not be started: …",
-            "Mostly the program in the first line (`#!`) is not there, or not on the server's `PATH`.",
+            "Usually the program in the first line (`#!`) is not installed, or not on the server's `PATH`.",
             "Install it, or write its full path. A client from the desktop has a short `PATH`: `mcpgreen doctor`.",
         ),
         Known(
             "Tool timed out after …s",
-            "The script took longer than `timeoutSecs`, or than 30 s if nothing is said.",
+            "The script took longer than `timeoutSecs`, or than 30 s if it has none.",
             "Raise `timeoutSecs` in its description, or report progress and set `progressExtendsTimeout`: "
             "[Limits](limits.md#timeouts-of-a-call).",
         ),
@@ -107,30 +107,40 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Tool output is not valid JSON for declared outputSchema",
-            "The description has an `outputSchema`, and stdout is not one JSON value: often a message in between.",
-            "Print the result alone; everything else goes to stderr.",
+            "The description has an `outputSchema`, and stdout is not one JSON value: often it has debug output.",
+            "Print only the result to stdout, and everything else to stderr (`>&2`).",
+        ),
+        Known(
+            "Tool '…' has no structured content: …",
+            "A warning, not an error: the script printed a JSON object and other text, so the result is only text.",
+            "Print everything but the result to stderr: [debug output](debugging.md#the-result-contains-debug-output).",
         ),
         Known(
             "Tool output does not satisfy outputSchema",
-            "It is JSON, but not as the description promises.",
+            "It is JSON, but it does not match the `outputSchema` of the description.",
             "Change the script or the schema; the message names the place.",
         ),
         Known(
             "This client cannot be asked this.",
-            "The script asks a person or the model, and the client has no way to do that.",
+            "The script asks a person or the model, and the client does not support that.",
             "Catch `NotAnswered` and go on without, or declare `needs`.",
         ),
         Known(
             "This interaction has expired",
-            "A stateless client came back with an answer after the script was gone.",
-            'Call again. `parked_ttl_secs` is how long a script waits; `"interaction": "replay"` lets it be repeated.',
+            "A stateless client (revision 2026-07-28) sent its answer after the script had ended.",
+            'Call again. `parked_ttl_secs` sets how long it waits; with `"interaction": "replay"` it starts again.',
         ),
     ),
     "A resource or a prompt": (
         Known(
             "Resource not found",
-            "No resource, template or provider has this address, or the provider ended with status 3.",
+            "No resource, template or provider has this URI, or the provider ended with status 3.",
             "`mcpgreen list resources`, `mcpgreen list templates`; try `mcpgreen read URI`.",
+        ),
+        Known(
+            "Invalid resource uri: …",
+            "The client sent something that is not a URI, such as a plain path.",
+            "Use the `uri` from the list of resources; for a file it begins with `file://`.",
         ),
         Known(
             "Resource outside allowed roots",
@@ -152,11 +162,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Server not initialized",
             "A client of an older revision sent a request before `notifications/initialized`.",
-            "A fault of the client. By hand: send `initialize`, wait for the answer, then the notification.",
+            "A mistake of the client. By hand: send `initialize`, wait for the answer, then send the notification.",
         ),
         Known(
             "Unsupported protocol version",
-            "The request names a revision that is not served without a handshake. `data` lists those that are.",
+            "The request names a revision that needs a handshake, or does not exist. `data` lists those that work.",
             "Use one of these, or begin with `initialize`.",
         ),
         Known(

@@ -44,7 +44,7 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
             if block.line in walk.printed:
                 status, printed, stderr = walk.printed[block.line]
                 assert (status, stderr) == (0, ""), where
-    assert compared == 5
+    assert compared == 8
 
 
 def talk(conversation: Block, root: Path) -> list[str]:

@@ -17,9 +17,9 @@ Usage: mcpgreen COMMAND [OPTIONS]
 
 {commands}
 
-mcpgreen COMMAND --help shows a command with its options and an example. All
-commands take --project-root DIR; without it, the project is the one around the
-current directory. mcpgreen --version prints the version.
+mcpgreen COMMAND --help shows a command with its options and an example. Almost
+all commands take --project-root DIR; without it, the project is the one around
+the current directory. mcpgreen --version prints the version.
 """
 
 

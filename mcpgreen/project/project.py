@@ -70,6 +70,10 @@ class Project:
         self.complaints = []
         self.root = os.path.realpath(root)
         self.default_name = os.path.basename(self.root) or "mcp-server"
+        self.place(directories)
+
+    def place(self, directories: Mapping[str, str]) -> None:
+        """Say where its directories are, by settings of these names."""
         self._named = {}
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
@@ -275,6 +279,8 @@ def open_project(
         decided = sourced.changed.keys() | sourced.removed
     if own_variables or decided:
         settings = load(flags, environ, own_variables)
+        own_directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
+        project.place(own_directories | {"server_dir": directories["server_dir"]})  # where the variables came from
         # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
         kept = {key: environ[key] for key in environ if key.startswith(SETTING_PREFIXES) or key not in decided}
         environ = {**own_variables, **kept}

@@ -189,6 +189,20 @@ def test_directories_can_be_moved_relative_to_the_root_or_anywhere(tree: TreeBui
     assert project.ui_dir == str(tree.root / "ui")
 
 
+def test_directories_can_be_moved_by_the_variables_of_the_project(tree: TreeBuilder, tmp_path: Path) -> None:
+    """They were listed as settings in force, and had no effect: a folder of documents elsewhere was not served."""
+    lines = f"MCPGREEN_RESOURCES_DIR={tmp_path / 'documents'}\nMCPGREEN_SERVER_DIR=elsewhere\n"
+    tree.write("server.d/env", lines).chmod(0o644)
+    (tree.root / "server.d").chmod(0o755)
+    tree.root.chmod(0o755)
+
+    project, _, _ = open_project({"project_root": str(tree.root)}, {"MCPGREEN_TOOLS_DIR": "scripts"})
+
+    assert project.resources_dir == str(tmp_path / "documents")
+    assert project.tools_dir == str(tree.root / "scripts")
+    assert project.server_dir == str(tree.root / "server.d")  # where the variables were found
+
+
 def test_finding_a_project_creates_nothing(tree: TreeBuilder) -> None:
     server_meta(tree, "{}")
     found(None, tree.root)

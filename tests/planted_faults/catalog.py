@@ -64,6 +64,13 @@ FAULTS = [
         "tests/catalog/test_project.py::test_a_folder_that_says_more_wins_over_a_nearer_one",
     ),
     fault(
+        "directories-of-the-project-file-ignored",
+        "mcpgreen/project/project.py",
+        '        project.place(own_directories | {"server_dir": directories["server_dir"]})',
+        "        del own_directories",
+        "tests/catalog/test_project.py::test_directories_can_be_moved_by_the_variables_of_the_project",
+    ),
+    fault(
         "package-json-before-version",
         "mcpgreen/project/project.py",
         "        if version:\n            return version\n",

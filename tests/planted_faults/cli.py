@@ -34,6 +34,13 @@ FAULTS = [
         "tests/cli/checking/test_doctor.py::test_a_client_s_environment_is_thin",
     ),
     fault(
+        "entry-overrules-the-project-silently",
+        "mcpgreen/cli/doctor/client_start.py",
+        "    yield from _overruled(start, settings)\n",
+        "",
+        "tests/cli/checking/test_doctor.py::test_an_entry_that_undoes_what_the_project_says_is_named",
+    ),
+    fault(
         "doctor-tells-secrets",
         "mcpgreen/cli/doctor/project_state.py",
         '"(secret)" if row.secret else ',

@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """Bake loaves of bread, one after the other, and say how far it is."""
 
-import os
-import sys
 import time
 
-sys.path.insert(0, os.environ["MCP_SDK"])
 import mcp_tool
 
 loaves = mcp_tool.arg_int("loaves")

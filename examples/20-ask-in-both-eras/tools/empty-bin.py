@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # mcp: {"description": "Empty the bin, after a question", "inputSchema": {}, "annotations": {"destructiveHint": true}}
-import os
 import sys
 
-sys.path.insert(0, os.environ["MCP_SDK"])
 import mcp_tool
 
 try:

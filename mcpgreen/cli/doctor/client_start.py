@@ -24,6 +24,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.table import ROWS, load
 from mcpgreen.text import jsontext
 
 START_SECS = 30.0
@@ -34,6 +35,8 @@ LAST_WORDS_SECS = 0.2
 MAX_PAGES = 64
 MOST_NAMED = 5
 
+
+PROJECT_FILE = "project file: "  # of an origin
 
 # The entry's arguments name the project, and without an allow-list all tools are allowed.
 SAID_OTHERWISE = (ROOT, ALLOW_LIST)
@@ -65,6 +68,7 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
         )
         return
     yield Check("entry", OK, f"{start.path}: {' '.join(start.words)}")
+    yield from _overruled(start, settings)
     try:
         met = meet(start)
     except NoAnswer as error:
@@ -76,6 +80,19 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     advice = "see what server.d/env.sh and register.sh do that takes so long" if is_slow else None
     yield Check("start", WARNING if is_slow else OK, message, advice)
     yield from _missing(start, project, settings, met)
+
+
+def _overruled(start: Start, settings: Settings) -> Iterator[Check]:
+    """The environment comes before the files of the project, so an entry can undo what they say: an allow-list that was
+    written after the entry, for one."""
+    of_entry = load({}, start.env, {})
+    for row in ROWS:
+        name = next((variable for variable in row.variables if start.env.get(variable)), None)
+        is_of_project = settings.origin(row.name).startswith(PROJECT_FILE)
+        if name and is_of_project and getattr(of_entry, row.name) != getattr(settings, row.name):
+            message = f"{name} in the entry overrules {row.name}, which the project sets in server.d/"
+            fix = f"remove it from the entry, or: mcpgreen config --client {start.client.word} --install"
+            yield Check("entry", WARNING, message, fix)
 
 
 def _missing(start: Start, project: Project, settings: Settings, met: Met) -> Iterator[Check]:

@@ -56,10 +56,17 @@ def _settings(settings: Settings) -> Iterator[Check]:
     for row in ROWS:
         origin = settings.origin(row.name)
         if origin != "default":
-            value = "(secret)" if row.secret else str(getattr(settings, row.name))[:MAX_VALUE_CHARS]
+            value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
             yield Check("settings", OK, f"{row.name} = {value} (from {origin})")
     if all(settings.origin(row.name) == "default" for row in ROWS) and not settings.notes:
         yield Check("settings", OK, "all are defaults")
+
+
+def _as_written(value: object) -> str:
+    """As somebody would write it into a variable."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return (",".join(map(str, value)) if isinstance(value, tuple) else str(value))[:MAX_VALUE_CHARS]
 
 
 def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Iterator[Check]:

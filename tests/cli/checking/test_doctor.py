@@ -100,12 +100,15 @@ def test_what_the_project_requires_is_looked_for(
 
 
 def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder) -> None:
-    correct.write("server.d/env", "MCPGREEN_PAGE_SIZE=7\n").chmod(0o644)
+    lines = "MCPGREEN_PAGE_SIZE=7\nMCPGREEN_TOOL_ALLOWLIST=one two\nMCPGREEN_CI_MODE=yes\n"
+    correct.write("server.d/env", lines).chmod(0o644)
     token = "correct-horse-battery-staple-4711"
     _, report = doctor(correct, env={"MCPGREEN_REMOTE_TOKEN": token, "MCPGREEN_PAGE_SIZ": "5"})
     messages = [check["message"] for check in checks(report, "settings")]
 
     assert "page_size = 7 (from project file: MCPGREEN_PAGE_SIZE)" in messages
+    assert "tool_allowlist = one,two (from project file: MCPGREEN_TOOL_ALLOWLIST)" in messages
+    assert "ci_mode = true (from project file: MCPGREEN_CI_MODE)" in messages
     assert "remote_token = (secret) (from MCPGREEN_REMOTE_TOKEN)" in messages
     assert report["status"] == "warning"
     assert "did you mean MCPGREEN_PAGE_SIZE?" in str(messages)
@@ -163,6 +166,21 @@ def test_the_entry_of_a_client_starts(correct: ProjectBuilder, tmp_path: Path, c
     (start,) = checks(report, "start")
     assert start["message"].startswith("correct answered after ") and start["message"].endswith(" ms and has 3 tools")
     assert checks(report, "missing")[0]["message"] == "nothing"
+
+
+def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBuilder, tmp_path: Path) -> None:
+    """An allow-list that was written after the entry was installed had no effect, and nothing said so."""
+    file = tmp_path / "client-file"
+    install(correct, file)
+    correct.write("server.d/env", "MCPGREEN_TOOL_ALLOWLIST=greet\n").chmod(0o644)
+
+    _, report = doctor(correct, "--as", "cursor", "--file", str(file))
+    assert report["status"] == "warning"
+    (warning,) = [check for check in checks(report, "entry") if check["status"] == "warning"]
+    assert warning["message"].startswith("MCPBASH_TOOL_ALLOWLIST in the entry overrules tool_allowlist")
+
+    install(correct, file)
+    assert doctor(correct, "--as", "cursor", "--file", str(file))[1]["status"] == "ok"
 
 
 def test_a_client_s_usual_place_is_looked_at(correct: ProjectBuilder, tmp_path: Path) -> None:
