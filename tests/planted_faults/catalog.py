@@ -29,9 +29,30 @@ FAULTS = [
     fault(
         "outline-ends-within-a-text",
         "mcpgreen/catalog/functions/outline.py",
-        "if any(dropped.count(quotes) % 2 for quotes in _QUOTES):",
-        "if any(dropped.count(quotes) % 2 for quotes in ()):",
+        "        if _ends_within_text(dropped):\n            return None\n",
+        "",
         "tests/catalog/functions/test_signatures.py::test_the_function_is_found_that_is_meant",
+    ),
+    fault(
+        "outline-swallows-a-class",
+        "mcpgreen/catalog/functions/outline.py",
+        "return None if _STATEMENT.search(source, at, end - 1) else end",
+        "return end",
+        "tests/catalog/functions/test_signatures.py::test_an_outline_says_what_the_whole_file_says",
+    ),
+    fault(
+        "tree-held-in-a-circle",
+        "mcpgreen/catalog/functions/annotations.py",
+        "        self.classes = ClassReader(module)\n",
+        "        self.classes = ClassReader(module)\n        self.classes.__dict__['schemas'] = self\n",
+        "tests/catalog/functions/test_signatures.py::test_no_tree_is_left_to_the_collector",
+    ),
+    fault(
+        "function-tools-parsed-again",
+        "mcpgreen/catalog/functions/reading.py",
+        "    if digest not in _known:\n",
+        "    if digest:\n",
+        "tests/catalog/functions/test_discovery.py::test_a_file_that_has_not_changed_is_not_parsed_again",
     ),
     fault(
         "variables-of-others-trusted",
