@@ -55,6 +55,13 @@ FAULTS = [
         "tests/catalog/functions/test_discovery.py::test_a_file_that_has_not_changed_is_not_parsed_again",
     ),
     fault(
+        "schema-names-of-types-misread",
+        "mcpgreen/catalog/descriptions/argument_comments.py",
+        'SYNONYMS.get(match["type"], match["type"]) or "string"',
+        'match["type"] or "string"',
+        "tests/catalog/test_argument_comments.py",
+    ),
+    fault(
         "variables-of-others-trusted",
         "mcpgreen/project/project.py",
         "        self.require_trusted(path)\n        for number, line",
