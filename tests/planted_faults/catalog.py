@@ -50,8 +50,8 @@ FAULTS = [
     fault(
         "function-tools-parsed-again",
         "mcpgreen/catalog/functions/reading.py",
-        "    if digest not in _known:\n",
-        "    if digest:\n",
+        "        if source in self._found:\n",
+        "        if source is None:\n",
         "tests/catalog/functions/test_discovery.py::test_a_file_that_has_not_changed_is_not_parsed_again",
     ),
     fault(

@@ -21,8 +21,8 @@ OTHERS = frozenset(
     | {"see also", "todo", "references", "methods"}
 )
 SECTIONS = ARGUMENTS | RESULTS | OTHERS
-# Where a section or a field may begin, or else there is nothing but text.
-_BEGINNING = re.compile(rf"^(?::\w|(?:{'|'.join(sorted(SECTIONS))})\s*(?::\s*$|\n---))", re.MULTILINE | re.IGNORECASE)
+# Where a section or a field may begin; before it there is nothing but text.
+_BEGINNING = re.compile(r"\n(?::\w|[A-Za-z][A-Za-z ]{2,20}(?::\s*\n|\s*\n---))")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\))?\s*:(?:\s+|$)(.*)", re.DOTALL)
 _NUMPY_NAMES = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r":(\w+)((?:\s+[^:\s]+)*)\s*:(?:\s+|$)(.*)", re.DOTALL)
@@ -38,10 +38,10 @@ class Documentation(NamedTuple):
 
 def read(docstring: str) -> Documentation:
     """What a docstring says from which the indentation has been taken."""
-    docstring = docstring[:MAX_CHARS]
+    docstring = "\n" + docstring[:MAX_CHARS]
     beginning = _BEGINNING.search(docstring)
     lines = docstring.split("\n")
-    at = docstring.count("\n", 0, beginning.start()) if beginning else len(lines)
+    at = docstring.count("\n", 0, beginning.start() + 1) if beginning else len(lines)
     text = [line.rstrip() for line in lines[:at]]
     arguments: dict[str, str] = {}
     result = ""

@@ -14,12 +14,12 @@ from typing import NamedTuple
 MAX_TRIES = 6  # colons at the end of a line, before one ends the head of a function
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*)?\r?\n)*[rRuU]?("""|\'\'\')')
-_FUNCTION = re.compile(rb"^(?:async[ \t]+)?def[ \t]", re.MULTILINE)
+_FUNCTION = re.compile(rb"\n(?:async )?def ")
 _END_OF_HEAD = re.compile(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _DOCSTRING = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]+[rRuU]?("""|\'\'\'|"|\')')
-_NOT_INDENTED = re.compile(rb"^[^\s#]", re.MULTILINE)
-_DEFINITION = re.compile(rb"^(?:@|class[ \t]|def[ \t]|async[ \t])", re.MULTILINE)
-_IMPORT = re.compile(rb"^(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\w[\w., \t]*)$", re.MULTILINE)
+_NOT_INDENTED = re.compile(rb"\n[^\s#]")
+_DEFINITION = re.compile(rb"\n(?:@|class |def |async )")
+_IMPORT = re.compile(rb"\n(?:from ([\w.]+) )?import (\w[\w., ]*)(?=\n)")
 _STATEMENT = re.compile(rb"\n[^\s#)\]}]")  # that begins a line, unlike the end of a head
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 
@@ -36,20 +36,20 @@ def outline(source: bytes) -> Outline | None:
     done = _after_docstring(source)
     kept, imports = [source[:done]], []
     definition = _DEFINITION.search(source, done)
-    at = definition.start() if definition else len(source)
+    at = definition.start() + 1 if definition else len(source)
     top = source[done:at]
     if b'"""' not in top and b"'''" not in top:
         imports = _IMPORT.findall(top)
-        kept.append(_IMPORT.sub(b"", top))
+        kept.append(_IMPORT.sub(b"\n", top))
         done = at
-    while function := _FUNCTION.search(source, at):
-        begin = function.start()
+    while function := _FUNCTION.search(source, max(at - 1, 0)):
+        begin = function.start() + 1
         end = _end_of_head(source, begin)
         start = end and _end_of_docstring(source, end)
         if not start:
             return None
-        following = _NOT_INDENTED.search(source, start)
-        at = following.start() if following else len(source)
+        following = _NOT_INDENTED.search(source, start - 1)
+        at = following.start() + 1 if following else len(source)
         dropped = source[start:at]
         if _ends_within_text(dropped):
             return None

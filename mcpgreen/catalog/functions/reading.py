@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 from mcpgreen.catalog.functions.module import Function, Module
 from mcpgreen.catalog.functions.outline import Outline, outline
 from mcpgreen.catalog.functions.signatures import Note, described
-from mcpgreen.text import jsontext
 
 MARK = b"mcp_tool"
 MAX_BYTES = 131_072
 MAX_PIECES = 12_000  # names, signs and lines, more or less: each becomes some objects
 MAX_NOTES = 20
-MAX_KNOWN = 2048
+MAX_KNOWN_BYTES = 4_194_304
 # What a marked function looks like where nobody can say for sure.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
 _PIECES = (b",", b"\n", b"(", b"[", b"=", b"+", b"-", b".")
@@ -44,20 +43,31 @@ class FunctionTool(NamedTuple):
     is_sound: bool = False  # its schemas have nothing that an author could have got wrong
 
 
-_known: dict[str, FunctionTool | None] = {}
+class Known:
+    """What was read of the latest sources, as far as these fit into `MAX_KNOWN_BYTES`."""
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, FunctionTool | None] = {}
+        self._bytes = 0
+
+    def read(self, source: bytes) -> FunctionTool | None:
+        if source in self._found:
+            return self._found[source]
+        found = self._found[source] = _read_uncollected(source)
+        self._bytes += len(source)
+        while self._bytes > MAX_KNOWN_BYTES:
+            earliest = next(iter(self._found))
+            del self._found[earliest]
+            self._bytes -= len(earliest)
+        return found
+
+
+_known = Known()
 
 
 def function_tool(source: bytes) -> FunctionTool | None:
     """None for a file that is no function tool. `source` is the file, or more than `MAX_BYTES` of it."""
-    if MARK not in source:
-        return None
-    digest = jsontext.digest_of_chunks([source])
-    if digest not in _known:
-        found = _read_uncollected(source)
-        while len(_known) >= MAX_KNOWN:
-            del _known[next(iter(_known))]
-        _known[digest] = found
-    return _known[digest]
+    return _known.read(source) if MARK in source else None
 
 
 def _read_uncollected(source: bytes) -> FunctionTool | None:

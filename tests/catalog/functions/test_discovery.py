@@ -157,7 +157,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         return parse(source)
 
     monkeypatch.setattr(reading, "_parse", recorded)
-    monkeypatch.setattr(reading, "_known", {})
+    monkeypatch.setattr(reading, "_known", reading.Known())
     return sources
 
 
@@ -188,10 +188,13 @@ def test_a_file_that_has_not_changed_is_not_parsed_again(
     assert len(discovered(tree).items) == 2
     assert len(parsed) == 3
 
-    monkeypatch.setattr(reading, "MAX_KNOWN", 1)
+    monkeypatch.setattr(reading, "MAX_KNOWN_BYTES", len(ENV + GREET))  # room for one of them
+    assert len(discovered(tree).items) == 2
+    assert len(parsed) == 3
     tree.write("tools/hello.py", ENV + GREET.replace("greet", "hi"), mode=0o755)
     assert len(discovered(tree).items) == 2
-    assert len(reading._known) == 1
+    assert len(discovered(tree).items) == 2
+    assert len(parsed) == 6
 
 
 def test_a_file_that_would_do_harm_when_it_is_imported_does_none(tree: TreeBuilder, tmp_path: Path) -> None:
