@@ -63,14 +63,19 @@ dist: $(VENV)/.build ## Build wheel and sdist in dist/, and try the wheel in an 
 launcher: $(VENV)/.runs ## Write dist/mcpgreen, one file to copy anywhere (OFFLINE=1: with all packages inside)
 	@$(BIN)/python scripts/build_launcher.py $(if $(OFFLINE),--offline)
 
-docs: $(VENV)/.runs ## Write the generated pages of docs/
+docs: $(VENV)/.runs ## Write the generated pages of docs/, and site/ with all pages for a browser
 	@$(BIN)/python scripts/build_docs.py
+	@if $(MAKE) --no-print-directory $(VENV)/.docs; then $(BIN)/python scripts/build_site.py; else \
+	echo "What builds the site could not be installed: the pages are written, site/ is not."; fi
+
+site: $(VENV)/.docs ## Write site/ alone
+	@$(BIN)/python scripts/build_site.py
 
 picture: $(VENV)/.runs ## Record `make run` for the README; only by hand, since no two recordings are alike
 	@$(BIN)/python scripts/record_terminal.py demo make run
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules
+	rm -rf .venv .venv-* build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -93,6 +98,11 @@ $(VENV)/.build: $(VENV)/.runs
 	$(call install,build)
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.runs
+	@echo "Installing what builds the site into $(VENV) (once):"
+	$(call install,$(EDITABLE) '.[docs]')
+	@touch $@
+
 $(VENV)/.bench: $(VENV)/.runs
 	@echo "Installing the peers into $(VENV) (once):"
 	$(call install,$(EDITABLE) '.[bench]')
@@ -104,4 +114,4 @@ $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
 	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help run test lint stress faults bench conformance dist launcher docs picture clean
+.PHONY: help run test lint stress faults bench conformance dist launcher docs site picture clean

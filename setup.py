@@ -64,6 +64,8 @@ setup(
             "types-PyYAML",
             "types-jsonschema",
         ],
+        # `make docs`: all pages as a site.
+        "docs": ["mkdocs-material>=9.5"],
         "bench": ["mcp>=2.3", "fastmcp>=4"],
     },
     entry_points={"console_scripts": ["mcpgreen = mcpgreen.__main__:main"]},

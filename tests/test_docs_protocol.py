@@ -17,8 +17,10 @@ import pytest
 
 from tests import test_docs_examples as guide
 from tests.support.asking import Say, Talk, answered, talk, unanswered
+from tests.support.client import Client
 from tests.support.prerequisites import require_perl_modules, require_program
 from tests.support.project import ProjectBuilder
+from tests.support.questions import ALL
 from tests.support.wire import Wire, text_of
 from tests.test_docs_examples import CHECKOUT, Block, Step, Walk, at_line, blocks_of, steps_of, values_in
 
@@ -81,6 +83,83 @@ def test_a_conversation_on_the_page_takes_place(walk: Walk, conversation: Block)
 
 def test_the_page_has_the_tools_that_are_tested() -> None:
     assert sorted(FILES) == sorted(TOOLS.values())
+
+
+def messages_with(key: str) -> list[Any]:
+    """The values that the page shows in blocks of their own, if they have this member."""
+    shown = [block for block in BLOCKS if (block.language, block.info) == ("json", "")]
+    return [value for block in shown for value in values_in(block.text) if key in value]
+
+
+def test_every_value_that_the_page_shows_is_of_a_kind_that_is_tested() -> None:
+    shown = [block for block in BLOCKS if (block.language, block.info) == ("json", "")]
+    values = [value for block in shown for value in values_in(block.text)]
+
+    assert len(values) == sum(len(messages_with(key)) for key in ("method", "content", "ask", "who", "resultType"))
+
+
+def test_lines_of_the_control_pipe_reach_the_client(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    progress, message = messages_with("method")
+    lines = f"{json.dumps(progress)}\n{json.dumps(message)}\n"
+    project.tool("say", f"cat >\"$MCP_PROGRESS_STREAM\" <<'EOF'\n{lines}EOF\n")
+    client = speak()
+    client.call_tool("say", meta={"progressToken": "p"})
+
+    assert [notice["params"] for notice in client.wire.notices("notifications/progress")] == [
+        {"progressToken": "p", **progress["params"]}
+    ]
+    assert [notice["params"] for notice in client.wire.notices("notifications/message")] == [message["params"]]
+
+
+def test_a_result_that_a_tool_prints_goes_out_as_it_is(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    results = [result for result in messages_with("content") if "_meta" not in result]
+    for number, result in enumerate(results):
+        project.tool(f"print-{number}", f"cat <<'EOF'\n{json.dumps(result)}\nEOF\n")
+    client = speak()
+    given = [client.call_tool(f"print-{number}") for number in range(len(results))]
+
+    assert len(results) == 2
+    assert [(each["content"], each["isError"]) for each in given] == [
+        (each["content"], each.get("isError", False)) for each in results
+    ]
+
+
+def test_a_question_of_the_page_is_answered_as_the_page_says(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    (ask,), (reply,) = messages_with("ask"), messages_with("who")
+    line = json.dumps(ask).replace(ask["reply"], "'\"$path\"'")
+    script = (
+        f"""path=$MCP_ASK_REPLY.$$.1; mkfifo -m 600 "$path"; echo '{line}' >"$MCP_PROGRESS_STREAM"; cat "$path"\n"""
+    )
+    project.tool("ask", script)
+    client = speak(capabilities=ALL)
+    call = client.start_tool("ask")
+    question = client.asked("elicitation/create")
+    client.answer(question, reply["who"]["result"])
+
+    assert question["params"] == ask["ask"]["who"]["params"]
+    assert client.wire.response(call)["result"]["structuredContent"] == reply
+
+
+def test_a_tool_in_the_stateless_style_is_run_again_with_the_answers(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    (later,) = messages_with("resultType")
+    result = {"action": "accept", "content": {"name": "Ada"}}
+    script = f"""if [ -z "$MCP_INPUT_RESPONSES_JSON" ]; then echo '{json.dumps(later)}'; exit; fi
+printf '{{"responses": %s, "state": "%s"}}' "$MCP_INPUT_RESPONSES_JSON" "$MCP_REQUEST_STATE"\n"""
+    project.tool("later", script)
+    client = speak(capabilities=ALL)
+    call = client.start_tool("later")
+    question = client.asked("elicitation/create")
+    client.answer(question, result)
+
+    assert question["params"] == later["inputRequests"]["who"]["params"]
+    assert client.wire.response(call)["result"]["structuredContent"] == {
+        "responses": {"who": result},
+        "state": later["requestState"],
+    }
 
 
 @each_tool

@@ -115,6 +115,6 @@ def test_at_the_end_the_client_starts_the_server_with_all_that_was_built(reader:
         templates = wire.result("resources/templates/list")["resourceTemplates"]
 
     assert str(reader.place) in server["args"]
-    assert tools == ["clear-log", "run-tests", "search-log"]
+    assert tools == ["clear-log", "last-lines", "run-tests", "search-log"]
     assert prompts == ["review"]
     assert [template["uriTemplate"] for template in templates] == ["repo://{+path}"]

@@ -6,8 +6,9 @@
     # @arg tone[warm|cool]=warm    In which tone
 
 `# @arg NAME[!][[a|b]][=default] [TYPE]  TEXT`, in the comments before the first command. `!` is required, the type is
-one of `TYPES`, and a comment line that is indented deeper goes on with the text. The comment above the first of them
-describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: what is changed here is changed there.
+one of `TYPES` or `SYNONYMS`, and a comment line that is indented deeper goes on with the text. The comment above the
+first of them describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: what is changed here is
+changed there.
 
 Rule: a line that cannot be understood costs that line, or the part of it, and a complaint that says where it is.
 """
@@ -29,7 +30,7 @@ TYPES: dict[str, dict[str, Any]] = {
     "list": {"type": "array", "items": {"type": "string"}},
     "json": {},
 }
-TYPES |= {"integer": TYPES["int"], "boolean": TYPES["bool"]}  # as JSON Schema calls them
+SYNONYMS = {"integer": "int", "boolean": "bool"}  # as JSON Schema calls them
 # What people write who know other languages; in the text of an argument it would be lost.
 LIKELY_TYPES = {
     **dict.fromkeys(("Integer", "Int", "uint", "long"), "int"),
@@ -44,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _ARGUMENT = re.compile(
     rf"\s+(?P<name>{_NAME.pattern})(?P<required>!?)(?:\[(?P<choices>[^\[\]]*)\])?"
     r"""(?:=(?P<default>"[^"]*"(?!\S)|'[^']*'(?!\S)|[^\s"']\S*|(?!\S)))?"""
-    rf"(?:\s+(?P<type>{'|'.join(TYPES)})(?!\S))?(?P<text>(?:\s.*)?)"
+    rf"(?:\s+(?P<type>{'|'.join((*TYPES, *SYNONYMS))})(?!\S))?(?P<text>(?:\s.*)?)"
 )
 _OF_SHDOC = re.compile(r"\s+\$")  # `@arg $1 string ...` documents a function
 # Some of these words begin a sentence as well; they count if they stand apart from the text.
@@ -180,7 +181,7 @@ class _Found:
             )
 
     def _read(self, match: re.Match[str], place: Place) -> _Argument:
-        name, kind = match["name"], match["type"] or "string"
+        name, kind = match["name"], SYNONYMS.get(match["type"], match["type"]) or "string"
         about = f"@arg {name}"
         schema = {key: dict(value) if isinstance(value, dict) else value for key, value in TYPES[kind].items()}
         if text := match["text"].strip():

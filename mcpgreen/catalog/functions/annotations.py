@@ -70,7 +70,7 @@ class Schemas:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.notes: list[tuple[int, str]] = []
-        self.classes = ClassReader(self)
+        self.classes = ClassReader(module)
         self.is_sound = True  # all keywords of JSON Schema are those that stand here
         self._parts = 0
 
@@ -82,12 +82,13 @@ class Schemas:
         name = self.module.dotted(node)
         if not name:
             return self._expression(node, is_input=is_input, depth=depth)
-        if name in PLAIN:
-            return dict(PLAIN[name])
+        plain = PLAIN.get(name)
+        if plain is not None:
+            return dict(plain)
         if name in CONTAINERS:
             return self._container(name, [], is_input=is_input, depth=depth)
         if name in self.module.classes:
-            return self.classes.schema(name, is_input=is_input, depth=depth)
+            return self.classes.schema(self, name, is_input=is_input, depth=depth)
         if aliased := self.module.assigned.get(name):
             return self._aliased(aliased, is_input=is_input, depth=depth)
         raise Unreadable(f"the type {shown(node)} is not known here")

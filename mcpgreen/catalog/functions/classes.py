@@ -1,6 +1,9 @@
 """Classes of the same file as JSON schemas: TypedDict, dataclass, NamedTuple and Enum.
 
 Members of a class that cannot be read are open, and noted; a class of another kind is not read at all.
+
+Rule: a reader is given the `Schemas` that it is a part of, and keeps none: a syntax tree that is held in a circle is
+left to the collector, which takes longer than parsing it.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ import ast
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.functions import docstrings
-from mcpgreen.catalog.functions.module import MAX_DEPTH, Unreadable, docstring_of
+from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable, docstring_of
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.functions.annotations import Schemas
@@ -31,12 +34,11 @@ class Member(NamedTuple):
 
 
 class ClassReader:
-    def __init__(self, schemas: Schemas) -> None:
-        self._schemas = schemas
-        self._module = schemas.module
+    def __init__(self, module: Module) -> None:
+        self._module = module
         self._within: list[str] = []
 
-    def schema(self, name: str, *, is_input: bool, depth: int) -> Json:
+    def schema(self, schemas: Schemas, name: str, *, is_input: bool, depth: int) -> Json:
         """Raises Unreadable for a class that is of none of these kinds."""
         kind = self._kind(name)
         if kind == "enum":
@@ -47,7 +49,7 @@ class ClassReader:
             return {"type": "object"}
         self._within.append(name)
         try:
-            return self._object(name, kind, is_input=is_input, depth=depth)
+            return self._object(schemas, name, kind, is_input=is_input, depth=depth)
         finally:
             self._within.pop()
 
@@ -86,14 +88,19 @@ class ClassReader:
         inherited = {self._kind(base, depth + 1) for base in bases if base != name} - {""}
         return inherited.pop() if len(inherited) == 1 else ""
 
-    def _object(self, name: str, kind: str, *, is_input: bool, depth: int) -> Json:
+    def _object(self, schemas: Schemas, name: str, kind: str, *, is_input: bool, depth: int) -> Json:
         documented = docstrings.read(docstring_of(self._module.classes[name]))
         properties: Json = {}
         required: list[str] = []
         for member in self._members(name, kind):
             if is_input and not member.is_given:
                 continue
-            properties[member.name] = self._property(name, member, documented, is_input=is_input, depth=depth)
+            inner = self._schema_of(schemas, name, member, is_input=is_input, depth=depth)
+            if text := documented.arguments.get(member.name):
+                inner.setdefault("description", text)
+            if is_input and not member.is_required:
+                self.add_default(inner, member.default, factory=member.factory)
+            properties[member.name] = inner
             # What comes out has all of its members; a TypedDict only those that it must have.
             if member.is_required or (not is_input and kind != "TypedDict"):
                 required.append(member.name)
@@ -104,21 +111,13 @@ class ClassReader:
             schema["additionalProperties"] = False
         return schema
 
-    def _property(
-        self, name: str, member: Member, documented: docstrings.Documentation, *, is_input: bool, depth: int
-    ) -> Json:
-        schemas = self._schemas
+    @staticmethod
+    def _schema_of(schemas: Schemas, name: str, member: Member, *, is_input: bool, depth: int) -> Json:
         try:
-            schema = schemas.schema(member.node, is_input=is_input, depth=depth + 1)
+            return schemas.schema(member.node, is_input=is_input, depth=depth + 1)
         except Unreadable as error:
             schemas.notes.append((member.node.lineno, f"{member.name} of {name} takes anything: {error}"))
-            schema = {}
-        text = documented.arguments.get(member.name)
-        if text:
-            schema.setdefault("description", text)
-        if is_input and not member.is_required:
-            self.add_default(schema, member.default, factory=member.factory)
-        return schema
+            return {}
 
     def add_default(self, schema: Json, node: ast.expr | None, *, factory: str = "") -> None:
         """A default that can be read; one that cannot is there all the same."""

@@ -21,6 +21,8 @@ OTHERS = frozenset(
     | {"see also", "todo", "references", "methods"}
 )
 SECTIONS = ARGUMENTS | RESULTS | OTHERS
+# Where a section or a field may begin; before it there is nothing but text.
+_BEGINNING = re.compile(r"\n(?::\w|[A-Za-z][A-Za-z ]{2,20}(?::\s*\n|\s*\n---))")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\))?\s*:(?:\s+|$)(.*)", re.DOTALL)
 _NUMPY_NAMES = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r":(\w+)((?:\s+[^:\s]+)*)\s*:(?:\s+|$)(.*)", re.DOTALL)
@@ -36,12 +38,14 @@ class Documentation(NamedTuple):
 
 def read(docstring: str) -> Documentation:
     """What a docstring says from which the indentation has been taken."""
-    lines = docstring[:MAX_CHARS].split("\n")
-    text: list[str] = []
+    docstring = "\n" + docstring[:MAX_CHARS]
+    beginning = _BEGINNING.search(docstring)
+    lines = docstring.split("\n")
+    at = docstring.count("\n", 0, beginning.start() + 1) if beginning else len(lines)
+    text = [line.rstrip() for line in lines[:at]]
     arguments: dict[str, str] = {}
     result = ""
     described = None  # how many lines come before the first section
-    at = 0
     while at < len(lines):
         if not lines[at].strip() or lines[at][0] == " ":  # neither begins here
             text.append(lines[at].rstrip())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 MAX_DEPTH = 32
@@ -26,26 +26,33 @@ class Unreadable(Exception):
 
 
 class Module:
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, imports: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """`imports` are those that the tree does not have, see `Outline`."""
         self.body = tree.body
         self.origins: dict[str, str] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: dict[str, Function] = {}
         self.assigned: dict[str, ast.expr | None] = {}  # None for what is assigned more than once
+        self._names: dict[str, str] = {}  # what is imported, unless the file has something of its own of this name
+        for place, names in imports:
+            for each in names.decode("utf-8", "replace").split(","):
+                words = each.split()  # NAME, or NAME as NAME
+                if words:
+                    self._import(place.decode("utf-8", "replace"), words[0], words[-1] if len(words) == 3 else None)
         for node in statements(tree.body):
             self._take(node)
+        for name, origin in self.origins.items():
+            if name not in self.classes and name not in self.assigned:
+                self._names[name] = origin.replace("typing_extensions.", "typing.", 1)
 
     def _take(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                self.origins[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
+                self._import("", alias.name, alias.asname)
         elif isinstance(node, ast.ImportFrom):
             place = f"{'.' * node.level}{node.module or ''}"
             for alias in node.names:
-                for name in STARRED.get(place, ()) if alias.name == "*" else (alias.name,):
-                    self.origins[alias.asname or name] = f"{place}.{name}"
+                self._import(place, alias.name, alias.asname)
         elif isinstance(node, ast.ClassDef):
             self.classes[node.name] = node
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -59,6 +66,13 @@ class Module:
             alias_node: Any = node
             self._assign(alias_node.name, alias_node.value)
 
+    def _import(self, place: str, name: str, new_name: str | None) -> None:
+        if not place:
+            self.origins[new_name or name.partition(".")[0]] = name if new_name else name.partition(".")[0]
+            return
+        for each in STARRED.get(place, ()) if name == "*" else (name,):
+            self.origins[new_name or each] = f"{place}.{each}"
+
     def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
         if isinstance(target, ast.Name):
             self.assigned[target.id] = None if target.id in self.assigned else value
@@ -67,10 +81,7 @@ class Module:
         """What an expression names, by where it comes from: `typing.List`, `mcp_tool.tool`; a name of this file or of
         Python itself as it is; empty for what is no name."""
         if type(node) is ast.Name:
-            name = node.id
-            if name in self.classes or name in self.assigned:
-                return name
-            return self.origins.get(name, name).replace("typing_extensions.", "typing.", 1)
+            return self._names.get(node.id, node.id)
         attributes: list[str] = []
         while isinstance(node, ast.Attribute):
             attributes.append(node.attr)

@@ -1,4 +1,5 @@
-"""A Python source without the bodies of its functions, which nobody needs who wants to know their signatures.
+"""A Python source without what nobody needs who wants to know the signature of a marked function: the bodies of its
+functions, and functions without a decorator. The imports at its top are read here.
 
 Parsing takes most of the time that reading a function tool takes, and most of a file are bodies. Lines keep their
 numbers. What is a body is guessed from the indentation, so this is only for a source that is parsed afterwards, and
@@ -8,61 +9,96 @@ wherever the guess cannot be relied on, there is no outline.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 MAX_TRIES = 6  # colons at the end of a line, before one ends the head of a function
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*)?\r?\n)*[rRuU]?("""|\'\'\')')
-_FUNCTION = re.compile(rb"^(?:async[ \t]+)?def[ \t]", re.MULTILINE)
+_FUNCTION = re.compile(rb"\n(?:async )?def ")
 _END_OF_HEAD = re.compile(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _DOCSTRING = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]+[rRuU]?("""|\'\'\'|"|\')')
-_NOT_INDENTED = re.compile(rb"^[^\s#]", re.MULTILINE)
-_QUOTES = (b'"""', b"'''")
-_BRACKETS = (b"()", b"[]", b"{}")
+_NOT_INDENTED = re.compile(rb"\n[^\s#]")
+_DEFINITION = re.compile(rb"\n(?:@|class |def |async )")
+_IMPORT = re.compile(rb"\n(?:from ([\w.]+) )?import (\w[\w., ]*)(?=\n)")
+_STATEMENT = re.compile(rb"\n[^\s#)\]}]")  # that begins a line, unlike the end of a head
+_BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 
 
-def outline(source: bytes) -> bytes | None:
+class Outline(NamedTuple):
+    """What is left of a source, and what has been taken out as (module, names), the module empty for a mere import."""
+
+    source: bytes
+    imports: list[tuple[bytes, bytes]]
+
+
+def outline(source: bytes) -> Outline | None:
     """None if it cannot be had."""
-    kept: list[bytes] = []
-    at = _after_docstring(source)
-    done = 0
-    while function := _FUNCTION.search(source, at):
-        body = _body_after(source, function.start())
-        if body is None:
-            return None
-        start, has_docstring = body
-        following = _NOT_INDENTED.search(source, start)
-        at = following.start() if following else len(source)
-        dropped = source[start:at]
-        if any(dropped.count(quotes) % 2 for quotes in _QUOTES):
-            return None  # it ends within a text
-        kept += [source[done:start], b"" if has_docstring else b" pass", b"\n" * dropped.count(b"\n")]
+    done = _after_docstring(source)
+    kept, imports = [source[:done]], []
+    definition = _DEFINITION.search(source, done)
+    at = definition.start() + 1 if definition else len(source)
+    top = source[done:at]
+    if b'"""' not in top and b"'''" not in top:
+        imports = _IMPORT.findall(top)
+        kept.append(_IMPORT.sub(b"\n", top))
         done = at
-    return b"".join([*kept, source[done:]])
+    while function := _FUNCTION.search(source, max(at - 1, 0)):
+        begin = function.start() + 1
+        end = _end_of_head(source, begin)
+        start = end and _end_of_docstring(source, end)
+        if not start:
+            return None
+        following = _NOT_INDENTED.search(source, start - 1)
+        at = following.start() + 1 if following else len(source)
+        dropped = source[start:at]
+        if _ends_within_text(dropped):
+            return None
+        before = source[done:begin]
+        if _is_decorated(before):
+            kept += (before, source[begin:start], b" pass" if start == end else b"", b"\n" * dropped.count(b"\n"))
+        else:
+            kept += (before, b"\n" * source.count(b"\n", begin, at))
+        done = at
+    kept.append(source[done:])
+    return Outline(b"".join(kept), imports)
 
 
 def _after_docstring(source: bytes) -> int:
     opening = _OPENING.match(source)
     if opening is None:
         return 0
-    return max(source.find(opening[1], opening.end()), 0)
+    closing = source.find(opening[1], opening.end())
+    return closing + len(opening[1]) if closing >= 0 else 0
 
 
-def _body_after(source: bytes, at: int) -> tuple[int, bool] | None:
-    """Where that part of a body begins that follows the docstring, and whether there is one."""
+def _is_decorated(before: bytes) -> bool:
+    """Whether a function has a decorator, or may have one, that follows this."""
+    since_class = before[max(before.rfind(b"\nclass "), 0) :]
+    return b"\n@" in since_class or since_class[:1] == b"@" or _ends_within_text(since_class)
+
+
+def _ends_within_text(source: bytes) -> bool:
+    return source.count(b'"""') % 2 == 1 or source.count(b"'''") % 2 == 1
+
+
+def _end_of_head(source: bytes, at: int) -> int | None:
+    """Where the line ends that ends the head of a function."""
     end = at
     for _ in range(MAX_TRIES):
         head = _END_OF_HEAD.search(source, end)
         if head is None:
             return None
         end = head.end()
-        text = source[at:end]
-        if all(text.count(pair[:1]) == text.count(pair[1:]) for pair in _BRACKETS):
-            break
-    else:
-        return None
-    docstring = _DOCSTRING.match(source, end)
+        if all(source.count(left, at, end) == source.count(right, at, end) for left, right in _BRACKETS):
+            return None if _STATEMENT.search(source, at, end - 1) else end
+    return None
+
+
+def _end_of_docstring(source: bytes, at: int) -> int | None:
+    """Where the line ends that ends the docstring of a body; where the body begins if it has none."""
+    docstring = _DOCSTRING.match(source, at)
     if docstring is None:
-        return end, False
+        return at
     closing = source.find(docstring[1], docstring.end())
     line_end = source.find(b"\n", closing)
-    return (line_end + 1, True) if closing >= 0 and line_end >= 0 else None
+    return line_end + 1 if closing >= 0 and line_end >= 0 else None

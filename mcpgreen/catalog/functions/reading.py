@@ -4,6 +4,9 @@ A file is one if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run
 would happen then is the author's business, and the time of a call. What cannot be parsed, because it is too large or
 written for a newer Python, is a tool that takes anything.
 
+What was read is remembered by the content of the file: when one of a thousand tools changes, the others are not parsed
+again. So it is shared, and nobody may change it.
+
 Rule: parsing cannot be interrupted, so what is parsed has bounds that keep it to some tens of milliseconds.
 """
 
@@ -17,13 +20,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.functions.module import Function, Module
-from mcpgreen.catalog.functions.outline import outline
+from mcpgreen.catalog.functions.outline import Outline, outline
 from mcpgreen.catalog.functions.signatures import Note, described
 
 MARK = b"mcp_tool"
 MAX_BYTES = 131_072
 MAX_PIECES = 12_000  # names, signs and lines, more or less: each becomes some objects
 MAX_NOTES = 20
+MAX_KNOWN_BYTES = 4_194_304
 # What a marked function looks like where nobody can say for sure.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
 _PIECES = (b",", b"\n", b"(", b"[", b"=", b"+", b"-", b".")
@@ -39,10 +43,34 @@ class FunctionTool(NamedTuple):
     is_sound: bool = False  # its schemas have nothing that an author could have got wrong
 
 
+class Known:
+    """What was read of the latest sources, as far as these fit into `MAX_KNOWN_BYTES`."""
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, FunctionTool | None] = {}
+        self._bytes = 0
+
+    def read(self, source: bytes) -> FunctionTool | None:
+        if source in self._found:
+            return self._found[source]
+        found = self._found[source] = _read_uncollected(source)
+        self._bytes += len(source)
+        while self._bytes > MAX_KNOWN_BYTES:
+            earliest = next(iter(self._found))
+            del self._found[earliest]
+            self._bytes -= len(earliest)
+        return found
+
+
+_known = Known()
+
+
 def function_tool(source: bytes) -> FunctionTool | None:
     """None for a file that is no function tool. `source` is the file, or more than `MAX_BYTES` of it."""
-    if MARK not in source:
-        return None
+    return _known.read(source) if MARK in source else None
+
+
+def _read_uncollected(source: bytes) -> FunctionTool | None:
     # A tree is needed until its end, and then gone at once: the collector would look through it again and again in
     # vain.
     is_collecting = gc.isenabled()
@@ -72,11 +100,11 @@ def _read(source: bytes) -> FunctionTool | None:
 
 def _quickly(source: bytes) -> FunctionTool | None:
     """By the outline of a file, if that shows which function is the tool."""
-    short = outline(source)
+    short = outline(source) if b"@" in source else None
     if short is None:
         return None
     try:
-        return _described(_parsed(short), is_outline=True)
+        return _described(_parsed(short.source), short)
     except SyntaxError:
         return None
 
@@ -104,14 +132,14 @@ def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
     return FunctionTool({}, _sentences([(line, f"the arguments of its function are not known: {reason}")]))
 
 
-def _described(tree: ast.Module, *, is_outline: bool = False) -> FunctionTool | None:
-    module = Module(tree)
+def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool | None:
+    module = Module(tree, short.imports if short else ())
     if not any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values()):
         return None
     marked: list[tuple[Function, ast.expr | None]]
     marked = [(function, mark) for function in module.functions.values() for mark in _marks(module, function)]
     if not marked:
-        if is_outline:
+        if short:
             return None  # what is called in a body is not in it
         run = next(_runs(module, tree), None)
         if run is None:

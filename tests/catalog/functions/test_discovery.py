@@ -146,20 +146,68 @@ def test_the_mark_of_a_function_may_come_late_in_a_file(tree: TreeBuilder) -> No
     assert only_tool(tree).definition == {"name": "greet", **FIELDS}
 
 
-def test_only_the_head_of_a_function_is_parsed(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole files are not parsed for their signatures: that would take four times as long as the same in JSON."""
-    parsed: list[bytes] = []
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The sources that are parsed in a test."""
+    sources: list[bytes] = []
+    parse = reading._parse
 
     def recorded(source: bytes) -> ast.Module:
-        parsed.append(source)
+        sources.append(source)
         return parse(source)
 
-    parse = reading._parse
     monkeypatch.setattr(reading, "_parse", recorded)
+    monkeypatch.setattr(reading, "_known", reading.Known())
+    return sources
+
+
+def test_only_the_head_of_a_function_is_parsed(tree: TreeBuilder, parsed: list[bytes]) -> None:
+    """Whole files are not parsed for their signatures: that would take four times as long as the same in JSON."""
     body = "\n".join(f"    value = [str(number) for number in range({n}) if number % 3]" for n in range(20))
-    tree.write("tools/greet.py", ENV + GREET.replace("    return", f"{body}\n    return"), mode=0o755)
+    helper = "def helper(text: str) -> str:\n    return text\n\n\n@mcp_tool"
+    source = GREET.replace("    return", f"{body}\n    return").replace("@mcp_tool", helper)
+    tree.write("tools/greet.py", ENV + source, mode=0o755)
 
     assert only_tool(tree).definition["inputSchema"] == FIELDS["inputSchema"]
     assert len(parsed) == 1
     assert b"How often" in parsed[0]
     assert b"range(" not in parsed[0]
+    assert b"helper" not in parsed[0]
+
+
+def test_a_file_that_has_not_changed_is_not_parsed_again(
+    tree: TreeBuilder, parsed: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.write("tools/greet.py", ENV + GREET, mode=0o755)
+    tree.write("tools/hello.py", ENV + GREET.replace("greet", "hello"), mode=0o755)
+    first = discovered(tree).items
+    assert discovered(tree).items == first
+    assert len(parsed) == 2
+
+    tree.write("tools/hello.py", ENV + GREET.replace("greet", "welcome"), mode=0o755)
+    assert len(discovered(tree).items) == 2
+    assert len(parsed) == 3
+
+    monkeypatch.setattr(reading, "MAX_KNOWN_BYTES", len(ENV + GREET))  # room for one of them
+    assert len(discovered(tree).items) == 2
+    assert len(parsed) == 3
+    tree.write("tools/hello.py", ENV + GREET.replace("greet", "hi"), mode=0o755)
+    assert len(discovered(tree).items) == 2
+    assert len(discovered(tree).items) == 2
+    assert len(parsed) == 6
+
+
+def test_a_file_that_would_do_harm_when_it_is_imported_does_none(tree: TreeBuilder, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    harm = f"import os\nopen({str(trace)!r}, 'w').close()\nos._exit(3)\n"
+    tree.write("tools/greet.py", f"{ENV}{harm}{GREET}{harm}", mode=0o755)
+    tree.write("tools/broken.py", f"{ENV}{harm}{GREET}def (", mode=0o755)
+    found = discovered(tree)
+
+    broken, greet = found.items
+    assert isinstance(broken, Tool)
+    assert isinstance(greet, Tool)
+    assert greet.definition == {"name": "greet", **FIELDS}
+    assert broken.definition["inputSchema"] == {"type": "object", "properties": {}}
+    assert "cannot be parsed" in found.warnings[0]
+    assert not trace.exists()

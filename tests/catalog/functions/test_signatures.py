@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import sys
 from typing import Any
 
 import pytest
 
+from mcpgreen.catalog.functions import reading
 from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function_tool
 
 Json = dict[str, Any]
@@ -388,7 +391,7 @@ MEANT = {
     ],
     "import mcp_tool\nif True:\n    @mcp_tool.tool\n    def f(a: int): 0\n": ["a"],
     # Bodies that are not what their indentation says.
-    'import mcp_tool\ndef g():\n    x = """\n@mcp_tool.tool\ndef wrong(b: int): 0\n"""\n'
+    'import mcp_tool\ndef g():\n    x = """\n@mcp_tool.tool\ndef wrong(b: int):\n    return 0\n"""\n'
     'def h():\n    x = """\n"""\n@mcp_tool.tool\ndef f(a: int):\n    return 0\n': ["a"],
     'import mcp_tool\ndef g():\n    x = """\ndef h(b): 0\n"""\n@mcp_tool.tool\ndef f(a: int): 0\n': ["a"],
     'import mcp_tool\ndef g(x=")"): return [\n1,\n]\n@mcp_tool.tool\ndef f(a: int): 0\n': ["a"],
@@ -399,6 +402,64 @@ MEANT = {
 @pytest.mark.parametrize("source", MEANT)
 def test_the_function_is_found_that_is_meant(source: str) -> None:
     assert list(read(source).fields["inputSchema"]["properties"]) == MEANT[source]
+
+
+FILES = {
+    "class-after-a-function-in-one-line": (
+        "from typing import TypedDict\nimport mcp_tool\ndef g(): return 1\n"
+        "class A(TypedDict):\n    x: int\n@mcp_tool.tool\ndef f(a: A):\n    return 0\n"
+    ),
+    "class-after-a-function": (
+        "from enum import Enum\nimport mcp_tool\n\ndef g(x: int):\n    return x\n\nclass A(Enum):\n    X = 1\n\n"
+        "@mcp_tool.tool\ndef f(a: A):\n    return 0\n"
+    ),
+    "decorated-class-before-a-function": (
+        "import dataclasses\nimport mcp_tool\n@dataclasses.dataclass\nclass A:\n    x: int\n\ndef g(x):\n    return x\n"
+        "@mcp_tool.tool\ndef f(a: A):\n    return 0\n"
+    ),
+    "decorator-of-several-lines": (
+        'import mcp_tool\n@mcp_tool.tool(\n    description="""A\nclass of\nits own""",\n    read_only=True,\n)\n'
+        "def f(\n    a: int,\n) -> (\n    int\n):\n    return 0\n"
+    ),
+    "imports-of-all-kinds": (
+        '"""Notes."""\nfrom __future__ import annotations\nimport os, typing as t\nimport collections.abc\n'
+        "from typing import (\n    Literal,\n)\nfrom typing_extensions import Annotated as A, Any  # both\n"
+        "try:\n    from mcp_tool import tool, Arg\nexcept ImportError:\n    pass\n"
+        "@tool\ndef f(a: t.List[Literal[1]], b: A[int, Arg('B')], c: collections.abc.Sequence[Any]):\n    return 0\n"
+    ),
+    "imports-in-a-text": (
+        'import mcp_tool\nTEXT = """\nimport typing as str\n"""\n@mcp_tool.tool\ndef f(a: str = TEXT):\n    return 0\n'
+    ),
+    "import-that-is-covered": (
+        "from typing import List\nimport mcp_tool\nList = list[int]\n@mcp_tool.tool\ndef f(a: List):\n    return 0\n"
+    ),
+    "carriage-returns": "import mcp_tool\r\n\r\n@mcp_tool.tool\r\ndef f(a: int):\r\n    return 0\r\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_outline_says_what_the_whole_file_says(name: str) -> None:
+    source = FILES[name].encode()
+    found = read(FILES[name])
+
+    assert found == reading._described(reading._parsed(source))
+    assert next(iter(found.fields["inputSchema"]["properties"])) == "a"
+    assert found.notes == []
+
+
+def test_no_tree_is_left_to_the_collector() -> None:
+    """Trees that wait for it took as long again as parsing them."""
+
+    def trees() -> int:
+        return sum(type(each) is ast.FunctionDef for each in gc.get_objects())
+
+    gc.disable()
+    try:
+        before = trees()
+        of_signature("a: Point, b: Optional[Tree], c: Annotated[int, Arg(minimum=left())], d: Plain")
+        assert trees() == before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

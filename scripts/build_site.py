@@ -1,0 +1,154 @@
+"""Build a site of all pages, with navigation and search, for a browser.
+
+    python scripts/build_site.py [DIRECTORY]
+
+Writes to DIRECTORY (site/ by default). What is on the site, and in which order, is told by the map, docs/README.md: a
+page that is not on the map is not on the site. Nothing on it is fetched from elsewhere.
+
+The pages are written for GitHub. What its Markdown has and MkDocs' has not (names of files behind ```, \\| in code in a
+table) is rewritten on the way, in a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+MAP = "docs/README.md"
+EXAMPLES = "examples/README.md"
+# The headings of the map up to the colon, and what they are called on the site.
+KINDS = {"Learn": "Start", "Do": "How-to", "Look up": "Reference", "Understand": "Explanation"}
+OTHERS = ("docs/pictures/*", "LICENSE")  # what pages show or link to
+
+_HEADING = re.compile(r"## ([^:\n]+)")
+_GROUP = re.compile(r"\*\*(.+)\*\*")
+_LINK = re.compile(r"\[([^]\n]+)\]\(([^)#\s]+\.md)\)")
+_FENCE = re.compile(r"^```(\w+) (\S*[/.]\S*)$", re.MULTILINE)
+_OTHER_FENCE = re.compile(r"^```(\w+) .*$", re.MULTILINE)
+_ROW = re.compile(r"^\|.*$", re.MULTILINE)
+_CODE = re.compile(r"`[^`]*`")
+
+Navigation = list[dict[str, Any]]
+
+
+def navigation() -> Navigation:
+    """The map as MkDocs wants it: kinds, their groups, and pages. A page that is there twice stays where it is last."""
+    found: Navigation = []
+    groups: list[Any] = []
+    for line in (REPOSITORY / MAP).read_text(encoding="utf-8").splitlines():
+        if heading := _HEADING.match(line):
+            groups = []
+            found.append({KINDS[heading[1]]: groups})
+            pages = groups
+        elif group := _GROUP.fullmatch(line):
+            pages = []
+            groups.append({group[1]: pages})
+        elif line.startswith("|"):
+            for title, link in _LINK.findall(line):
+                path = os.path.normpath(os.path.join(os.path.dirname(MAP), link))
+                _remove(found, path)
+                pages.append({title: path})
+    start: list[Any] = next(iter(found[0].values()))
+    start[:0] = [{"Overview": "README.md"}, {"Find your page": MAP}]
+    start.append({"Examples": [{"All examples": EXAMPLES}, *_examples()]})
+    return found
+
+
+def _examples() -> Iterator[dict[str, str]]:
+    for title, link in _LINK.findall((REPOSITORY / EXAMPLES).read_text(encoding="utf-8")):
+        if "/" in link and not link.startswith("../"):
+            yield {title: os.path.join(os.path.dirname(EXAMPLES), link)}
+
+
+def _remove(branches: list[Any], path: str) -> None:
+    for branch in list(branches):
+        for inner in branch.values():
+            if isinstance(inner, list):
+                _remove(inner, path)
+            elif inner == path:
+                branches.remove(branch)
+
+
+def paths_in(branches: list[Any]) -> Iterator[str]:
+    for branch in branches:
+        for inner in branch.values():
+            yield from paths_in(inner) if isinstance(inner, list) else [inner]
+
+
+def rewritten(text: str) -> str:
+    """A page of GitHub's Markdown as MkDocs reads it."""
+    text = _FENCE.sub(r'```\1 title="\2"', text)
+    text = _OTHER_FENCE.sub(lambda fence: fence[0] if "title=" in fence[0] else f"```{fence[1]}", text)
+    return _ROW.sub(lambda row: _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), text)
+
+
+def settings(navigation: Navigation, source: Path, target: Path) -> str:
+    """The mkdocs.yml. JSON is YAML as well, but for the tag at its end."""
+    plain = {
+        "site_name": "mcpgreen",
+        "docs_dir": str(source),
+        "site_dir": str(target),
+        "use_directory_urls": False,  # so that pages can be opened as files, too
+        "nav": navigation,
+        "plugins": ["search"],
+        "theme": {
+            "name": "material",
+            "font": False,
+            "features": ["navigation.tabs", "navigation.top", "content.code.copy", "search.highlight", "toc.follow"],
+            "palette": [
+                {"media": f"(prefers-color-scheme: {scheme})", "scheme": name, "primary": "green"}
+                for scheme, name in (("light", "default"), ("dark", "slate"))
+            ],
+        },
+        "extra": {"generator": False, "homepage": "index.html"},
+        "validation": {
+            "nav": {"omitted_files": "warn", "not_found": "warn"},
+            "links": {"not_found": "warn", "anchors": "warn", "unrecognized_links": "warn"},
+        },
+    }
+    lines = [f"{key}: {json.dumps(value)}" for key, value in plain.items()]
+    lines += ["markdown_extensions:", "- tables", "- sane_lists", "- pymdownx.highlight", "- pymdownx.superfences"]
+    lines += ["- toc:", "    permalink: true"]
+    # Anchors as GitHub makes them.
+    lines += ["    slugify: !!python/object/apply:pymdownx.slugs.slugify {kwds: {case: lower}}"]
+    return "\n".join(lines) + "\n"
+
+
+def build(target: Path) -> int:
+    branches = navigation()
+    with tempfile.TemporaryDirectory(prefix="mcpgreen-site-") as directory:
+        source = Path(directory, "pages")
+        for path in paths_in(branches):
+            page = source / path
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(rewritten((REPOSITORY / path).read_text(encoding="utf-8")), encoding="utf-8")
+        for pattern in OTHERS:
+            for file in REPOSITORY.glob(pattern):
+                copy = source / file.relative_to(REPOSITORY)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, copy)
+        config = Path(directory, "mkdocs.yml")
+        config.write_text(settings(branches, source, target.resolve()), encoding="utf-8")
+        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", str(config)]
+        return subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    target = Path(arguments[0]) if arguments else REPOSITORY / "site"
+    status = build(target)
+    if status == 0:
+        print(f"wrote {target}; to search it, too: python3 -m http.server --directory {target}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,222 @@
+"""No block of code on a page is left to hope: each page has a test that takes its blocks, and this is the one for pages
+with a few of them. What installs something or takes minutes is read: its targets, files and options have to exist.
+
+Paths that begin with /path/to/mcpgreen are those of a checkout.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from mcpgreen import __version__
+from mcpgreen.settings.table import ROWS
+from tests.support.prerequisites import require_node_modules
+from tests.support.project import ProjectBuilder
+from tests.support.wire import Wire, clean_environment
+from tests.test_docs_examples import CHECKOUT, PAGES, Block, blocks_of
+
+DOCS = CHECKOUT / "docs"
+HERE = Path(__file__)
+# Which test takes the blocks of a page, where that is not the one that is named after the page.
+TAKEN_BY = {
+    "ARCHITECTURE.md": "test_docs_examples.py",
+    "CONTRIBUTING.md": HERE.name,
+    "WINDOWS.md": HERE.name,
+    "asking-protocol.md": "test_docs_asking.py",
+    "benchmark.md": HERE.name,
+    "cli.md": "test_docs_current.py",
+    "clients.md": HERE.name,
+    "completion.md": "test_docs_prompts.py",
+    "conformance.md": HERE.name,
+    "from-fastmcp.md": "test_docs_coming.py",
+    "from-mcp-bash.md": "test_docs_migration.py",
+    "from-mcpshell-and-just.md": "test_docs_coming.py",
+    "install.md": HERE.name,
+    "roots.md": "features/test_roots.py",
+    "security.md": HERE.name,
+    "sharing.md": "test_docs_projects.py",
+    "tool-protocol.md": "test_docs_protocol.py",
+    "tools.md": "test_docs_examples.py",
+    "ui.md": "ui/test_page_of_the_guide.py",
+    "what-clients-get.md": HERE.name,
+}
+COMMAND_SECS = 60
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.name)
+def test_every_page_with_blocks_has_a_test_that_takes_them(page: Path) -> None:
+    own = f"test_docs_{page.stem.lower().replace('-', '_')}.py"
+    test = HERE.parent / TAKEN_BY.get(page.name, own)
+
+    assert f'"{page.name}"' in test.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_targets_and_programs_of_the_checkout_that_a_page_names_exist(page: Path) -> None:
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    commands = "\n".join(block.text for block in blocks_of(page) if block.language in ("sh", "bash", "text"))
+    targets = re.findall(r"^make ((?:[a-z]+ ?)+)", commands, re.MULTILINE)
+
+    assert [name for names in targets for name in names.split() if f"\n{name}:" not in makefile] == []
+    for name, options in re.findall(r"^python (scripts/\w+)(.*)", commands, re.MULTILINE):
+        known = printed([sys.executable, name, "--help"])
+        assert [option for option in re.findall(r"--[a-z-]+", options.partition("#")[0]) if option not in known] == []
+
+
+def test_the_options_of_the_conformance_suite_exist() -> None:
+    text = "".join(block.text for block in blocks_of(DOCS / "conformance.md"))
+    known = printed([sys.executable, "scripts/conformance.py", "--help"])
+
+    assert [option for option in re.findall(r"--[a-z-]+", text) if option not in known] == []
+
+
+def test_a_wheel_is_named_as_it_is_built() -> None:
+    text = "".join(block.text for block in blocks_of(DOCS / "install.md"))
+
+    assert set(re.findall(r"mcpgreen-([\d.]+)-py3", text)) == {__version__}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a page needs of a checkout; a server writes into its project."""
+    place = tmp_path_factory.mktemp("checkout")
+    launcher = place / "scripts" / "mcpgreen"
+    launcher.parent.mkdir()
+    # Clients pass few variables on, and the environment of this run need not be that of the checkout.
+    start = f"MCPGREEN_PYTHON={shlex.quote(sys.executable)} exec {shlex.quote(str(CHECKOUT / 'scripts' / 'mcpgreen'))}"
+    launcher.write_text(f'#!/bin/sh\n{start} "$@"\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    shutil.copytree(CHECKOUT / "project", place / "project", ignore=shutil.ignore_patterns(".registry"))
+    for path in place.rglob("project/**/*"):
+        path.chmod(path.stat().st_mode & ~0o022)  # whatever the umask of the clone
+    return place
+
+
+def printed(command: list[str], *, cwd: Path = CHECKOUT) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=clean_environment({"MCPGREEN_PYTHON": sys.executable}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=COMMAND_SECS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def only(page: str, language: str, *, containing: str = "") -> Block:
+    (block,) = (each for each in blocks_of(DOCS / page) if each.language == language and containing in each.text)
+    return block
+
+
+def test_both_eras_can_be_tried_by_hand(checkout: Path) -> None:
+    handshake, stateless = (
+        [json.loads(line) for line in printed(["bash", "-c", block.text], cwd=checkout).splitlines()]
+        for block in blocks_of(DOCS / "what-clients-get.md")
+        if block.language == "bash"
+    )
+
+    assert {message["id"] for message in handshake if "id" in message} == {1, 2}
+    assert any(tool["name"] == "hello" for tool in handshake[-1]["result"]["tools"])
+    assert [message["id"] for message in stateless] == [1]
+    assert stateless[0]["result"]["isError"] is False
+
+
+def test_the_three_keys_of_a_stateless_request_will_do(checkout: Path) -> None:
+    meta = json.loads(only("what-clients-get.md", "json").text)
+
+    with Wire(checkout / "project") as server:
+        answer = server.request("tools/list", {"_meta": meta})
+        assert answer["result"]["resultType"] == "complete"
+
+
+def test_the_python_client_calls_a_tool(checkout: Path) -> None:
+    source = only("clients.md", "python").text.replace("/path/to/mcpgreen", str(checkout))
+    shown = re.search(r"this prints `([^`]+)`", (DOCS / "clients.md").read_text(encoding="utf-8"))
+
+    assert shown is not None
+    assert printed([sys.executable, "-c", source]).strip() == shown[1]
+
+
+def test_the_typescript_client_calls_a_tool(checkout: Path) -> None:
+    modules = require_node_modules("@modelcontextprotocol/client")
+    source = only("clients.md", "js").text.replace("/path/to/mcpgreen", str(checkout))
+    (checkout / "node_modules").symlink_to(modules)
+    (checkout / "client.mjs").write_text(source, encoding="utf-8")
+
+    assert printed(["node", "client.mjs"], cwd=checkout).split() == ["{", "sum:", "3,", "count:", "2", "}"]
+
+
+def commands_in(entry: Any) -> list[list[str]]:
+    """Every command line that stands somewhere in a client's file."""
+    if not isinstance(entry, dict):
+        return []
+    if "command" in entry:
+        return [[entry["command"], *entry["args"]]]
+    return [command for inner in entry.values() for command in commands_in(inner)]
+
+
+def commands_on(page: str) -> list[list[str]]:
+    """The lines that start the server, in files of clients and units and as they are typed."""
+    found: list[list[str]] = []
+    for block in blocks_of(DOCS / page):
+        if block.language == "json":
+            found += commands_in(json.loads(block.text))
+        elif block.language == "ini":
+            parsed = configparser.ConfigParser(interpolation=None)
+            parsed.read_string(block.text)
+            found += [shlex.split(parsed["Service"]["ExecStart"])] if "Service" in parsed else []
+        elif block.language in ("sh", "text"):
+            found += map(shlex.split, re.findall(r"\S*/mcpgreen serve .*?(?= \\$|$)", block.text, re.MULTILINE))
+    return found
+
+
+@pytest.mark.parametrize(("page", "count"), [("clients.md", 8), ("security.md", 1), ("WINDOWS.md", 1)])
+def test_every_line_that_starts_the_server_does(page: str, count: int, checkout: Path) -> None:
+    commands = commands_on(page)
+
+    assert len(commands) == count
+    for command in {tuple(command[command.index("serve") :]) for command in commands}:
+        known = [str(checkout / "project") if "/" in word else word for word in command]
+        with Wire(None, arguments=known) as server:
+            assert "result" in server.request("ping")
+
+
+def test_the_remote_token_stands_where_the_page_says(project: ProjectBuilder) -> None:
+    ping = json.loads(only("security.md", "json").text.replace("the secret", "s" * 32))
+
+    with Wire(project.root, env={"MCPGREEN_REMOTE_TOKEN": "s" * 32}) as server:
+        server.send(ping)
+        assert "result" in server.receive(lambda message: message.get("id") == ping["id"])
+        assert "error" in server.request("ping")
+
+
+def test_what_a_bundle_asks_the_user_for_is_what_clients_take() -> None:
+    manifest = json.loads((CHECKOUT / "mcpgreen/templates/sharing/mcpb-manifest.schema.json").read_text("utf-8"))
+    asked = json.loads(only("sharing.md", "json").text)
+
+    jsonschema.validate(asked, {**manifest["properties"]["user_config"], "$defs": manifest["$defs"]})
+
+
+def test_the_variables_of_entries_for_clients_are_known() -> None:
+    known = {variable for row in ROWS for variable in row.variables}
+    blocks = [block for name in ("debugging.md", "clients.md") for block in blocks_of(DOCS / name)]
+    entries = "".join(block.text for block in blocks if (block.language, block.info) == ("json", ""))
+
+    named = set(re.findall(r'"(MCPGREEN_\w+)"', entries))
+    assert len(named) > 4
+    assert named <= known
