@@ -25,13 +25,13 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 MAP = "docs/README.md"
 EXAMPLES = "examples/README.md"
-# The headings of the map up to the colon, and what they are called on the site.
-KINDS = {"Learn": "Start", "Do": "How-to", "Look up": "Reference", "Understand": "Explanation"}
+SECTION = "## All pages by kind"  # of the map
+KINDS = {"Tutorial": "Start"}  # those that are called otherwise on the site
 OTHERS = ("docs/pictures/*", "LICENSE")  # what pages show or link to
 
-_HEADING = re.compile(r"## ([^:\n]+)")
-_GROUP = re.compile(r"\*\*(.+)\*\*")
-_LINK = re.compile(r"\[([^]\n]+)\]\(([^)#\s]+\.md)\)")
+_KIND = re.compile(r"^\*\*(.+)\*\*$", re.MULTILINE)
+_GROUP = re.compile(r"^\* (\w[\w ]*):", re.MULTILINE)
+_LINK = re.compile(r"\[([^]]+)\]\(([^)#\s]+\.md)\)")
 _FENCE = re.compile(r"^```(\w+) (\S*[/.]\S*)$", re.MULTILINE)
 _OTHER_FENCE = re.compile(r"^```(\w+) .*$", re.MULTILINE)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)
@@ -41,41 +41,30 @@ Navigation = list[dict[str, Any]]
 
 
 def navigation() -> Navigation:
-    """The map as MkDocs wants it: kinds, their groups, and pages. A page that is there twice stays where it is last."""
+    """The map as MkDocs wants it: kinds, their groups, and pages."""
+    section = (REPOSITORY / MAP).read_text(encoding="utf-8").partition(SECTION)[2]
     found: Navigation = []
-    groups: list[Any] = []
-    for line in (REPOSITORY / MAP).read_text(encoding="utf-8").splitlines():
-        if heading := _HEADING.match(line):
-            groups = []
-            found.append({KINDS[heading[1]]: groups})
-            pages = groups
-        elif group := _GROUP.fullmatch(line):
-            pages = []
-            groups.append({group[1]: pages})
-        elif line.startswith("|"):
-            for title, link in _LINK.findall(line):
-                path = os.path.normpath(os.path.join(os.path.dirname(MAP), link))
-                _remove(found, path)
-                pages.append({title: path})
+    _, *parts = _KIND.split(section)
+    for kind, text in zip(parts[::2], parts[1::2], strict=True):
+        alone, *groups = _GROUP.split(text)
+        branches: list[Any] = [*_pages(alone)]
+        branches += [{name: [*_pages(inner)]} for name, inner in zip(groups[::2], groups[1::2], strict=True)]
+        found.append({KINDS.get(kind, kind): branches})
     start: list[Any] = next(iter(found[0].values()))
     start[:0] = [{"Overview": "README.md"}, {"Find your page": MAP}]
     start.append({"Examples": [{"All examples": EXAMPLES}, *_examples()]})
     return found
 
 
+def _pages(text: str) -> Iterator[dict[str, str]]:
+    for title, link in _LINK.findall(text):
+        yield {" ".join(title.split()): os.path.normpath(os.path.join(os.path.dirname(MAP), link))}
+
+
 def _examples() -> Iterator[dict[str, str]]:
     for title, link in _LINK.findall((REPOSITORY / EXAMPLES).read_text(encoding="utf-8")):
         if "/" in link and not link.startswith("../"):
             yield {title: os.path.join(os.path.dirname(EXAMPLES), link)}
-
-
-def _remove(branches: list[Any], path: str) -> None:
-    for branch in list(branches):
-        for inner in branch.values():
-            if isinstance(inner, list):
-                _remove(inner, path)
-            elif inner == path:
-                branches.remove(branch)
 
 
 def paths_in(branches: list[Any]) -> Iterator[str]:

@@ -20,7 +20,9 @@ import jsonschema
 import pytest
 
 from mcpgreen import __version__
-from mcpgreen.settings.table import ROWS
+from mcpgreen.settings.table import ROWS, load
+from tests.catalog.test_tools import only_tool
+from tests.catalog.trees import TreeBuilder
 from tests.support.prerequisites import require_node_modules
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire, clean_environment
@@ -43,8 +45,10 @@ TAKEN_BY = {
     "from-mcp-bash.md": "test_docs_migration.py",
     "from-mcpshell-and-just.md": "test_docs_coming.py",
     "install.md": HERE.name,
+    "limits.md": HERE.name,
     "roots.md": "features/test_roots.py",
     "security.md": HERE.name,
+    "settings.md": HERE.name,
     "sharing.md": "test_docs_projects.py",
     "tool-protocol.md": "test_docs_protocol.py",
     "tools.md": "test_docs_examples.py",
@@ -79,6 +83,23 @@ def test_the_options_of_the_conformance_suite_exist() -> None:
     known = printed([sys.executable, "scripts/conformance.py", "--help"])
 
     assert [option for option in re.findall(r"--[a-z-]+", text) if option not in known] == []
+
+
+@pytest.mark.parametrize("page", ["limits.md", "settings.md"])
+def test_the_setting_that_a_page_shows_is_one(page: str) -> None:
+    name, _, value = only(page, "text", containing="MCPGREEN_").text.strip().partition("=")
+    settings = load({}, {}, {name: value})
+
+    assert name == "MCPGREEN_DEFAULT_TOOL_TIMEOUT"
+    assert settings.default_tool_timeout == float(value)
+
+
+def test_the_description_that_gives_a_tool_more_time_does(tmp_path: Path) -> None:
+    comment = only("limits.md", "text", containing="mcp:").text
+    tree = TreeBuilder(tmp_path)
+    tree.write("tools/import.sh", f"#!/bin/sh\n{comment}", mode=0o755)
+
+    assert only_tool(tree).description.timeout_secs == 300
 
 
 def test_a_wheel_is_named_as_it_is_built() -> None:
