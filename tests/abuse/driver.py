@@ -54,8 +54,8 @@ class Report:
             worst.absorb(figures)
         total = (
             f"seed {self.seed}: {worst.runs} attacks, {worst.pings} pings; longest ping "
-            f"{worst.longest_ping_secs * 1000:.0f} ms, longest pulse {worst.longest_pulse_secs * 1000:.0f} ms, longest "
-            f"turn of the hub {worst.longest_hub_cpu_secs * 1000:.0f} ms of cpu; peak {worst.peak_bytes / MIB:.0f} MiB, growth "
+            f"{worst.longest_ping_secs * 1000:.0f} ms, pulse {worst.longest_pulse_secs * 1000:.0f} ms, turn of the hub "
+            f"{worst.longest_hub_cpu_secs * 1000:.0f} ms of cpu; peak {worst.peak_bytes / MIB:.0f} MiB, growth "
             f"{self.growth_bytes / MIB:.0f} MiB, {len(worst.findings)} findings"
         )
         return f"{table_of(self.rows)}\n{total}"
@@ -127,8 +127,9 @@ class Driver:
         else:
             figures = self._attack_before_handshake(luck)
         self._on_progress(
-            f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms, hub cpu "
-            f"{figures.longest_hub_cpu_secs * 1000:.0f} ms {figures.findings or ''}"
+            f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms, of it server "
+            f"{figures.longest_ping.server_cpu_secs * 1000:.0f} ms; hub cpu {figures.longest_hub_cpu_secs * 1000:.0f} ms, "
+            f"slept {figures.longest_hub_asleep_secs * 1000:.0f} ms {figures.findings or ''}"
         )
         self.report.note(name, seed, figures)
         return figures

@@ -32,7 +32,7 @@ MIB = KIB * KIB
 NAME_WIDTH = 33
 LEGEND = """ping ms: the longest ping; meanwhile =server: the server computed, +late: it was ready and the machine did
 not let it, +driver: the driver was busy or not let. hub cpu: the longest that the hub computed between two polls,
-slept: that it was in a system call, late: that it was not let. MiB: the peak of the server, helper: of its own processes."""
+slept: that it was in a system call, late: that it was not let. MiB: the peak of the server, helper: of its helpers."""
 
 
 class Relative(NamedTuple):
