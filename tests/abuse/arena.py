@@ -21,9 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.abuse.hub_turns import STACKS, TurnLog
+from tests.abuse.control import Control
+from tests.abuse.hub_turns import STACKS, environment
 from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs, decline
 from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
+from tests.abuse.notes import Reader
 from tests.abuse.scripts import hostile
 from tests.support.descriptors import descriptors_of, new_descriptors
 from tests.support.project import ProjectBuilder
@@ -93,6 +95,7 @@ class Arena:
     """A place on disk, and the servers that run there one after another."""
 
     def __init__(self, base: Path | None = None) -> None:
+        self.control = Control()
         self.mark = f"90.{os.getpid():07d}{next(_numbers):05d}"
         self.base = Path(tempfile.mkdtemp(prefix="abuse.", dir=base))
         self.project = ProjectBuilder(self.base / self.mark / "project")
@@ -118,13 +121,13 @@ class Arena:
         """A server that nobody has spoken to."""
         return Bout(self, *self._spawn(None), None)
 
-    def _spawn(self, token: str | None) -> tuple[subprocess.Popen[bytes], TurnLog]:
+    def _spawn(self, token: str | None) -> tuple[subprocess.Popen[bytes], Reader]:
         settings = {f"MCPGREEN_{name.upper()}": str(value) for name, value in SETTINGS.items()}
-        turns = TurnLog()
+        turns = Reader()
         env = clean_environment(
             {
                 **settings,
-                **turns.environment(stacks=os.environ.get(STACKS, "")),
+                **environment(turns, stacks=os.environ.get(STACKS, "")),
                 "TMPDIR": str(self.tmp),
                 **({"MCPGREEN_REMOTE_TOKEN": token} if token else {}),
             }
@@ -183,6 +186,7 @@ class Arena:
             _remove(path)
 
     def close(self) -> None:
+        self.control.close()
         self.clear()
         _remove(self.base)
 
@@ -190,11 +194,11 @@ class Arena:
 class Bout:
     """One server, from its start to its end."""
 
-    def __init__(self, arena: Arena, process: subprocess.Popen[bytes], turns: TurnLog, token: str | None) -> None:
+    def __init__(self, arena: Arena, process: subprocess.Popen[bytes], turns: Reader, token: str | None) -> None:
         self.arena = arena
         self.process = process
         self._turns = turns
-        self.probe = Probe(process.pid, turns, project=arena.project.root, tmp=arena.tmp)
+        self.probe = Probe(process.pid, turns, arena.control, project=arena.project.root, tmp=arena.tmp)
         self.link = Link(process, self.probe, token=token, mark=arena.mark, project=arena.project.root)
         self.memory_at_first_bytes = 0
         self._own: set[int] = set()  # processes that stay as long as the server

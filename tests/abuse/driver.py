@@ -128,8 +128,9 @@ class Driver:
             figures = self._attack_before_handshake(luck)
         self._on_progress(
             f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms, of it server "
-            f"{figures.longest_ping.server_cpu_secs * 1000:.0f} ms; hub cpu {figures.longest_hub_cpu_secs * 1000:.0f} ms, "
-            f"slept {figures.longest_hub_asleep_secs * 1000:.0f} ms {figures.findings or ''}"
+            f"{figures.longest_ping.server_cpu_secs * 1000:.0f} ms; hub cpu "
+            f"{figures.longest_hub_cpu_secs * 1000:.0f} ms, slept {figures.longest_hub_asleep_secs * 1000:.0f} ms "
+            f"{figures.findings or ''}"
         )
         self.report.note(name, seed, figures)
         return figures

@@ -1,6 +1,6 @@
 """How long each turn of a server's hub took, from one poll to the next, and where the time went.
 
-A server that is started with the variables of `TurnLog.environment` has `RecordingLoop` for its event loop: gevent lets
+A server that is started with the variables of `environment` has `RecordingLoop` for its event loop: gevent lets
 the environment name one, so nothing of the server is changed. The turns that took long are left in memory that the
 driver shares. A turn is made of three times:
 
@@ -14,34 +14,20 @@ driver shares. A turn is made of three times:
 from __future__ import annotations
 
 import atexit
-import mmap
 import os
 import signal
-import struct
 import time
 import traceback
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gevent.libev.corecext import loop as LibevLoop
+
+from tests.abuse.notes import Note, Reader, Writer
 
 FD = "ABUSE_TURNS_FD"
 STACKS = "ABUSE_TURNS_STACKS"
 WORTH_NS = 2_000_000  # shorter turns are not noted
 STACK_SECS = 0.03
-COUNT = struct.Struct("q")
-TURN = struct.Struct("qqqq")
-PLACES = 4096
-SIZE = COUNT.size + PLACES * TURN.size
-
-
-class Turn(NamedTuple):
-    """One turn of the hub, all in nanoseconds of the monotonic clock."""
-
-    ended_ns: int
-    cpu_ns: int
-    late_ns: int
-    asleep_ns: int
 
 
 class RecordingLoop(LibevLoop):  # type: ignore[misc]
@@ -53,11 +39,9 @@ class RecordingLoop(LibevLoop):  # type: ignore[misc]
             return
         fd = int(os.environ.pop(FD))  # for this process alone, not for those that it starts
         try:
-            self._memory = mmap.mmap(fd, SIZE)
+            self._notes = Writer(fd)
         except OSError:
             return
-        os.close(fd)
-        self._count = 0
         self._schedstat = os.open(f"/proc/self/task/{os.getpid()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self._began = time.monotonic_ns(), time.thread_time_ns(), delay_ns(self._schedstat)
         self._stacks = os.environ.pop(STACKS, "")
@@ -80,10 +64,7 @@ class RecordingLoop(LibevLoop):  # type: ignore[misc]
         took_ns = now_ns - began_ns
         if took_ns >= WORTH_NS:
             cpu_ns, late_ns = time.thread_time_ns() - cpu_ns, delay_ns(self._schedstat) - late_ns
-            turn = Turn(now_ns, cpu_ns, late_ns, max(0, took_ns - cpu_ns - late_ns))
-            TURN.pack_into(self._memory, COUNT.size + self._count % PLACES * TURN.size, *turn)
-            self._count += 1
-            COUNT.pack_into(self._memory, 0, self._count)
+            self._notes.note(Note(now_ns, cpu_ns, late_ns, max(0, took_ns - cpu_ns - late_ns)))
         if self._stacks:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -98,33 +79,11 @@ class RecordingLoop(LibevLoop):  # type: ignore[misc]
         signal.setitimer(signal.ITIMER_REAL, STACK_SECS)
 
 
-class TurnLog:
-    """The driver's side: what one server has left."""
-
-    def __init__(self) -> None:
-        self.fd = os.memfd_create("turns")
-        os.ftruncate(self.fd, SIZE)
-        self._memory = mmap.mmap(self.fd, SIZE)
-        self._read = 0
-
-    def environment(self, *, stacks: str = "") -> dict[str, str]:
-        """For the server, which has to inherit `fd`."""
-        loop = f"{RecordingLoop.__module__}.{RecordingLoop.__name__}"
-        # Other processes of the server's may have less on their path.
-        return {"GEVENT_LOOP": f"{loop},libev-cext", FD: str(self.fd), **({STACKS: stacks} if stacks else {})}
-
-    def fresh_turns(self) -> Iterator[Turn]:
-        """Those that nobody has read yet; what is too old is lost."""
-        (count,) = COUNT.unpack_from(self._memory, 0)
-        for number in range(max(self._read, count - PLACES + 1), count):
-            yield Turn(*TURN.unpack_from(self._memory, COUNT.size + number % PLACES * TURN.size))
-        self._read = count
-
-    def close(self) -> None:
-        self._memory.close()
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
+def environment(notes: Reader, *, stacks: str = "") -> dict[str, str]:
+    """For a server that has to inherit `notes.fd`."""
+    loop = f"{RecordingLoop.__module__}.{RecordingLoop.__name__}"
+    # Other processes of the server's may have less on their path.
+    return {"GEVENT_LOOP": f"{loop},libev-cext", FD: str(notes.fd), **({STACKS: stacks} if stacks else {})}
 
 
 def delay_ns(schedstat: int) -> int:

@@ -166,7 +166,7 @@ class Link:
                 if complaint is None:
                     return
                 if self._ping_sent_at is not None:
-                    self.probe.pinged(time.monotonic() - self._ping_sent_at, self._ping_clocks)
+                    self.probe.pinged(self._ping_sent_at, time.monotonic(), self._ping_clocks)
                 raise ServerHangs(f"the server {complaint} within {secs:g} s")
             self._turn()
             self._ping_if_due()
@@ -241,7 +241,7 @@ class Link:
         if line.startswith(PONG):
             if self._ping_sent_at is not None and line.startswith(PONG + b'%d"' % self._pings):
                 if self._ponged_at:  # the first one waits for the server to start
-                    self.probe.pinged(now - self._ping_sent_at, self._ping_clocks)
+                    self.probe.pinged(self._ping_sent_at, now, self._ping_clocks)
                 self._ping_sent_at, self._ponged_at = None, now
         elif line.startswith(PROGRESS) and size < 400 and PULSE.encode() in line:
             written_at = int(json.loads(line)["params"]["message"]) / 1e9

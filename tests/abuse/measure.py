@@ -24,15 +24,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.abuse.hub_turns import TurnLog
+from tests.abuse.control import Control
+from tests.abuse.notes import Reader
 
 SAMPLE_PAUSE_SECS = 0.05
 KIB = 1024
 MIB = KIB * KIB
 NAME_WIDTH = 33
 LEGEND = """ping ms: the longest ping; meanwhile =server: the server computed, +late: it was ready and the machine did
-not let it, +driver: the driver was busy or not let. hub cpu: the longest that the hub computed between two polls,
-slept: that it was in a system call, late: that it was not let. MiB: the peak of the server, helper: of its helpers."""
+not let it, +driver: the driver was busy or not let, control: a process that only sleeps was woken late. hub cpu: the
+longest that the hub computed between two polls, slept: that it was in a system call, late: that it was not let.
+MiB: the peak of the server, helper: that of its helpers."""
 
 
 class Relative(NamedTuple):
@@ -58,6 +60,7 @@ class Ping(NamedTuple):
     server_cpu_secs: float = 0.0
     server_late_secs: float = 0.0
     driver_secs: float = 0.0
+    control_late_secs: float = 0.0  # how late a process was that only slept
 
 
 NO_PING = Ping()
@@ -88,10 +91,6 @@ class Figures:
     def longest_ping_secs(self) -> float:
         return self.longest_ping.secs
 
-    def pinged(self, ping: Ping) -> None:
-        self.pings += 1
-        self.longest_ping = max(self.longest_ping, ping)
-
     def pulsed(self, secs: float) -> None:
         self.longest_pulse_secs = max(self.longest_pulse_secs, secs)
 
@@ -111,9 +110,10 @@ class Figures:
 class Probe:
     """Looks at one server in /proc, as often as it is asked but not more often than it is worth."""
 
-    def __init__(self, pid: int, turns: TurnLog, *, project: Path, tmp: Path) -> None:
+    def __init__(self, pid: int, turns: Reader, control: Control, *, project: Path, tmp: Path) -> None:
         self.pid = pid
         self._turns = turns
+        self._control = control
         self._project = str(project)
         self._tmp = tmp
         self._sampled_at = 0.0
@@ -129,14 +129,17 @@ class Probe:
         cpu_secs, late_secs = schedule_secs(f"/proc/{self.pid}/task/{self.pid}")
         return Clocks(cpu_secs, late_secs, sum(schedule_secs("/proc/self")))
 
-    def pinged(self, secs: float, before: Clocks) -> None:
-        """Between two moments; what the clocks said at the first one."""
-        after = self.clocks()
-        self.figures.pinged(Ping(secs, *(max(0.0, now - then) for now, then in zip(after, before, strict=True))))
+    def pinged(self, sent_at: float, answered_at: float, before: Clocks) -> None:
+        """What the clocks said when it was sent is `before`."""
+        secs = answered_at - sent_at
+        self.figures.pings += 1
+        if secs > self.figures.longest_ping_secs:
+            passed = (max(0.0, now - then) for now, then in zip(self.clocks(), before, strict=True))
+            self.figures.longest_ping = Ping(secs, *passed, self._control.late_secs(sent_at, answered_at))
 
     def note_turns(self) -> None:
         figures = self.figures
-        for turn in self._turns.fresh_turns():
+        for turn in self._turns.fresh():
             figures.longest_hub_cpu_secs = max(figures.longest_hub_cpu_secs, turn.cpu_ns / 1e9)
             figures.longest_hub_late_secs = max(figures.longest_hub_late_secs, turn.late_ns / 1e9)
             figures.longest_hub_asleep_secs = max(figures.longest_hub_asleep_secs, turn.asleep_ns / 1e9)
@@ -249,6 +252,7 @@ def _columns(figures: Figures) -> dict[str, str]:
         "=server": _ms(ping.server_cpu_secs),
         "+late": _ms(ping.server_late_secs),
         "+driver": _ms(ping.driver_secs),
+        "control": _ms(ping.control_late_secs),
         "hub cpu": _ms(figures.longest_hub_cpu_secs),
         "slept": _ms(figures.longest_hub_asleep_secs),
         "late": _ms(figures.longest_hub_late_secs),

@@ -21,10 +21,11 @@ import pytest
 from tests.abuse.arena import Arena
 from tests.abuse.attacks import ATTACKS
 from tests.abuse.driver import NAMES, attack_at_random
-from tests.abuse.hub_turns import TurnLog
+from tests.abuse.hub_turns import environment
 from tests.abuse.link import Link
 from tests.abuse.luck import Luck
 from tests.abuse.measure import MIB
+from tests.abuse.notes import Reader
 from tests.support.wire import clean_environment
 
 SECS = float(os.environ.get("MCPGREEN_ABUSE_SECS", "1.5"))
@@ -111,11 +112,11 @@ gevent.sleep(0.001)
 
 def test_what_the_hub_did_is_told_from_what_it_waited_for() -> None:
     """The measure itself: a turn that computes and one that sleeps."""
-    turns = TurnLog()
+    turns = Reader()
     try:
-        env = clean_environment(turns.environment())
+        env = clean_environment(environment(turns))
         subprocess.run([sys.executable, "-c", HELD_LOOP], check=True, env=env, pass_fds=[turns.fd])
-        noted = list(turns.fresh_turns())
+        noted = list(turns.fresh())
         cpu_ns, asleep_ns = ([getattr(turn, name) for turn in noted] for name in ("cpu_ns", "asleep_ns"))
     finally:
         turns.close()
