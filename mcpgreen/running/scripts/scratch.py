@@ -116,7 +116,6 @@ class StateDir:
             raise self.failure(error) from error
         return self._directory
 
-
     def _empty_apart(self, lost: PrivateDirectory) -> None:
         """Whoever moved it may have filled it before."""
         self._lost.add(lost)
