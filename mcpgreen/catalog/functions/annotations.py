@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 MAX_PARTS = 1000  # of all schemas of a tool: classes in classes grow with each level
 MAX_TEXT_CHARS = 1000  # of an annotation in quotes
+MAX_SHOWN_NODES = 100  # of a type that nobody knows
 
 PLAIN: dict[str, Json] = {
     "str": {"type": "string"},
@@ -163,15 +164,17 @@ class Schemas:
         return found
 
     def _literal(self, nodes: list[ast.expr]) -> Json:
-        values: list[Any] = []
+        values: dict[tuple[type, str], Any] = {}
         for node in nodes:
             if isinstance(node, ast.Subscript):  # a Literal in a Literal
-                values += self._literal(_elements(node)).get("enum", [])
-                continue
-            owner, _, member = self.module.dotted(node).rpartition(".")
-            value = self.classes.member(owner, member) if owner in self.module.classes else self.module.value_of(node)
-            values += [] if any(type(value) is type(each) and value == each for each in values) else [value]
-        return choices(values)
+                found = self._literal(_elements(node)).get("enum", [])
+            else:
+                owner, _, member = self.module.dotted(node).rpartition(".")
+                is_member = owner in self.module.classes
+                found = [self.classes.member(owner, member) if is_member else self.module.value_of(node)]
+            for value in found:
+                values.setdefault((type(value), repr(value)), value)
+        return choices(list(values.values()))
 
     def _union(self, nodes: list[ast.expr], *, is_input: bool, depth: int) -> Json:
         branches: list[Json] = []
@@ -268,12 +271,28 @@ def unquoted(text: str) -> ast.expr:
 
 
 def shown(node: ast.AST) -> str:
-    """As it is written, shortened."""
+    """As it is written, shortened. What is long is not written out: many may refer to it."""
+    if not _is_short(node):
+        return f"in line {getattr(node, 'lineno', 1)}"
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
         return "here"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_short(node: ast.AST) -> bool:
+    pending: list[ast.AST] = [node]
+    seen = 0
+    while pending:
+        seen += 1
+        node = pending.pop()
+        for _, value in ast.iter_fields(node):
+            below = value if isinstance(value, list) else [value]
+            if seen + len(pending) + len(below) > MAX_SHOWN_NODES:
+                return False
+            pending += [each for each in below if isinstance(each, ast.AST)]
+    return True
 
 
 def _tuple(inner: list[ast.expr], of: Any) -> Json:

@@ -22,6 +22,8 @@ _BRACKETS = (b"()", b"[]", b"{}")
 
 def outline(source: bytes) -> bytes | None:
     """None if it cannot be had."""
+    if not source.endswith(b"\n"):
+        source += b"\n"  # so that no comment is looked through in vain, again and again
     kept: list[bytes] = []
     at = _after_docstring(source)
     done = 0
