@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 MAX_PARTS = 1000  # of all schemas of a tool: classes in classes grow with each level
 MAX_TEXT_CHARS = 1000  # of an annotation in quotes
-MAX_SHOWN_NODES = 100  # of a type that nobody knows
+MAX_SHOWN_NODES = 50  # of a type that nobody knows
 
 PLAIN: dict[str, Json] = {
     "str": {"type": "string"},
@@ -74,6 +74,7 @@ class Schemas:
         self.classes = ClassReader(self)
         self.is_sound = True  # all keywords of JSON Schema are those that stand here
         self._parts = 0
+        self._texts: dict[ast.AST, str] = {}
 
     def schema(self, node: ast.expr, *, is_input: bool, depth: int = 0) -> Json:
         """Raises Unreadable. What is for input says which members there are; what comes out may have more."""
@@ -91,7 +92,7 @@ class Schemas:
             return self.classes.schema(name, is_input=is_input, depth=depth)
         if aliased := self.module.assigned.get(name):
             return self._aliased(aliased, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {self._shown(node)} is not known here")
 
     def _expression(self, node: ast.expr, *, is_input: bool, depth: int) -> Json:
         if isinstance(node, ast.Constant):
@@ -100,7 +101,7 @@ class Schemas:
             return self._union(_operands(node), is_input=is_input, depth=depth)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {self._shown(node)} is not known here")
 
     def _aliased(self, node: ast.expr, *, is_input: bool, depth: int) -> Json:
         if isinstance(node, ast.Call) and self.module.dotted(node.func) == "typing.NewType" and len(node.args) == 2:
@@ -112,7 +113,7 @@ class Schemas:
             return {"type": "null"}
         if isinstance(node.value, str):
             return self.schema(unquoted(node.value), is_input=is_input, depth=depth + 1)
-        raise Unreadable(f"{shown(node)} is no type")
+        raise Unreadable(f"{self._shown(node)} is no type")
 
     def _subscript(self, node: ast.Subscript, *, is_input: bool, depth: int) -> Json:
         name, inner = self.module.dotted(node.value), _elements(node)
@@ -131,7 +132,12 @@ class Schemas:
             return self.schema(inner[0], is_input=is_input, depth=depth + 1)
         if name in CONTAINERS:
             return self._container(name, inner, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {self._shown(node)} is not known here")
+
+    def _shown(self, node: ast.AST) -> str:
+        if node not in self._texts:
+            self._texts[node] = shown(node)
+        return self._texts[node]
 
     def remarks(self, nodes: list[ast.expr]) -> Json:
         """What an Annotated says besides the type: a text, or an Arg."""
@@ -271,7 +277,7 @@ def unquoted(text: str) -> ast.expr:
 
 
 def shown(node: ast.AST) -> str:
-    """As it is written, shortened. What is long is not written out: many may refer to it."""
+    """As it is written, shortened; what is long is not written out."""
     if not _is_short(node):
         return f"in line {getattr(node, 'lineno', 1)}"
     try:

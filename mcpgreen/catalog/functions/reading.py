@@ -22,8 +22,8 @@ from mcpgreen.catalog.functions.signatures import Note, described
 
 MARK = b"mcp_tool"
 MAX_BYTES = 131_072
-MAX_PIECES = 24_000  # names, numbers and signs, also in texts: each becomes an object or two
-BRACE = 15  # an opening one is worth so many: in a text, what it holds may be parsed by itself
+MAX_PIECES = 12_000  # names, numbers and signs, also in texts: each becomes an object or two
+BRACE = 20  # an opening one is worth so many: in a text, what it holds may be parsed by itself
 MAX_NOTES = 20
 # What a marked function looks like where nobody can say for sure.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
@@ -90,11 +90,8 @@ def _parsed(source: bytes) -> ast.Module:
     braces = BRACE * source.count(b"{")
     if len(source) + braces > MAX_PIECES and len(_PIECE.findall(source)) + braces > MAX_PIECES:
         raise TooLong
-    if b"\\" not in source:
-        try:
-            return _parse(source)
-        except SyntaxError:
-            pass  # it may have been a warning, where all of them are errors
+    if b"\\" not in source and not any(action == "error" for action, *_ in warnings.filters):
+        return _parse(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of an escape sequence that does not exist, for one
         return _parse(source)

@@ -443,8 +443,8 @@ HOSTILE = {
     "statements": (MARKED + b"a;" * 30_000 + b"\n", "it is too long"),
     "braces": (MARKED + b"f'" + b"{a}" * 2000 + b"'\n", "it is too long"),
     "comments": (b"import mcp_tool\n@mcp_tool.tool\ndef f(" + b":#" * 15_000, "it is too long"),
-    "signs": (MARKED + b"~" * 20_000 + b"1\n", "it is nested too deeply"),
-    "negations": (MARKED + b"not " * 15_000 + b"1\n", "it is nested too deeply"),
+    "signs": (MARKED + b"~" * 8000 + b"1\n", "it is nested too deeply"),
+    "negations": (MARKED + b"not " * 8000 + b"1\n", "it is nested too deeply"),
     "digits": (MARKED + b"x = " + b"9" * 60_000 + b"\n", "it cannot be parsed"),
 }
 
@@ -506,7 +506,7 @@ def test_a_long_type_that_nobody_knows_is_not_written_out() -> None:
 
 
 def test_an_enum_is_read_once_however_many_of_its_members_are_named() -> None:
-    members = [f"m{n}" for n in range(1500)]
+    members = [f"m{n}" for n in range(1000)]
     source = f"{HEAD}class E(enum.Enum):\n" + "".join(f"    {name} = {name!r}\n" for name in members)
     found = read(f"{source}@mcp_tool.tool\ndef f(a: Literal[{', '.join(f'E.{name}' for name in members)}]): 0\n")
 
