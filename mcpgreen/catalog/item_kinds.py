@@ -54,7 +54,7 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     from mcpgreen.catalog.resources import resource_of_app
 
     found = _resources_and_templates(project, tree, registration)
-    apps, warnings = discover_apps(project, project.server_name())
+    apps, warnings = discover_apps(project, project.server_name(), tree.pace)
     listed = [resource_of_app(project, app) for app in apps]
     resources = found["resources"]
     taken = {item.uri for item in resources.items}

@@ -20,6 +20,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import Told, told_by
 from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
+from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
@@ -134,7 +135,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     warnings.extend(_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == UI_DIRECTORY for directory in tree.directories):
-        found = _with_apps(project, found)
+        found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
 
@@ -147,14 +148,15 @@ def _scripts_in(names: Iterable[str]) -> list[str]:
     return [name for name in names if name != "smoke.sh" and not metadata.is_description(name)]
 
 
-def _with_apps(project: Project, tools: list[Tool]) -> list[Tool]:
+def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     """Tools that have an MCP App beside them say so."""
-    from mcpgreen.catalog.apps.resources import app_beside, discover_apps, with_ui
+    from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 
-    apps, _ = discover_apps(project, project.server_name())
+    apps, _ = discover_apps(project, project.server_name(), pace)
+    by_directory = {app.directory: app for app in apps}
     linked = []
-    for tool in tools:
-        app = app_beside(tool.path, apps)
+    for tool in pace.over(tools):
+        app = by_directory.get(directory_beside(tool.path))
         if app is not None:
             meta = with_ui(tool.definition.get("_meta"), app_uri=app.uri)
             entry = {**tool.registry_entry, "_meta": meta}

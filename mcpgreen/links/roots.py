@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -24,13 +25,15 @@ from mcpgreen.links.requests import OutgoingRequests
 from mcpgreen.links.sink import Sink
 from mcpgreen.project.roots import Root, Roots, real_path
 from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
+from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text.uris import MAX_PATH_PARTS
 
 FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
 LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 ENCODED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
-MAX_ROOTS = 256  # each costs a look at the disk, and nobody is served meanwhile
+MAX_ROOTS = 256  # each costs looks at the disk
 MAX_PATH_BYTES = 4096
 SHOWN_CHARS = 200
 
@@ -104,7 +107,7 @@ class SessionRoots:
     def _refresh(self) -> None:
         try:
             answer = self._requests.ask(self._sink, "roots/list", timeout_secs=self._timeout_secs)
-            self.current = roots_named_in(answer, bounds=self._bounds) or self._configured
+            self.current = roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
         except Unanswered as error:
             journal.debug("the roots stay as they are: %s", error)
         except ValueError as error:
@@ -112,9 +115,11 @@ class SessionRoots:
         self._known.set()
 
 
-def roots_named_in(answer: Any, *, bounds: list[str] | None = None) -> Roots | None:
+def roots_named_in(
+    answer: Any, *, bounds: list[str] | None = None, pause: Callable[[], None] = lambda: None
+) -> Roots | None:
     """The usable roots of a `roots/list` result, inside `bounds` if there are any; None when the client says that it
-    has none.
+    has none. `pause` is called after each that was looked for.
 
     A root that we cannot use is left out with a warning. ValueError for an answer that makes no sense, and for one
     that names roots of which none is left.
@@ -122,7 +127,11 @@ def roots_named_in(answer: Any, *, bounds: list[str] | None = None) -> Roots | N
     entries = _entries(answer)
     if not entries:
         return None
-    usable = list(filter(None, (_usable_root(entry, bounds) for entry in entries)))
+    usable: list[Root] = []
+    for entry in entries:
+        if (root := _usable_root(entry, bounds)) is not None:
+            usable.append(root)
+        pause()
     if not usable:
         raise ValueError("none of them can be used")
     roots = Roots(usable)
@@ -170,4 +179,6 @@ def _path_of_root(uri: str) -> str:
     path = ENCODED_BYTE.sub(lambda byte: bytes([int(byte[1], 16)]), encoded)
     if len(path) > MAX_PATH_BYTES:
         raise ValueError(f"its path is longer than {MAX_PATH_BYTES} bytes")
+    if path.count(b"/") > MAX_PATH_PARTS:
+        raise ValueError(f"its path has more than {MAX_PATH_PARTS} parts")
     return path.decode("utf-8", "surrogateescape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from mcpgreen.catalog.apps.resources import app_for, app_html, discover_apps
+from mcpgreen.catalog.apps.resources import app_for, app_html
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project, open_project
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, REFUSED, TOO_LARGE, ProviderFailure
@@ -20,9 +20,8 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
 
 
 def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
-    apps, _ = discover_apps(project, project.server_name())
     try:
-        app = app_for(uri, apps)
+        app = app_for(uri, project, project.server_name())
         if app is None:
             raise ProviderFailure(NOT_FOUND, "There is no such page.")
         return app_html(app, limit_bytes=limit_bytes)

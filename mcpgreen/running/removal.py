@@ -37,35 +37,58 @@ def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) 
     """
     tries_left = MAX_TRIES
     while pending:
-        current = pending[-1]
+        place = len(pending) - 1
+        current = pending[place]
         try:
             _empty(current, pending, dir_fd, pause)
             os.rmdir(current, dir_fd=dir_fd)
-            pending.remove(current)
+            del pending[place]
         except OSError as error:
             tries_left -= 1
             if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or not tries_left:
                 raise
             if not _exists(current, dir_fd):
-                pending.remove(current)
+                del pending[place]
+        pause()
 
 
 def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
+    """There may be millions, so they are removed while they are listed; some systems pass over names then."""
     with suppress(PermissionError):
         os.chmod(directory, 0o700, dir_fd=dir_fd)  # whoever made it may have shut it
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
-        with os.scandir(fd) as entries:
-            for entry in list(entries):
-                if entry.is_dir(follow_symlinks=False):
-                    moved = os.fsencode(f"removed.{unguessable()}")
-                    os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
-                    pending.append(moved)
-                else:
-                    os.unlink(entry.name, dir_fd=fd)
-                pause()
+        for _ in range(MAX_TRIES):
+            is_anything_found = False
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    is_anything_found = True
+                    with suppress(FileNotFoundError):
+                        _remove_or_move(entry, fd, pending, dir_fd)
+                    pause()
+            if not is_anything_found:
+                return
     finally:
         os.close(fd)
+
+
+def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_fd: int) -> None:
+    """A file or an empty directory is removed; what else there is goes up."""
+    if not entry.is_dir(follow_symlinks=False):
+        os.unlink(entry.name, dir_fd=fd)
+        return
+    try:
+        os.rmdir(entry.name, dir_fd=fd)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        moved = os.fsencode(f"removed.{unguessable()}")
+        try:
+            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+        except PermissionError:  # a directory that is shut has to stay where it is
+            os.chmod(entry.name, 0o700, dir_fd=fd)
+            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+        pending.append(moved)
 
 
 def _exists(name: bytes, dir_fd: int) -> bool:

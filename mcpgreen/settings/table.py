@@ -77,7 +77,7 @@ GROUPS = {
             "call. Linux only."),
         Setting("max_queued_requests", integer, 4096, low=1, high=1_000_000, doc=
             "How many requests may wait in line. Further ones are refused."),
-        Setting("max_queued_bytes", integer, 32 * MIB, low=64 * KIB, high=4 * GIB, doc=
+        Setting("max_queued_bytes", integer, 16 * MIB, low=64 * KIB, high=4 * GIB, doc=
             "How much memory the requests in line may take, roughly. Beyond that the server stops reading."),
         Setting("max_tool_output_size", integer, 10 * MIB, low=1, high=GIB, doc=
             "How many bytes a script may write to stdout. One that writes more is stopped."),

@@ -16,7 +16,9 @@ KEPT_IN_FILES = WITHOUT_ENCODING | {"\\"}  # which is refused, whether it is enc
 SCHEME_CHARACTERS = frozenset(LETTERS + "0123456789+-.")
 HEX_DIGITS = frozenset("0123456789ABCDEFabcdef")
 SAFE_BYTES = frozenset(map(ord, UNRESERVED | {"/"}))
+_BYTES_BY_ESCAPE: dict[str, bytes] = {}
 MAX_URI_CHARS = 8192
+MAX_PATH_PARTS = 256  # each costs a look at the disk, for whoever wants to know where a path leads
 
 
 def file_uri(path: str) -> str:
@@ -79,26 +81,37 @@ def with_encoded_text(uri: str) -> str:
     kept = KEPT_IN_FILES if is_file else ASCII_BUT_SPACE
     if kept.issuperset(uri):
         return uri
-    return "".join(
-        each if each in kept or not each.isprintable() else f"%{each.encode().hex('%').upper()}" for each in uri
-    )
+    characters = {each: each for each in set(uri)}
+    for each in characters.keys() - kept:
+        if each.isprintable():
+            characters[each] = f"%{each.encode().hex('%').upper()}"
+    return "".join(map(characters.__getitem__, uri))
 
 
 def _is_escape(piece: str) -> bool:
     """Whether what follows a % makes an escape of it."""
-    return len(piece) > 1 and HEX_DIGITS.issuperset(piece[:2])
+    return piece[:2] in _bytes_by_escape()
+
+
+def _bytes_by_escape() -> dict[str, bytes]:
+    """All that can follow a %, made when it is needed for the first time: a client can send thousands at once."""
+    if not _BYTES_BY_ESCAPE:
+        _BYTES_BY_ESCAPE.update((high + low, bytes.fromhex(high + low)) for high in HEX_DIGITS for low in HEX_DIGITS)
+    return _BYTES_BY_ESCAPE
 
 
 def percent_decoded(text: str) -> bytes:
     """The bytes behind an ASCII text. Raises ValueError for a % that no two hexadecimal digits follow."""
     if "%" not in text:
         return text.encode("ascii")
+    bytes_by_escape = _bytes_by_escape()
     first, *escaped = text.split("%")
     decoded = [first.encode("ascii")]
     for piece in escaped:
-        if not _is_escape(piece):
+        byte = bytes_by_escape.get(piece[:2])
+        if byte is None:
             raise ValueError("each % must be followed by two hexadecimal digits; write %25 for % itself")
-        decoded.append(bytes.fromhex(piece[:2]) + piece[2:].encode("ascii"))
+        decoded.append(byte + piece[2:].encode("ascii") if len(piece) > 2 else byte)
     return b"".join(decoded)
 
 
@@ -110,6 +123,8 @@ def path_of(uri: str, *, base: str) -> str:
     """
     if scheme_of(uri) != "file":
         raise ValueError("it is not a file: URI")
+    if uri.count("/") > MAX_PATH_PARTS:
+        raise ValueError(f"its path has more than {MAX_PATH_PARTS} parts")
     uri = with_encoded_text(uri)
     rest = uri.partition(":")[2]
     if _begins_with_drive(rest):

@@ -21,8 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.abuse.control import Control
+from tests.abuse.hub_turns import STACKS, environment
 from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs, decline
 from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
+from tests.abuse.notes import Reader
 from tests.abuse.scripts import hostile
 from tests.support.descriptors import descriptors_of, new_descriptors
 from tests.support.project import ProjectBuilder
@@ -92,6 +95,7 @@ class Arena:
     """A place on disk, and the servers that run there one after another."""
 
     def __init__(self, base: Path | None = None) -> None:
+        self.control = Control()
         self.mark = f"90.{os.getpid():07d}{next(_numbers):05d}"
         self.base = Path(tempfile.mkdtemp(prefix="abuse.", dir=base))
         self.project = ProjectBuilder(self.base / self.mark / "project")
@@ -109,25 +113,31 @@ class Arena:
     def start(self, *, has_token: bool = False) -> Bout:
         """A server after its handshake, used once for everything, so that what it keeps for good is there."""
         token = TOKEN if has_token else None
-        bout = Bout(self, self._spawn(token), token)
+        bout = Bout(self, *self._spawn(token), token)
         bout.greet()
         return bout
 
     def start_silent(self) -> Bout:
         """A server that nobody has spoken to."""
-        return Bout(self, self._spawn(None), None)
+        return Bout(self, *self._spawn(None), None)
 
-    def _spawn(self, token: str | None) -> subprocess.Popen[bytes]:
+    def _spawn(self, token: str | None) -> tuple[subprocess.Popen[bytes], Reader]:
         settings = {f"MCPGREEN_{name.upper()}": str(value) for name, value in SETTINGS.items()}
+        turns = Reader()
         env = clean_environment(
-            {**settings, "TMPDIR": str(self.tmp), **({"MCPGREEN_REMOTE_TOKEN": token} if token else {})}
+            {
+                **settings,
+                **environment(turns, stacks=os.environ.get(STACKS, "")),
+                "TMPDIR": str(self.tmp),
+                **({"MCPGREEN_REMOTE_TOKEN": token} if token else {}),
+            }
         )
         identity: dict[str, Any] = {}
         if self._user is not None:
             identity = {"user": self._user, "group": self._user, "extra_groups": []}
             env["HOME"] = str(self.tmp)
         with open(self.stderr, "ab") as stderr:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [
                     *WITH_LESS_MEMORY,
                     sys.executable,
@@ -142,8 +152,10 @@ class Arena:
                 stderr=stderr,
                 env=env,
                 cwd="/",
+                pass_fds=[turns.fd],
                 **identity,
             )
+        return process, turns
 
     def left_processes(self) -> list[str]:
         """What carries our mark, be it below a server or not."""
@@ -174,6 +186,7 @@ class Arena:
             _remove(path)
 
     def close(self) -> None:
+        self.control.close()
         self.clear()
         _remove(self.base)
 
@@ -181,10 +194,11 @@ class Arena:
 class Bout:
     """One server, from its start to its end."""
 
-    def __init__(self, arena: Arena, process: subprocess.Popen[bytes], token: str | None) -> None:
+    def __init__(self, arena: Arena, process: subprocess.Popen[bytes], turns: Reader, token: str | None) -> None:
         self.arena = arena
         self.process = process
-        self.probe = Probe(process.pid, project=arena.project.root, tmp=arena.tmp)
+        self._turns = turns
+        self.probe = Probe(process.pid, turns, arena.control, project=arena.project.root, tmp=arena.tmp)
         self.link = Link(process, self.probe, token=token, mark=arena.mark, project=arena.project.root)
         self.memory_at_first_bytes = 0
         self._own: set[int] = set()  # processes that stay as long as the server
@@ -211,7 +225,7 @@ class Bout:
 
     def suffer(self, action: Callable[[Link], None]) -> Figures:
         """Let somebody do harm, and see whether all is as before."""
-        figures = self.probe.figures = Figures(runs=1)
+        figures = self.probe.begin()
         forget_peak(self.process.pid)
         logged_before = self.arena.stderr.stat().st_size
         try:
@@ -253,6 +267,7 @@ class Bout:
     def end(self, how: Callable[[subprocess.Popen[bytes]], None]) -> Figures:
         """Let the server end, and see whether anything is left."""
         figures = self.probe.figures
+        self.probe.note_turns()  # whoever ends may take its time
         began_at = time.monotonic()
         how(self.process)
         status = self._wait_for_end()
@@ -274,6 +289,7 @@ class Bout:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        self._turns.close()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None and not stream.closed:
                 try:

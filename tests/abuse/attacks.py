@@ -17,6 +17,7 @@ from tests.support.wire import META_PREFIX, modern_meta
 
 LONGEST_LINE = 4 * MIB - 1000  # what is longer is refused without its id
 MOST_BYTES = 17 * MIB
+DEEP_ROOT = "file:///tmp/" + "../tmp/" * 570
 Attack = Callable[[Link, Luck], None]
 
 ATTACKS: dict[str, Attack] = {}
@@ -415,8 +416,10 @@ def repeated_greetings(link: Link, luck: Luck) -> None:
 @attack
 def hostile_roots(link: Link, luck: Luck) -> None:
     """The client changes its mind all the time, and names what nobody can use."""
-    roots = [{"uri": luck.pick(["file:///", "file:///proc", "x", "file://host/x", "file:///" + "a/" * 2000])}]
-    many = luck.pick([roots, roots * luck.size(10, 20_000), [luck.odd_value()] * 100, luck.odd_value()])
+    roots = [
+        {"uri": luck.pick(["file:///", "file:///proc", "x", "file://host/x", "file:///" + "a/" * 2000, DEEP_ROOT])}
+    ]
+    many = luck.pick([roots, roots * luck.size(10, 20_000), roots * 256, [luck.odd_value()] * 100, luck.odd_value()])
     link.answer = lambda request: {"jsonrpc": "2.0", "id": request["id"], "result": {"roots": many}}
     link.send(*[link.honest(note("notifications/roots/list_changed"))] * luck.size(1, 2000))
     uris = ["file:///proc/self/environ", "file:///etc/passwd", "file:///dev/zero", "file:///sys/kernel/uevent_seqnum"]
@@ -466,6 +469,16 @@ def odd_addresses(link: Link, luck: Luck) -> None:
         uri = scheme + "".join(luck.pick(parts) for _ in range(luck.size(1, 60)))
         messages.append(link.request(luck.pick(["resources/read", "resources/subscribe"]), {"uri": uri}))
     link.send(*messages)
+
+
+@attack
+def deep_addresses(link: Link, luck: Luck) -> None:
+    """Paths of thousands of steps: whoever wants to know where one leads looks at each."""
+    step = luck.pick(["a/", "./", "../", "tmp/../", "%61/", "proc/self/root/"])
+    start = luck.pick(["file:///", "file:///tmp/", f"{link.project.as_uri()}/resources/", "file:"])
+    uri = (start + step * luck.size(10, 4000))[: luck.pick([8000, 20_000])]
+    method = luck.pick(["resources/read", "resources/subscribe", "resources/unsubscribe"])
+    link.send(*(link.request(method, {"uri": f"{uri}{number}"}) for number in range(luck.size(1, 200))))
 
 
 @attack

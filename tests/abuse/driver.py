@@ -2,6 +2,7 @@
 
     python -m tests.abuse.driver --seed 7 --secs 60
     python -m tests.abuse.driver --only unique-items --attack-seed 12345
+    python -m tests.abuse.driver --only unique-items --stacks /tmp/stacks
 
 The same seed draws the same attacks in the same order, with the same sizes; how many of them there is time for differs.
 Every finding names the attack and its own seed, with which it alone can be repeated.
@@ -10,6 +11,7 @@ Every finding names the attack and its own seed, with which it alone can be repe
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import signal
 import subprocess
@@ -21,6 +23,7 @@ from pathlib import Path
 
 from tests.abuse.arena import Arena, Bout
 from tests.abuse.attacks import ATTACKS
+from tests.abuse.hub_turns import STACKS
 from tests.abuse.link import ServerDied, ServerHangs
 from tests.abuse.luck import Luck
 from tests.abuse.measure import MIB, Figures, memory_bytes, table_of
@@ -51,9 +54,9 @@ class Report:
             worst.absorb(figures)
         total = (
             f"seed {self.seed}: {worst.runs} attacks, {worst.pings} pings; longest ping "
-            f"{worst.longest_ping_secs * 1000:.0f} ms, longest pulse {worst.longest_pulse_secs * 1000:.0f} ms, peak "
-            f"{worst.peak_bytes / MIB:.0f} MiB, growth {self.growth_bytes / MIB:.0f} MiB, "
-            f"{len(worst.findings)} findings"
+            f"{worst.longest_ping_secs * 1000:.0f} ms, pulse {worst.longest_pulse_secs * 1000:.0f} ms, turn of the hub "
+            f"{worst.longest_hub_cpu_secs * 1000:.0f} ms of cpu; peak {worst.peak_bytes / MIB:.0f} MiB, growth "
+            f"{self.growth_bytes / MIB:.0f} MiB, {len(worst.findings)} findings"
         )
         return f"{table_of(self.rows)}\n{total}"
 
@@ -123,7 +126,12 @@ class Driver:
             self._dismiss_if_unwell()
         else:
             figures = self._attack_before_handshake(luck)
-        self._on_progress(f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms {figures.findings or ''}")
+        self._on_progress(
+            f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms, of it server "
+            f"{figures.longest_ping.server_cpu_secs * 1000:.0f} ms; hub cpu "
+            f"{figures.longest_hub_cpu_secs * 1000:.0f} ms, slept {figures.longest_hub_asleep_secs * 1000:.0f} ms; "
+            f"{figures.peak_bytes / MIB:.0f} MiB {figures.findings or ''}"
+        )
         self.report.note(name, seed, figures)
         return figures
 
@@ -133,7 +141,7 @@ class Driver:
         if bout is not None:
             growth_bytes = memory_bytes(bout.process.pid) - bout.memory_at_first_bytes
             self.report.growth_bytes = max(self.report.growth_bytes, growth_bytes)
-            bout.probe.figures = Figures(runs=1)
+            bout.probe.begin()
             self.report.note("end: after attacks", self.report.seed, bout.end(close_input))
 
     def close(self) -> None:
@@ -167,7 +175,7 @@ class Driver:
     def _end_amid_attacks(self, how: Callable[[Process], None], luck: Luck) -> Figures:
         """An end at any moment of something else."""
         bout = self._aside.start()
-        figures = bout.probe.figures = Figures(runs=1)
+        figures = bout.probe.begin()
         name = luck.pick(sorted(ATTACKS))
         amid = Luck(luck.seed, scale=luck.scale)
         try:
@@ -185,7 +193,7 @@ class Driver:
     def _attack_before_handshake(self, luck: Luck) -> Figures:
         """Rubbish is the first that the server hears, before it is all there."""
         bout = self._aside.start_silent()
-        figures = bout.probe.figures = Figures(runs=1)
+        figures = bout.probe.begin()
         first = luck.pick(
             ["rubbish-bytes", "costly-line", "huge-line", "odd-messages", "tiny-lines", "batches", "costly-params"]
         )
@@ -222,7 +230,12 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="how large things get, 0 to 1")
     parser.add_argument("--only", choices=NAMES, help="this attack alone")
     parser.add_argument("--attack-seed", type=int, help="with --only: this once, instead of for --secs")
+    parser.add_argument("--stacks", metavar="FILE", help="append to FILE where the hub was in turns that took long")
     options = parser.parse_args()
+    if options.stacks:
+        Path(options.stacks).touch()
+        Path(options.stacks).chmod(0o666)  # the server may be somebody else
+        os.environ[STACKS] = str(Path(options.stacks).resolve())
 
     def show(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

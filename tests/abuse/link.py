@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.abuse.measure import Probe
+from tests.abuse.measure import SAMPLE_PAUSE_SECS, Clocks, Probe
 
 Json = dict[str, Any]
 
 PING_PAUSE_SECS = 0.005
+PATIENT_PAUSE_SECS = 0.5
 PATIENCE_SECS = 30.0
 PORTION_BYTES = 16384
 READ_BYTES = 65536
@@ -71,6 +72,7 @@ class Link:
         self._size = 0
         self._pings = self._pongs = 0
         self._ping_sent_at: float | None = None
+        self._ping_clocks = Clocks()
         self._ponged_at = self._turned_at = self._counted_from = 0.0
         self._ids = 0
         self._is_amid = False  # of a line: a ping would become part of it
@@ -164,7 +166,7 @@ class Link:
                 if complaint is None:
                     return
                 if self._ping_sent_at is not None:
-                    self.probe.figures.pinged(time.monotonic() - self._ping_sent_at)
+                    self.probe.pinged(self._ping_sent_at, time.monotonic(), self._ping_clocks)
                 raise ServerHangs(f"the server {complaint} within {secs:g} s")
             self._turn()
             self._ping_if_due()
@@ -182,7 +184,8 @@ class Link:
             else:
                 self._read()
         self._turned_at = time.monotonic()
-        self.probe.sample_if_due()
+        # A look takes long where there are a thousand processes, and an answer would have to wait for us.
+        self.probe.sample_if_due(pause_secs=SAMPLE_PAUSE_SECS if self._ping_sent_at is None else PATIENT_PAUSE_SECS)
         if not self.is_reading and self.process.poll() is not None:
             raise ServerDied(f"the server ended with status {self.process.returncode}")
 
@@ -198,6 +201,7 @@ class Link:
             self._out.appendleft((data[written:], is_ping))
         elif is_ping:
             self._ping_sent_at = time.monotonic()
+            self._ping_clocks = self.probe.clocks()
 
     def _read(self) -> None:
         try:
@@ -237,7 +241,7 @@ class Link:
         if line.startswith(PONG):
             if self._ping_sent_at is not None and line.startswith(PONG + b'%d"' % self._pings):
                 if self._ponged_at:  # the first one waits for the server to start
-                    self.probe.figures.pinged(now - self._ping_sent_at)
+                    self.probe.pinged(self._ping_sent_at, now, self._ping_clocks)
                 self._ping_sent_at, self._ponged_at = None, now
         elif line.startswith(PROGRESS) and size < 400 and PULSE.encode() in line:
             written_at = int(json.loads(line)["params"]["message"]) / 1e9

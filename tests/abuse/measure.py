@@ -1,12 +1,17 @@
 """What an attack costs the server, seen from outside: answers in time, memory, descriptors, processes, files.
 
 Nothing of the server's own means is used, so a server that is held, or lies, cannot embellish its figures. /proc tells
-what it has; two clocks tell how long its hub was held:
+what it has; three clocks tell how long its hub was held:
 
 * a *ping* runs from the moment at which the pipe has taken its last byte (all hostile bytes before it are accepted by
   then, at most one pipe of them still unread) to its answer. It also counts while the server chooses not to read.
 * a *pulse* is a report of progress that a script writes every few milliseconds, with the time at which it was written.
   It does not queue behind what the client sends, so it tells how long the hub itself was away.
+* a *turn* of the hub is what it did between two polls; see `hub_turns`.
+
+On a machine that others use as well a late answer need not be the server's fault. So each ping is told apart, by what
+the kernel has counted meanwhile: how long the server computed, how long it would have but was not let, and how long we
+ourselves had something else to do or were not let.
 """
 
 from __future__ import annotations
@@ -19,9 +24,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.abuse.control import Control
+from tests.abuse.notes import Reader
+
 SAMPLE_PAUSE_SECS = 0.05
 KIB = 1024
 MIB = KIB * KIB
+NAME_WIDTH = 33
+LEGEND = """ping ms: the longest ping; meanwhile =server: the server computed, +late: it was ready and the machine did
+not let it, +driver: the driver was busy or not let, control: a process that only sleeps was woken late. hub cpu: the
+longest that the hub computed between two polls, slept: that it was in a system call, late: that it was not let.
+MiB: the peak of the server, helper: that of its helpers."""
 
 
 class Relative(NamedTuple):
@@ -32,13 +45,37 @@ class Relative(NamedTuple):
     command: str
 
 
+class Clocks(NamedTuple):
+    """What the kernel has counted so far."""
+
+    server_cpu_secs: float = 0.0
+    server_late_secs: float = 0.0  # ready to run, and not let
+    driver_secs: float = 0.0  # at work, or ready for it and not let
+
+
+class Ping(NamedTuple):
+    """How long one took, and where that went. The longest is the largest."""
+
+    secs: float = 0.0
+    server_cpu_secs: float = 0.0
+    server_late_secs: float = 0.0
+    driver_secs: float = 0.0
+    control_late_secs: float = 0.0  # how late a process was that only slept
+
+
+NO_PING = Ping()
+
+
 @dataclass
 class Figures:
     """The worst of one attack, over all times that it was run."""
 
     runs: int = 0
     pings: int = 0
-    longest_ping_secs: float = 0.0
+    longest_ping: Ping = NO_PING
+    longest_hub_cpu_secs: float = 0.0
+    longest_hub_late_secs: float = 0.0
+    longest_hub_asleep_secs: float = 0.0
     longest_pulse_secs: float = 0.0
     longest_exit_secs: float = 0.0
     peak_bytes: int = 0
@@ -50,9 +87,9 @@ class Figures:
     stderr_bytes: int = 0
     findings: list[str] = field(default_factory=list)
 
-    def pinged(self, secs: float) -> None:
-        self.pings += 1
-        self.longest_ping_secs = max(self.longest_ping_secs, secs)
+    @property
+    def longest_ping_secs(self) -> float:
+        return self.longest_ping.secs
 
     def pulsed(self, secs: float) -> None:
         self.longest_pulse_secs = max(self.longest_pulse_secs, secs)
@@ -73,18 +110,46 @@ class Figures:
 class Probe:
     """Looks at one server in /proc, as often as it is asked but not more often than it is worth."""
 
-    def __init__(self, pid: int, *, project: Path, tmp: Path) -> None:
+    def __init__(self, pid: int, turns: Reader, control: Control, *, project: Path, tmp: Path) -> None:
         self.pid = pid
+        self._turns = turns
+        self._control = control
         self._project = str(project)
         self._tmp = tmp
         self._sampled_at = 0.0
         self.figures = Figures()
 
-    def sample_if_due(self) -> None:
-        if time.monotonic() - self._sampled_at >= SAMPLE_PAUSE_SECS:
+    def begin(self) -> Figures:
+        """Figures of an attack that is about to be run."""
+        self.note_turns()
+        self.figures = Figures(runs=1)
+        return self.figures
+
+    def clocks(self) -> Clocks:
+        cpu_secs, late_secs = schedule_secs(f"/proc/{self.pid}/task/{self.pid}")
+        return Clocks(cpu_secs, late_secs, sum(schedule_secs("/proc/self")))
+
+    def pinged(self, sent_at: float, answered_at: float, before: Clocks) -> None:
+        """What the clocks said when it was sent is `before`."""
+        secs = answered_at - sent_at
+        self.figures.pings += 1
+        if secs > self.figures.longest_ping_secs:
+            passed = (max(0.0, now - then) for now, then in zip(self.clocks(), before, strict=True))
+            self.figures.longest_ping = Ping(secs, *passed, self._control.late_secs(sent_at, answered_at))
+
+    def note_turns(self) -> None:
+        figures = self.figures
+        for turn in self._turns.fresh():
+            figures.longest_hub_cpu_secs = max(figures.longest_hub_cpu_secs, turn.cpu_ns / 1e9)
+            figures.longest_hub_late_secs = max(figures.longest_hub_late_secs, turn.late_ns / 1e9)
+            figures.longest_hub_asleep_secs = max(figures.longest_hub_asleep_secs, turn.asleep_ns / 1e9)
+
+    def sample_if_due(self, *, pause_secs: float = SAMPLE_PAUSE_SECS) -> None:
+        if time.monotonic() - self._sampled_at >= pause_secs:
             self.sample()
 
     def sample(self) -> None:
+        self.note_turns()
         figures = self.figures
         figures.peak_bytes = max(figures.peak_bytes, peak_bytes(self.pid))
         family = family_of(self.pid)
@@ -132,6 +197,12 @@ def cpu_secs(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0.0
 
 
+def schedule_secs(process: str) -> tuple[float, float]:
+    """How long a process or thread has run, and how long it was ready to run and had to wait for a processor."""
+    fields = proc_text(f"{process}/schedstat").split()
+    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) > 1 else (0.0, 0.0)
+
+
 def family_of(pid: int) -> list[Relative]:
     """Everything below a process, zombies not counted."""
     found: list[Relative] = []
@@ -165,38 +236,40 @@ def proc_text(path: str) -> str:
 
 def table_of(rows: dict[str, Figures]) -> str:
     """The figures of all attacks for people, the slowest first."""
-    head = (
-        "attack",
-        "runs",
-        "ping ms",
-        "pulse ms",
-        "exit ms",
-        "MiB",
-        "helper",
-        "fds",
-        "procs",
-        "files",
-        "reply",
-        "log",
-    )
-    lines = [f"{head[0]:<28}" + "".join(f"{name:>9}" for name in head[1:])]
     slowest_first = sorted(rows.items(), key=lambda row: -row[1].longest_ping_secs)
+    heads = [f"{head:>9}" for head in _columns(Figures())]
+    lines = [f"{'attack':<{NAME_WIDTH}}" + "".join(heads)]
     for name, figures in slowest_first:
-        values = (
-            f"{figures.runs}",
-            f"{figures.longest_ping_secs * 1000:.0f}",
-            f"{figures.longest_pulse_secs * 1000:.0f}",
-            f"{figures.longest_exit_secs * 1000:.0f}",
-            f"{figures.peak_bytes / MIB:.0f}",
-            f"{figures.helpers_peak_bytes / MIB:.0f}",
-            f"{figures.most_descriptors}",
-            f"{figures.most_processes}",
-            f"{figures.most_files}",
-            f"{figures.largest_reply_bytes / MIB:.1f}",
-            f"{figures.stderr_bytes / MIB:.1f}",
-        )
-        lines.append(f"{name:<28}" + "".join(f"{value:>9}" for value in values))
-    return "\n".join([*lines, *_findings_of(rows.items())])
+        lines.append(f"{name:<{NAME_WIDTH}}" + "".join(f"{value:>9}" for value in _columns(figures).values()))
+    return "\n".join([*lines, LEGEND, *_findings_of(rows.items())])
+
+
+def _columns(figures: Figures) -> dict[str, str]:
+    ping = figures.longest_ping
+    return {
+        "runs": f"{figures.runs}",
+        "ping ms": _ms(ping.secs),
+        "=server": _ms(ping.server_cpu_secs),
+        "+late": _ms(ping.server_late_secs),
+        "+driver": _ms(ping.driver_secs),
+        "control": _ms(ping.control_late_secs),
+        "hub cpu": _ms(figures.longest_hub_cpu_secs),
+        "slept": _ms(figures.longest_hub_asleep_secs),
+        "late": _ms(figures.longest_hub_late_secs),
+        "pulse ms": _ms(figures.longest_pulse_secs),
+        "exit ms": _ms(figures.longest_exit_secs),
+        "MiB": f"{figures.peak_bytes / MIB:.0f}",
+        "helper": f"{figures.helpers_peak_bytes / MIB:.0f}",
+        "fds": f"{figures.most_descriptors}",
+        "procs": f"{figures.most_processes}",
+        "files": f"{figures.most_files}",
+        "reply": f"{figures.largest_reply_bytes / MIB:.1f}",
+        "log": f"{figures.stderr_bytes / MIB:.1f}",
+    }
+
+
+def _ms(secs: float) -> str:
+    return f"{secs * 1000:.0f}"
 
 
 def _findings_of(rows: Iterable[tuple[str, Figures]]) -> list[str]:

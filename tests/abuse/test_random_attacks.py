@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,9 +21,12 @@ import pytest
 from tests.abuse.arena import Arena
 from tests.abuse.attacks import ATTACKS
 from tests.abuse.driver import NAMES, attack_at_random
+from tests.abuse.hub_turns import environment
 from tests.abuse.link import Link
 from tests.abuse.luck import Luck
 from tests.abuse.measure import MIB
+from tests.abuse.notes import Reader
+from tests.support.wire import clean_environment
 
 SECS = float(os.environ.get("MCPGREEN_ABUSE_SECS", "1.5"))
 IS_FULL = SECS >= 60
@@ -42,6 +47,8 @@ def test_random_attacks_leave_the_server_as_it_was(
     with capsys.disabled() if IS_FULL else nullcontext():
         print(f"\n{report}")
     record_property("longest ping in ms", round(1000 * max(row.longest_ping_secs for row in report.rows.values())))
+    held_secs = max(row.longest_hub_cpu_secs for row in report.rows.values())
+    record_property("longest turn of the hub in ms of cpu", round(1000 * held_secs))
 
     repeat = f"repeat with: python -m tests.abuse.driver --seed {seed} --secs {SECS:g} --scale {SCALE:g}"
     assert not report.findings, "\n".join([repeat, *report.findings])
@@ -84,3 +91,36 @@ def test_a_held_server_shows_in_the_longest_ping() -> None:
     assert figures.findings == []
     assert figures.longest_ping_secs > held_secs / 2
     assert figures.longest_pulse_secs > held_secs / 2
+
+
+HELD_LOOP = """
+import time
+import gevent
+
+def compute():
+    until = time.thread_time() + 0.03
+    while time.thread_time() < until:
+        pass
+
+gevent.sleep(0.001)
+compute()
+gevent.sleep(0.001)
+time.sleep(0.03)
+gevent.sleep(0.001)
+"""
+
+
+def test_what_the_hub_did_is_told_from_what_it_waited_for() -> None:
+    """The measure itself: a turn that computes and one that sleeps."""
+    turns = Reader()
+    try:
+        env = clean_environment(environment(turns))
+        subprocess.run([sys.executable, "-c", HELD_LOOP], check=True, env=env, pass_fds=[turns.fd])
+        noted = list(turns.fresh())
+        cpu_ns, asleep_ns = ([getattr(turn, name) for turn in noted] for name in ("cpu_ns", "asleep_ns"))
+    finally:
+        turns.close()
+
+    assert sum(cpu >= 30_000_000 for cpu in cpu_ns) == 1
+    assert sum(asleep >= 29_000_000 for asleep in asleep_ns) == 1
+    assert not any(cpu >= 30_000_000 and asleep >= 29_000_000 for cpu, asleep in zip(cpu_ns, asleep_ns, strict=True))

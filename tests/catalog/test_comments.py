@@ -124,10 +124,11 @@ def test_what_cannot_be_read_names_the_line_and_column_of_the_script(lines: str,
     ("lines", "reason"),
     [
         (["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))], "each alias"),
+        (["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 17))], "merged"),
         (["a: " + "[" * 200], "nested deeper than 64 levels"),
         (["a: [" + "1," * 6000 + "1]"], "more than 5000 values"),
     ],
-    ids=["aliases", "deep", "many"],
+    ids=["aliases", "merges", "deep", "many"],
 )
 def test_yaml_in_a_comment_is_bounded(lines: list[str], reason: str) -> None:
     text = "# mcp:\n" + "".join(f"#   {line}\n" for line in lines)

@@ -12,14 +12,16 @@ import pytest
 from mcpgreen.catalog.apps.resources import (
     MIME_TYPE,
     App,
-    app_beside,
     app_for,
     app_html,
+    directory_beside,
     discover_apps,
     fingerprint,
     with_ui,
 )
+from mcpgreen.catalog.pace import Pace
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
+from tests.catalog.test_tools import unprivileged
 from tests.catalog.trees import TreeBuilder
 
 LIMIT_BYTES = 1_048_576
@@ -142,7 +144,7 @@ def test_names_are_encoded_in_addresses_and_found_by_them(tree: TreeBuilder) -> 
     pages, _ = discover_apps(tree.project, "my server/2")
 
     assert pages[0].uri == "ui://my%20server%2F2/gr%C3%BC%C3%9Fe%20an%20alle"
-    assert app_for(pages[0].uri, pages) == pages[0]
+    assert app_for(pages[0].uri, tree.project, "my server/2") == pages[0]
 
 
 @pytest.mark.parametrize(
@@ -291,14 +293,47 @@ def test_a_page_is_found_by_its_address(tree: TreeBuilder, uri: str) -> None:
     describe(tree, template="kanban")
     pages = pages_of(tree)
 
-    assert app_for(uri, pages) is pages[0]
+    assert app_for(uri, tree.project, "server") == pages[0]
+
+
+def test_a_page_is_found_without_a_look_at_others(tree: TreeBuilder) -> None:
+    """Each read of a page read the descriptions of all others, and nobody was served meanwhile."""
+    describe(tree, template="kanban")
+    describe(tree, "tools/tasks/ui", template="kanban")
+    describe(tree, "ui/tasks", template="kanban")
+    pages, warnings = discover_apps(tree.project, "server")
+    for name in ("tools", "ui"):
+        (tree.root / name).chmod(0o311)  # nobody can list it
+
+    with unprivileged(tree.root):
+        found = [app_for(f"ui://server/{name}", tree.project, "server") for name in ("board", "tasks", "other")]
+
+    assert found == [*sorted(pages, key=lambda page: page.name), None]
+    assert len(warnings) == 1
+
+
+def test_others_have_a_turn_while_pages_are_looked_for(tree: TreeBuilder) -> None:
+    """Ten thousands of files in tools/, which a script can make, were looked at in one go."""
+    for number in range(300):
+        tree.write(f"tools/file{number}", "")
+    describe(tree, template="kanban")
+    steps: list[None] = []
+
+    class Steps(Pace):
+        def step(self) -> None:
+            steps.append(None)
+
+    pages, _ = discover_apps(tree.project, "server", Steps())
+
+    assert len(pages) == 1
+    assert len(steps) >= 300
 
 
 @pytest.mark.parametrize("uri", ["ui://server/other", "ui://server/board.html", "ui://server/board?x", "ui://a%zz"])
 def test_other_addresses_name_no_page(tree: TreeBuilder, uri: str) -> None:
     describe(tree, template="kanban")
 
-    assert app_for(uri, pages_of(tree)) is None
+    assert app_for(uri, tree.project, "server") is None
 
 
 @pytest.mark.parametrize(
@@ -322,7 +357,7 @@ def test_an_address_that_tries_to_be_a_path_is_refused(tree: TreeBuilder, uri: s
     describe(tree, template="kanban")
 
     with pytest.raises(InvalidParams):
-        app_for(uri, pages_of(tree))
+        app_for(uri, tree.project, "server")
 
 
 def test_the_fingerprint_changes_with_the_files_of_pages_and_only_then(tree: TreeBuilder) -> None:
@@ -347,8 +382,8 @@ def test_the_page_of_a_script_lies_beside_it(tree: TreeBuilder) -> None:
     other = tree.tool("other")
     pages = pages_of(tree)
 
-    assert app_beside(str(script), pages) is pages[0]
-    assert app_beside(str(other), pages) is None
+    assert directory_beside(str(script)) == pages[0].directory
+    assert directory_beside(str(other)) != pages[0].directory
 
 
 @pytest.mark.parametrize(

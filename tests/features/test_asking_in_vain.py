@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import gevent
 import pytest
+from gevent.lock import Semaphore
 
+from mcpgreen.features.asking.interaction import Interaction
+from mcpgreen.features.asking.scripts import MAX_OPEN, AskingScript
+from mcpgreen.features.run import Run, Slot
+from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.turns import TURN_SECS
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, SAMPLING, Talk, form, said, sample
+from tests.support.waiting import eventually
 from tests.support.wire import MODERN, text_of
 
 Json = dict[str, Any]
@@ -102,3 +112,23 @@ def test_a_script_that_asked_something_else_has_coped(project: ProjectBuilder, s
     talk.begin()
 
     assert text_of(talk.answer(said("hi"))) == "Tool failed: exit code 3"
+
+
+def test_whoever_asks_in_vain_is_heard_again_only_after_a_turn_of_others() -> None:
+    """Refused questions cost a file each, and a script can ask them without an end: nobody else was served."""
+    run, call = Run(Slot(Semaphore(1)), None), SimpleNamespace(interaction=Interaction(), is_cancelled=False)
+    script = AskingScript(cast(Any, None), cast(Any, call), run, Deadline(60))
+    answers: list[Json] = []
+
+    def answer(statuses: Json) -> None:
+        answers.append(statuses)
+        until = time.monotonic() + TURN_SECS
+        while time.monotonic() <= until:
+            pass
+
+    for _ in range(MAX_OPEN):
+        script.begin({}, None, answer, size_bytes=1)
+    had_room = gevent.spawn(lambda: (len(answers), script.has_room))
+
+    assert had_room.get() == (MAX_OPEN, False)
+    eventually(lambda: (gevent.sleep(0.001), script.has_room)[1])

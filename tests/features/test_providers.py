@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.project.project import Project
+from mcpgreen.providers import scripts
+from mcpgreen.providers.scripts import script_for
 from tests.features.test_resources import read, refused
 from tests.support.client import ALL_REVISIONS, Client, Json
 from tests.support.project import ProjectBuilder
@@ -102,6 +105,38 @@ def test_a_tool_may_use_ours_as_well(project: ProjectBuilder, speak: Speak) -> N
     project.tool("show", '"$MCPBASH_HOME/providers/file.sh" file://./resources/guide.md')
 
     assert text_of(speak().call_tool("show")) == "# Guide"
+
+
+def test_providers_are_looked_for_again_only_when_their_directory_has_changed(
+    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All names were read for each request, several times, and a script may make very many."""
+    served = Project(str(project.root), {})
+    project.provider("first.sh", "echo 1")
+    looks: list[Any] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (looks.append(path), scandir(path))[1])
+
+    def is_known() -> bool:
+        before = len(looks)
+        return script_for("first", served) is not None and len(looks) == before
+
+    eventually(is_known)
+    project.provider("second.sh", "echo 2")
+    assert script_for("second", served) is not None
+    eventually(is_known)
+
+
+def test_of_a_crowd_of_files_in_providers_some_are_looked_at(
+    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scripts, "MAX_FILES", 3)
+    for number in range(4):
+        project.provider(f"p{number}.sh", "echo")
+    served = Project(str(project.root), {})
+
+    assert sum(script_for(f"p{number}", served) is not None for number in range(4)) == 3
+    assert "more than 3 files" in capfd.readouterr().err
 
 
 @pytest.mark.requirement("G-providers")

@@ -458,6 +458,7 @@ def test_what_cannot_be_a_root_is_left_out(speak: Speak, folders: dict[str, Path
         f"file://{tmp_path}/two%0Alines",
         f"file://{tmp_path}/two\nlines",
         "file:///" + "a/" * MAX_PATH_BYTES,
+        f"file://{tmp_path}" + f"/../{tmp_path.name}" * 256,
     ]
     if os.geteuid() != 0:  # root may read everything
         folders["green"].chmod(0)
@@ -575,6 +576,18 @@ def test_other_uris_have_no_path(uri: str) -> None:
 
 def test_an_empty_list_names_no_roots() -> None:
     assert roots_named_in({"roots": []}) is None
+
+
+def test_others_have_a_turn_after_each_root_that_is_looked_for(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where 256 of them lead takes long to find out, and nobody was served meanwhile, for a second and more."""
+    roots = [{"uri": f"{tmp_path.as_uri()}/{number}"} for number in range(MAX_ROOTS)]
+    looked_for: list[int] = []  # between two turns
+    with pytest.raises(ValueError, match="none of them"):
+        roots_named_in({"roots": roots}, pause=lambda: looked_for.append(capfd.readouterr().err.count("is left out")))
+
+    assert looked_for == [1] * MAX_ROOTS
 
 
 def test_a_name_may_be_null(tmp_path: Path) -> None:

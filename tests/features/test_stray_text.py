@@ -63,3 +63,12 @@ def test_what_stands_before_an_object_is_found(output: str, line: int | None) ->
 
 def test_many_braces_take_little_time() -> None:
     assert stray_in([b"x\n" + b"{\n" * 100_000 + b"}"]) is None
+
+
+def test_no_more_than_a_few_beginnings_are_tried() -> None:
+    """Each of them is parsed up to the end, and nobody is served meanwhile."""
+    result = '{"a": "' + "x" * (MAX_BYTES // 5) + '"}'
+
+    found = stray_in([b"Loading\n{\n{\n{\n", result.encode()])
+    assert found is not None and found.line == 1
+    assert stray_in([("Loading" + "\n{" * 5 + "\n").encode(), result.encode()]) is None

@@ -400,4 +400,11 @@ FAULTS = [
         "tests/features/test_asking_by_file.py::"
         "test_a_question_that_is_written_piece_by_piece_is_asked_when_it_is_whole",
     ),
+    fault(
+        "refused-questions-without-turns",
+        "mcpgreen/features/asking/scripts.py",
+        "                with REPLIES:\n                    pass",
+        "                if REPLIES:\n                    pass",
+        "tests/features/test_asking_in_vain.py::test_whoever_asks_in_vain_is_heard_again_only_after_a_turn_of_others",
+    ),
 ]

@@ -133,4 +133,11 @@ FAULTS = [
         ":",
         "tests/engine/test_links.py::test_a_sink_in_memory_keeps_what_a_pipe_would_carry",
     ),
+    fault(
+        "roots-without-turns",
+        "mcpgreen/links/roots.py",
+        "            usable.append(root)\n        pause()\n",
+        "            usable.append(root)\n",
+        "tests/features/test_roots.py::test_others_have_a_turn_after_each_root_that_is_looked_for",
+    ),
 ]

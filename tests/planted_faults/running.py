@@ -427,4 +427,25 @@ FAULTS = [
         "    except ZeroDivisionError:\n",
         "tests/features/test_progress.py::test_a_message_in_another_encoding_is_told_as_far_as_it_can_be_read",
     ),
+    fault(
+        "removal-without-turns",
+        "mcpgreen/running/removal.py",
+        "                        _remove_or_move(entry, fd, pending, dir_fd)\n                    pause()\n",
+        "                        _remove_or_move(entry, fd, pending, dir_fd)\n",
+        "tests/running/test_odd_files.py::test_others_have_a_turn_after_each_thing_that_is_removed",
+    ),
+    fault(
+        "own-group-killed-with-a-stray",
+        "mcpgreen/running/processes/strays.py",
+        "            is_of_our_session = os.getsid(pid) == os.getsid(0)\n            group = os.getpgid(pid)\n",
+        "            group = os.getpgid(pid)\n            is_of_our_session = os.getsid(pid) == os.getsid(0)\n",
+        "tests/running/test_strays.py::test_a_stray_that_leaves_our_session_while_we_look_does_not_take_us_along",
+    ),
+    fault(
+        "moved-directory-not-emptied",
+        "mcpgreen/running/scripts/scratch.py",
+        "                self._empty_apart(self._directory.again())",
+        "                pass",
+        "tests/running/test_private_files.py::test_a_state_directory_that_was_moved_is_emptied",
+    ),
 ]

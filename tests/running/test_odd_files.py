@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import gevent
@@ -21,6 +22,7 @@ from tests.support.questions import ASK, FORM, form
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
+NOBODY = 65534
 NAME = form("Who are you?", name={"type": "string"})
 
 
@@ -159,6 +161,46 @@ def test_what_is_put_into_a_directory_while_it_is_removed_goes_with_it(tmp_path:
         removal.remove_tree(b"place", fd, put_something_there)
     finally:
         os.close(fd)
+
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", ["", "deep", "deep/deeper"])
+def test_others_have_a_turn_after_each_thing_that_is_removed(tmp_path: Path, content: str) -> None:
+    """Thousands of empty folders were moved away in turns, and then removed in one go, which took seconds."""
+    for number in range(40):
+        (tmp_path / "place" / f"below{number}" / content).mkdir(parents=True)
+    left = [_count(tmp_path)]
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        removal.remove_tree(b"place", fd, lambda: left.append(_count(tmp_path)))
+    finally:
+        os.close(fd)
+
+    assert os.listdir(tmp_path) == []
+    assert max(before - after for before, after in pairwise([*left, 0])) <= 2
+
+
+def _count(directory: Path) -> int:
+    return len(list(directory.rglob("*")))
+
+
+def test_what_is_shut_all_the_way_down_is_removed(tmp_path: Path) -> None:
+    """A folder that nobody may write to can be removed if it is empty, but not moved: it stayed for good."""
+    inner = tmp_path / "place" / "shut" / "shut" / "shut"
+    inner.mkdir(parents=True)
+    (inner / "file").touch()
+    fd = os.open(tmp_path, os.O_RDONLY)
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, fd)
+        for path in (tmp_path, *tmp_path.rglob("*")):
+            os.chown(path, *((NOBODY, NOBODY) if os.geteuid() == 0 else (-1, -1)))
+        for folder in [inner, *list(inner.parents)[:2]]:
+            folder.chmod(0)
+        if os.geteuid() == 0:  # whom nothing is shut to
+            stack.callback(os.seteuid, 0)
+            os.seteuid(NOBODY)
+        removal.remove_tree(b"place", fd, lambda: None)
 
     assert os.listdir(tmp_path) == []
 

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import gevent
 import pytest
 
 from mcpgreen.catalog.snapshot import replace_file
@@ -151,9 +152,34 @@ def test_a_state_directory_that_was_moved_is_emptied(scratch: Path) -> None:
     moved = Path(state.require().path).rename(scratch / "moved")
     state.new_call(1)
 
-    assert list(moved.iterdir()) == []
+    eventually(lambda: (gevent.sleep(0.001), list(moved.iterdir()))[1] == [])
     files.remove()
     assert state.remove()
+
+
+def test_a_state_directory_that_was_moved_is_emptied_while_others_go_on(scratch: Path) -> None:
+    """A script that filled it before it moved it held everything for half a second, and again with each call."""
+    state = new_state(scratch)
+    path = Path(state.require().path)
+    for number in range(500):
+        (path / f"filler.{number}").touch()
+    moved = path.rename(scratch / "moved")
+    files = state.new_call(2)
+
+    assert len(list(moved.iterdir())) == 500
+    assert files.directory.path != str(path)
+    eventually(lambda: (gevent.sleep(0.001), list(moved.iterdir()))[1] == [])
+    assert state.remove()
+
+
+def test_a_state_directory_that_was_moved_is_emptied_by_a_server_that_ends(scratch: Path) -> None:
+    state = new_state(scratch)
+    (Path(state.require().path) / "filler").touch()
+    moved = Path(state.require().path).rename(scratch / "moved")
+    state.require()
+
+    assert state.remove()
+    assert list(moved.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "directory"])

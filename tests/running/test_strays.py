@@ -15,7 +15,7 @@ from mcpgreen.running.processes import tags
 from mcpgreen.running.processes.strays import Strays
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Wire, clean_environment, text_of
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")
 
@@ -311,3 +311,45 @@ def test_one_that_is_about_to_be_known_is_left_alone() -> None:
         expected.clear()
         assert strays.kill()
         assert process.wait() == -signal.SIGKILL
+
+
+# In a group of its own: if the wrong one is killed, this is who dies. It leaves our session between two questions.
+LEAVING = """
+import os, signal
+from mcpgreen.running.processes.strays import Strays
+from mcpgreen.running.system.descendants import OwnChildren
+
+strays = Strays(OwnChildren(), set(), set())
+told, tell = os.pipe()
+hear, done = os.pipe()
+child = os.fork()
+if child == 0:
+    os.read(told, 1)
+    os.setsid()
+    os.write(done, b".")
+    signal.pause()
+
+def before_it_leaves(question):
+    def ask(pid):
+        answer = question(pid)
+        if pid == child and os.getpgid is not getpgid:
+            os.getpgid, os.getsid = getpgid, getsid
+            os.write(tell, b".")
+            os.read(hear, 1)
+        return answer
+    return ask
+
+getpgid, getsid = os.getpgid, os.getsid
+os.getpgid, os.getsid = before_it_leaves(getpgid), before_it_leaves(getsid)
+assert strays.kill()
+pid, status = os.waitpid(child, 0)
+assert os.WTERMSIG(status) == signal.SIGKILL
+assert os.getpgid is getpgid
+"""
+
+
+def test_a_stray_that_leaves_our_session_while_we_look_does_not_take_us_along() -> None:
+    """Its group was asked for first, and was ours; then it was in no session of ours, so the group was killed."""
+    ended = subprocess.run([sys.executable, "-c", LEAVING], env=clean_environment(), start_new_session=True)
+
+    assert ended.returncode == 0

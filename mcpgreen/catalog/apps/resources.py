@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
@@ -68,11 +69,11 @@ class App(NamedTuple):
     definition: dict[str, Any]
 
 
-def discover_apps(project: Project, server_name: str) -> tuple[list[App], list[str]]:
+def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> tuple[list[App], list[str]]:
     """Every app, those of tools first, each group by name; and what is wrong with the others."""
     warnings: list[str] = []
     apps: dict[str, App] = {}
-    for name, directory in _candidates(project, warnings):
+    for name, directory in pace.over(_candidates(project, warnings, pace)):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
             warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
@@ -89,14 +90,25 @@ def discover_apps(project: Project, server_name: str) -> tuple[list[App], list[s
 
 def fingerprint(project: Project, pace: Pace = UNPACED) -> tuple[Any, ...]:
     """Changes whenever a file of an app does. Stats only; reads nothing."""
-    directories = [directory for _, directory in _candidates(project, [])]
+    directories = [directory for _, directory in _candidates(project, [], pace)]
     # What a build leaves behind is not served, and there may be a lot of it.
     tree = survey(project, directories, pace=pace, without=("node_modules",))
     return (*tree.fingerprint, *tree.links_out)
 
 
-def app_for(uri: str, apps: Iterable[App]) -> App | None:
-    """The app that `ui://<server>/<name>` or `ui://<name>` means. Raises InvalidParams for what can be none."""
+def app_for(uri: str, project: Project, server_name: str) -> App | None:
+    """The app that `ui://<server>/<name>` or `ui://<name>` means. Raises InvalidParams for what can be none. Looks at
+    nothing else: there may be thousands."""
+    for name, directory in _candidates_named(name_in(uri), project):
+        with suppress(ProjectError):
+            app = _app_in(directory, name, server_name, warnings=[], project=project)
+            if app is not None:
+                return app
+    return None
+
+
+def name_in(uri: str) -> str:
+    """The name of the app in its URI. Raises InvalidParams."""
     scheme, rest = uri[: len(SCHEME)], uri[len(SCHEME) :]
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
@@ -106,7 +118,7 @@ def app_for(uri: str, apps: Iterable[App]) -> App | None:
     name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
         raise InvalidParams("A page is named by a URI of the form ui://<server>/<name>, without a path.")
-    return next((app for app in apps if app.name == name), None)
+    return name
 
 
 def app_html(app: App, *, limit_bytes: int) -> bytes:
@@ -124,10 +136,9 @@ def app_html(app: App, *, limit_bytes: int) -> bytes:
     return content
 
 
-def app_beside(script: str, apps: Iterable[App]) -> App | None:
-    """The app in the directory `ui` beside a script."""
-    directory = os.path.join(os.path.dirname(script), "ui")
-    return next((app for app in apps if app.directory == directory), None)
+def directory_beside(script: str) -> str:
+    """Where the app of a script is, if it has one."""
+    return os.path.join(os.path.dirname(script), "ui")
 
 
 def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]:
@@ -140,33 +151,44 @@ def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]
     return {**meta, "ui": ui}
 
 
-def _candidates(project: Project, warnings: list[str]) -> Iterator[tuple[str, str]]:
+def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
     """Names and directories that may hold an app."""
-    for name, path in _directories_in(project, project.tools_dir, []):  # what is wrong with tools/ is told elsewhere
+    for name, path in _directories_in(project, project.tools_dir, [], pace):  # what is wrong with it is told elsewhere
         below = os.path.join(path, "ui")
         if _is_directory(project, below, warnings):
             yield name, below
-    yield from _directories_in(project, project.ui_dir, warnings)
+        pace.step()
+    yield from _directories_in(project, project.ui_dir, warnings, pace)
 
 
-def _directories_in(project: Project, parent: str, warnings: list[str]) -> list[tuple[str, str]]:
+def _candidates_named(name: str, project: Project) -> Iterator[tuple[str, str]]:
+    """Those of one name."""
+    if name.startswith(".") or not name.isprintable():
+        return
+    tool = os.path.join(project.tools_dir, name)
+    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
+        if _is_directory(project, parent, []) and _is_directory(project, path, []):
+            yield name, path
+
+
+def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
+    """By name. There may be many files beside them."""
     try:
-        names = sorted(os.listdir(parent))
+        with os.scandir(parent) as entries:
+            found = [entry for entry in pace.over(entries) if entry.is_symlink() or entry.is_dir(follow_symlinks=False)]
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return
     except PermissionError:
         warnings.append(f"{project.shown(parent)}: the directory may not be read")
-        return []
-    found = []
-    for name in names:
-        path = os.path.join(parent, name)
-        if name.startswith(".") or not _is_directory(project, path, warnings):
+        return
+    for entry in sorted(found, key=lambda entry: entry.name):
+        if entry.name.startswith(".") or not _is_directory(project, entry.path, warnings):
             continue
-        if name.isprintable():
-            found.append((name, path))
+        if entry.name.isprintable():
+            yield entry.name, entry.path
         else:
-            warnings.append(Loss(f"{project.shown(path)!a}: skipped, its name has characters that cannot be shown"))
-    return found
+            shown = f"{project.shown(entry.path)!a}"
+            warnings.append(Loss(f"{shown}: skipped, its name has characters that cannot be shown"))
 
 
 def _is_directory(project: Project, path: str, warnings: list[str]) -> bool:

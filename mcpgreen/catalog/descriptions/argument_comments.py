@@ -113,6 +113,7 @@ class _Found:
         self.properties: dict[str, dict[str, Any]] = {}
         self.complaints: list[str] = []
         self._required: list[str] = []
+        self._names: dict[str, str] = {}  # by the variable that each sets
         self._places: dict[str, Place] = {}
         self._hints: list[str] = []
         self._paragraph: list[str] = []  # of the comment that is being read, and of the last one with words
@@ -164,9 +165,8 @@ class _Found:
             return
         argument = self._read(match, place)
         name = argument.name
-        taken = {variable_of(each): each for each in self.properties}
-        if variable_of(name) in taken:
-            other = taken[variable_of(name)]
+        other = self._names.setdefault(variable_of(name), name)
+        if name in self.properties or other != name:
             trouble = "is there twice" if other == name else f"sets the same variable as {other}"
             self.complaints.append(f"@arg {name} {trouble}, and only the first counts {place}")
             return
@@ -219,7 +219,7 @@ class _Found:
             self.complaints.append(complaint.format(f"has a default that is no {kind}; it is left out"))
             return
         choices = schema.get("items", schema).get("enum")
-        if choices is not None and not all(each in choices for each in (default if kind == "list" else [default])):
+        if choices is not None and not set(choices).issuperset(default if kind == "list" else [default]):
             self.complaints.append(complaint.format("has a default that is none of its choices; it is left out"))
             return
         schema["default"] = default

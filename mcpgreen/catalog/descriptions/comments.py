@@ -19,7 +19,7 @@ ARGUMENT = b"@arg"  # see `argument_comments`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _INLINE = re.compile(
-    rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)"
+    rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)(?![#/;%*-])"  # no part of a marker is tried as one
     rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
 )
 CLOSER_OF = {

@@ -129,7 +129,17 @@ def _loader() -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """As the safe loader, but an unquoted date stays the text that the author wrote."""
+        """As the safe loader, but an unquoted date stays the text that the author wrote, and what is merged is counted:
+        each level of `<<: [*a, *a]` doubles it, long before there is a value to look at."""
+
+        merged = 0
+
+        def flatten_mapping(self, node: Any) -> None:
+            is_merging = any(name.value == MERGE for name, _ in node.value)
+            super().flatten_mapping(node)
+            self.merged += len(node.value) if is_merging else 0
+            if self.merged > MAX_VALUES:
+                raise ValueError(f"it has more than {MAX_VALUES} values, with those that are merged")
 
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
     return Loader

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 MAX_PARTS = 1000  # of all schemas of a tool: classes in classes grow with each level
 MAX_TEXT_CHARS = 1000  # of an annotation in quotes
+MAX_SHOWN_NODES = 50  # of a type that nobody knows
 
 PLAIN: dict[str, Json] = {
     "str": {"type": "string"},
@@ -73,6 +74,7 @@ class Schemas:
         self.classes = ClassReader(module)
         self.is_sound = True  # all keywords of JSON Schema are those that stand here
         self._parts = 0
+        self._texts: dict[ast.AST, str] = {}
 
     def schema(self, node: ast.expr, *, is_input: bool, depth: int = 0) -> Json:
         """Raises Unreadable. What is for input says which members there are; what comes out may have more."""
@@ -91,7 +93,7 @@ class Schemas:
             return self.classes.schema(self, name, is_input=is_input, depth=depth)
         if aliased := self.module.assigned.get(name):
             return self._aliased(aliased, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {self._shown(node)} is not known here")
 
     def _expression(self, node: ast.expr, *, is_input: bool, depth: int) -> Json:
         if isinstance(node, ast.Constant):
@@ -100,7 +102,7 @@ class Schemas:
             return self._union(_operands(node), is_input=is_input, depth=depth)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {self._shown(node)} is not known here")
 
     def _aliased(self, node: ast.expr, *, is_input: bool, depth: int) -> Json:
         if isinstance(node, ast.Call) and self.module.dotted(node.func) == "typing.NewType" and len(node.args) == 2:
@@ -112,7 +114,7 @@ class Schemas:
             return {"type": "null"}
         if isinstance(node.value, str):
             return self.schema(unquoted(node.value), is_input=is_input, depth=depth + 1)
-        raise Unreadable(f"{shown(node)} is no type")
+        raise Unreadable(f"{self._shown(node)} is no type")
 
     def _subscript(self, node: ast.Subscript, *, is_input: bool, depth: int) -> Json:
         name, inner = self.module.dotted(node.value), _elements(node)
@@ -131,7 +133,12 @@ class Schemas:
             return self.schema(inner[0], is_input=is_input, depth=depth + 1)
         if name in CONTAINERS:
             return self._container(name, inner, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {self._shown(node)} is not known here")
+
+    def _shown(self, node: ast.AST) -> str:
+        if node not in self._texts:
+            self._texts[node] = shown(node)
+        return self._texts[node]
 
     def remarks(self, nodes: list[ast.expr]) -> Json:
         """What an Annotated says besides the type: a text, or an Arg."""
@@ -164,15 +171,17 @@ class Schemas:
         return found
 
     def _literal(self, nodes: list[ast.expr]) -> Json:
-        values: list[Any] = []
+        values: dict[tuple[type, str], Any] = {}
         for node in nodes:
             if isinstance(node, ast.Subscript):  # a Literal in a Literal
-                values += self._literal(_elements(node)).get("enum", [])
-                continue
-            owner, _, member = self.module.dotted(node).rpartition(".")
-            value = self.classes.member(owner, member) if owner in self.module.classes else self.module.value_of(node)
-            values += [] if any(type(value) is type(each) and value == each for each in values) else [value]
-        return choices(values)
+                found = self._literal(_elements(node)).get("enum", [])
+            else:
+                owner, _, member = self.module.dotted(node).rpartition(".")
+                is_member = owner in self.module.classes
+                found = [self.classes.member(owner, member) if is_member else self.module.value_of(node)]
+            for value in found:
+                values.setdefault((type(value), repr(value)), value)
+        return choices(list(values.values()))
 
     def _union(self, nodes: list[ast.expr], *, is_input: bool, depth: int) -> Json:
         branches: list[Json] = []
@@ -269,12 +278,28 @@ def unquoted(text: str) -> ast.expr:
 
 
 def shown(node: ast.AST) -> str:
-    """As it is written, shortened."""
+    """As it is written, shortened; what is long is not written out."""
+    if not _is_short(node):
+        return f"in line {getattr(node, 'lineno', 1)}"
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):
         return "here"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_short(node: ast.AST) -> bool:
+    pending: list[ast.AST] = [node]
+    seen = 0
+    while pending:
+        seen += 1
+        node = pending.pop()
+        for _, value in ast.iter_fields(node):
+            below = value if isinstance(value, list) else [value]
+            if seen + len(pending) + len(below) > MAX_SHOWN_NODES:
+                return False
+            pending += [each for each in below if isinstance(each, ast.AST)]
+    return True
 
 
 def _tuple(inner: list[ast.expr], of: Any) -> Json:

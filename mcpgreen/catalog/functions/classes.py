@@ -37,6 +37,8 @@ class ClassReader:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._within: list[str] = []
+        self._documented: dict[str, docstrings.Documentation] = {}
+        self._enums: dict[str, dict[str, Any]] = {}
 
     def schema(self, schemas: Schemas, name: str, *, is_input: bool, depth: int) -> Json:
         """Raises Unreadable for a class that is of none of these kinds."""
@@ -58,7 +60,9 @@ class ClassReader:
 
     def member(self, name: str, member: str) -> Any:
         """What a member of an enum is as JSON. Raises Unreadable."""
-        values = self._values(name) if self.is_enum(name) else {}
+        if name not in self._enums:
+            self._enums[name] = self._values(name) if self.is_enum(name) else {}
+        values = self._enums[name]
         if member not in values:
             raise Unreadable(f"{name}.{member} is no member of an Enum")
         return values[member]
@@ -71,6 +75,7 @@ class ClassReader:
             raise Unreadable("names of members are texts, integers or those of an Enum")
 
     def _kind(self, name: str, depth: int = 0) -> str:
+        self._module.step()
         node = self._module.classes.get(name)
         if node is None or depth > MAX_DEPTH:
             return ""
@@ -89,7 +94,10 @@ class ClassReader:
         return inherited.pop() if len(inherited) == 1 else ""
 
     def _object(self, schemas: Schemas, name: str, kind: str, *, is_input: bool, depth: int) -> Json:
-        documented = docstrings.read(docstring_of(self._module.classes[name]))
+        documented = self._documented.get(name)
+        if documented is None:
+            documented = docstrings.read(docstring_of(self._module.classes[name]))
+            self._documented[name] = documented
         properties: Json = {}
         required: list[str] = []
         for member in self._members(name, kind):
@@ -146,6 +154,7 @@ class ClassReader:
             for keyword in node.keywords
         )
         for statement in node.body:
+            self._module.step()
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 member = self._member(statement, statement.target.id, kind, is_total=is_total)
                 if member is not None:

@@ -23,7 +23,7 @@ OTHERS = frozenset(
 SECTIONS = ARGUMENTS | RESULTS | OTHERS
 # Where a section or a field may begin; before it there is nothing but text.
 _BEGINNING = re.compile(r"\n(?::\w|[A-Za-z][A-Za-z ]{2,20}(?::\s*\n|\s*\n---))")
-_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\))?\s*:(?:\s+|$)(.*)", re.DOTALL)
+_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\)\s*)?:(?:\s+|$)(.*)", re.DOTALL)
 _NUMPY_NAMES = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r":(\w+)((?:\s+[^:\s]+)*)\s*:(?:\s+|$)(.*)", re.DOTALL)
 _FIELDS_OF_ARGUMENTS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "ivar", "var", "cvar"})
@@ -90,7 +90,7 @@ def _section_at(lines: list[str], at: int) -> tuple[str, int]:
     if title in SECTIONS and len(following) >= 3 and not following.strip("-"):
         return title, at + 2
     if title.endswith(":") and title[:-1] in SECTIONS:
-        inner = next((each for each in lines[at + 1 :] if each.strip()), "")
+        inner = next((lines[below] for below in range(at + 1, len(lines)) if lines[below].strip()), "")
         if inner[:1] == " ":
             return title[:-1], at + 1
     return "", at

@@ -13,6 +13,7 @@ from typing import Any
 
 MAX_DEPTH = 32
 MAX_VALUES = 1000
+MAX_STEPS = 10_000  # what names refer to may be read again and again, and grows with each level
 MAX_INTEGER = 1 << 64  # larger ones are no use to clients, and some cannot be written
 STARRED = {"mcp_tool": ("tool", "run", "Arg", "Block")}  # what `from … import *` brings that matters here
 _NUMBERS = (int, float)
@@ -33,6 +34,7 @@ class Module:
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: dict[str, Function] = {}
         self.assigned: dict[str, ast.expr | None] = {}  # None for what is assigned more than once
+        self._steps = 0
         self._names: dict[str, str] = {}  # what is imported, unless the file has something of its own of this name
         for place, names in imports:
             for each in names.decode("utf-8", "replace").split(","):
@@ -77,6 +79,12 @@ class Module:
         if isinstance(target, ast.Name):
             self.assigned[target.id] = None if target.id in self.assigned else value
 
+    def step(self) -> None:
+        """Before each value, class and member that is read. Raises Unreadable for one too many."""
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise Unreadable("there is too much to read in this file")
+
     def dotted(self, node: ast.AST) -> str:
         """What an expression names, by where it comes from: `typing.List`, `mcp_tool.tool`; a name of this file or of
         Python itself as it is; empty for what is no name."""
@@ -92,6 +100,7 @@ class Module:
 
     def value_of(self, node: ast.expr | None, depth: int = 0) -> Any:
         """What a constant expression says, as JSON would. Raises Unreadable."""
+        self.step()
         if depth > MAX_DEPTH:
             raise Unreadable("it is nested too deeply")
         if isinstance(node, ast.Constant):

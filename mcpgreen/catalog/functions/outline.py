@@ -33,6 +33,8 @@ class Outline(NamedTuple):
 
 def outline(source: bytes) -> Outline | None:
     """None if it cannot be had."""
+    if not source.endswith(b"\n"):
+        source += b"\n"  # so that no comment is looked through in vain, again and again
     done = _after_docstring(source)
     kept, imports = [source[:done]], []
     definition = _DEFINITION.search(source, done)

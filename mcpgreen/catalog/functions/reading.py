@@ -25,12 +25,13 @@ from mcpgreen.catalog.functions.signatures import Note, described
 
 MARK = b"mcp_tool"
 MAX_BYTES = 131_072
-MAX_PIECES = 12_000  # names, signs and lines, more or less: each becomes some objects
+MAX_PIECES = 12_000  # names, numbers and signs, also in texts: each becomes an object or two
+BRACE = 20  # an opening one is worth so many: in a text, what it holds may be parsed by itself
 MAX_NOTES = 20
 MAX_KNOWN_BYTES = 4_194_304
 # What a marked function looks like where nobody can say for sure.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
-_PIECES = (b",", b"\n", b"(", b"[", b"=", b"+", b"-", b".")
+_PIECE = re.compile(rb"\w+|#+|=+|[^\w\s]")
 
 Json = dict[str, Any]
 
@@ -41,6 +42,10 @@ class FunctionTool(NamedTuple):
     fields: Json
     notes: list[str]
     is_sound: bool = False  # its schemas have nothing that an author could have got wrong
+
+
+class TooLong(Exception):
+    """To parse this would take too long."""
 
 
 class Known:
@@ -85,10 +90,10 @@ def _read_uncollected(source: bytes) -> FunctionTool | None:
 def _read(source: bytes) -> FunctionTool | None:
     if len(source) > MAX_BYTES:
         return _unread(source, f"it is larger than {MAX_BYTES} bytes")
-    if len(source) > MAX_PIECES and sum(map(source.count, _PIECES)) > MAX_PIECES:
-        return _unread(source, "it is too long")
     try:
         return _quickly(source) or _described(_parsed(source))
+    except TooLong:
+        return _unread(source, "it is too long")
     except SyntaxError as error:
         # It may be for a newer Python than ours, so it is not for us to say that it is wrong.
         return _unread(source, f"it cannot be parsed: {error.msg}", line=error.lineno or 1)
@@ -105,16 +110,16 @@ def _quickly(source: bytes) -> FunctionTool | None:
         return None
     try:
         return _described(_parsed(short.source), short)
-    except SyntaxError:
+    except (SyntaxError, TooLong):
         return None
 
 
 def _parsed(source: bytes) -> ast.Module:
-    if b"\\" not in source:
-        try:
-            return _parse(source)
-        except SyntaxError:
-            pass  # it may have been a warning, where all of them are errors
+    braces = BRACE * source.count(b"{")
+    if len(source) + braces > MAX_PIECES and len(_PIECE.findall(source)) + braces > MAX_PIECES:
+        raise TooLong
+    if b"\\" not in source and not any(action == "error" for action, *_ in warnings.filters):
+        return _parse(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of an escape sequence that does not exist, for one
         return _parse(source)

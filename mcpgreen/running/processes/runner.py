@@ -34,6 +34,7 @@ from mcpgreen.running.processes.strays import Strays, adopted_strays
 from mcpgreen.running.processes.tags import VARIABLE, Tags
 from mcpgreen.running.scripts.launch import ScriptRun
 from mcpgreen.running.system import prctl
+from mcpgreen.running.system.allocator import keep_large_blocks_apart
 from mcpgreen.running.system.cpu_placement import Processors
 from mcpgreen.running.system.descriptor_limit import descriptor_limit, has_room_for_helpers
 from mcpgreen.running.turns import Starts
@@ -197,6 +198,7 @@ class Runner:
         if self._strays is None:
             self._strays = adopted_strays(self._known, self.expected_tags)
         self._processors = Processors.found()
+        keep_large_blocks_apart()
         self._guardian.start()
         self._is_prepared = True
 

@@ -54,6 +54,7 @@ class StateDir:
         self._on_named = on_named
         self.is_kept = is_kept
         self._directory: PrivateDirectory | None = None
+        self._lost: set[PrivateDirectory] = set()  # those that are not where they were, until they are empty
 
     def require(self) -> PrivateDirectory:
         """The directory, made anew if it is not there. Raises as `new_call`."""
@@ -86,6 +87,9 @@ class StateDir:
 
     def remove(self) -> bool:
         """Whether nothing is left that should not be."""
+        give_up_at = time.monotonic() + CLEARING_SECS
+        for lost in self._lost:
+            lost.clear(give_up_at)
         directory, self._directory = self._directory, None
         if directory is None:
             return True
@@ -101,7 +105,7 @@ class StateDir:
         """Under another name: somebody may have waited for the old one to be free."""
         if self._directory is not None:
             if not self.is_kept:
-                self._directory.clear()  # it may have been moved elsewhere
+                self._empty_apart(self._directory.again())  # it may have been moved elsewhere
             self._directory.close()  # calls that still know it find that their files are gone
             self._directory = None
         path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
@@ -111,6 +115,19 @@ class StateDir:
         except OSError as error:
             raise self.failure(error) from error
         return self._directory
+
+    def _empty_apart(self, lost: PrivateDirectory) -> None:
+        """Whoever moved it may have filled it before."""
+        self._lost.add(lost)
+        gevent.spawn(self._empty, lost)
+
+    def _empty(self, lost: PrivateDirectory) -> None:
+        turns = Turns()
+        for name in lost.names():
+            lost.remove_entry(name, turns.pause)
+            turns.pause()
+        self._lost.discard(lost)
+        lost.close()
 
 
 class PrivateDirectory:
@@ -136,6 +153,13 @@ class PrivateDirectory:
         with suppress(OSError):
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
 
+    def again(self) -> PrivateDirectory:
+        """The same directory with another descriptor."""
+        same = PrivateDirectory.__new__(PrivateDirectory)
+        same.path, same.encoded_path, same._identity = self.path, self.encoded_path, self._identity
+        same.fd = os.dup(self.fd)
+        return same
+
     def changed_at_ns(self) -> int | None:
         """When anybody made or removed a file here last; None if it is not where it was."""
         try:
@@ -154,23 +178,22 @@ class PrivateDirectory:
         except OSError:
             return
 
-    def clear(self) -> None:
-        """As far as that can be done in a moment, in which nobody else has a turn."""
-        give_up_at = time.monotonic() + CLEARING_SECS
+    def clear(self, give_up_at: float) -> None:
+        """As far as that can be done until then, while nobody else has a turn."""
 
         def require_time() -> None:
             if time.monotonic() > give_up_at:
                 raise TimeoutError
 
         try:
-            for name in list(self.names()):
+            for name in self.names():
                 require_time()
                 self.remove_entry(name, require_time)
         except TimeoutError:
             return  # a script has left a lot; whoever comes after us has more time
 
     def remove(self) -> None:
-        self.clear()
+        self.clear(time.monotonic() + CLEARING_SECS)
         if self.changed_at_ns() is None:
             return  # whatever has its name now is not ours
         try:

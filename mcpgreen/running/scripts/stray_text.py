@@ -39,17 +39,27 @@ def stray_in(chunks: Sequence[bytes], *, openers: str = "{") -> Stray | None:
     if sum(map(len, chunks)) > MAX_BYTES:
         return None
     text = b"".join(chunks).decode("utf-8", "replace").rstrip()
-    if not any("\n" + opener in text for opener in openers):
-        return None
-    tries, at = 0, text.find("\n") + 1
-    while at and tries < MAX_TRIES:
-        opener = text[at : at + 1]
-        if opener in openers and text.endswith(CLOSING.get(opener, "\0")):
-            tries += 1
-            if _is_json(text[at:]):
-                return _first_line(text[:at])
-        at = text.find("\n", at) + 1
+    left_chars = MAX_BYTES  # to parse all that is left takes some tens of milliseconds, and may be in vain
+    for at in _beginnings(text, [each for each in openers if text.endswith(CLOSING[each])]):
+        left_chars -= len(text) - at
+        if left_chars < 0:
+            return None
+        if _is_json(text[at:]):
+            return _first_line(text[:at])
     return None
+
+
+def _beginnings(text: str, openers: Sequence[str]) -> list[int]:
+    """Of the first lines that may begin a JSON text up to the end."""
+    found: list[int] = []
+    for opener in openers:
+        at = 0
+        for _ in range(MAX_TRIES):
+            at = text.find("\n" + opener, at) + 1
+            if not at:
+                break
+            found.append(at)
+    return sorted(found)[:MAX_TRIES]
 
 
 def _first_line(before: str) -> Stray | None:

@@ -434,6 +434,63 @@ def changing_project() -> None:
         os.system(f"rm -rf {path}") if os.path.isdir(path) else os.unlink(path)
 
 
+HEAD = "import mcp_tool\nimport enum\nfrom typing import Literal, TypedDict, Union\n"
+MARKED = "@mcp_tool.tool\ndef f("
+
+
+def costly_description() -> tuple[str, str]:
+    """The suffix and the text of a tool that takes long to describe."""
+    n = size(10, 6000)
+    few = n // 200 + 2
+    lists = "".join(f"l{i} = [{', '.join([f'l{i - 1}'] * 9)}]\n" for i in range(1, few))
+    twins = "".join(f"class {c}{i}(A{i - 1}, B{i - 1}):\n  {c}{i}: int\n" for i in range(1, few) for c in "AB")
+    merged = "".join(f"#   a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, few * 4))
+    quotes = '"""'
+    texts = [
+        (".py", f"{HEAD}{'a;' * n * 10}\n{MARKED}x: int): 0\n"),
+        (".py", f"{HEAD}f'{'{a}' * n * 7}'\n{MARKED}x: int): 0\n"),
+        (".py", f"{HEAD}l0 = [0]\n{lists}{MARKED}x: list = l{few - 1}): 0\n"),
+        (".py", f"{HEAD}class A0(TypedDict):\n  a: int\nclass B0(A0):\n  b: int\n{twins}{MARKED}x: A{few - 1}): 0\n"),
+        (".py", f"{HEAD}X = g({'1, ' * n})\n{MARKED}{', '.join(f'p{i}: X' for i in range(250))}): 0\n"),
+        (".py", f"{HEAD}{MARKED}x: Literal[{', '.join(map(str, range(n)))}]): 0\n"),
+        (".py", f"{HEAD}{MARKED}x: Union[{', '.join(f'Literal[{i}]' for i in range(n))}]): 0\n"),
+        (".py", f"{HEAD}{MARKED}{':#' * n * 8}"),
+        (".py", f"{HEAD}{MARKED}a):\n {quotes}x\n\n Args:\n" + f"  a{' ' * 990}!\n" * few + f" {quotes}\n"),
+        (".py", f"{HEAD}{MARKED}a):\n {quotes}x\n\n" + " args:\n" * n + f" {quotes}\n"),
+        (".sh", f"#!/bin/sh\n#{'#' * n * 5} xmcp: {{\n"),
+        (".sh", "#!/bin/sh\n" + "".join(f"# @arg a{i}\n" for i in range(n))),
+        (".sh", f"#!/bin/sh\n# @arg x[{'|'.join(map(str, range(n)))}]={','.join(map(str, range(n)))} list\n"),
+        (".sh", f"#!/bin/sh\n# mcp:\n#   a0: &a0 {{x: 1}}\n{merged}"),
+        (".sh", f"#!/bin/sh\n# mcp: {'[' * n}\n"),
+        (".sh", "#!/bin/sh\n# mcp:\n" + "".join(f"#   {' ' * i}a:\n" for i in range(min(n, 200)))),
+    ]
+    return RNG.choice(texts)
+
+
+@deed
+def costly_descriptions() -> None:
+    """Tools that the server has to read before it can list them."""
+    made = []
+    for number in range(RNG.randint(1, 8)):
+        suffix, text = costly_description()
+        path = f"tools/churn.{os.getpid()}.{number}{suffix}"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+        made.append(path)
+    time.sleep(RNG.choice([0.3, 0.6]))
+    for path in made:
+        os.unlink(path)
+
+
+@deed
+def lines_before_json() -> None:
+    """Lines that look as if a result began with each of them."""
+    count = size(1, 40)
+    rest = b"[" + b"[]," * size(10, 80_000) + b"[]"
+    write(1, b"x" + b"\n{" * count + b'"a":' + rest + b"]}" * RNG.randint(0, 2))
+
+
 @deed
 def undeclared_output() -> None:
     """What no schema foresees, or takes long to check: for the tool that declares its output."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.functions import reading
+from mcpgreen.catalog.functions import docstrings, reading
 from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function_tool
 
 Json = dict[str, Any]
@@ -500,8 +500,11 @@ HOSTILE = {
     "newer": (MARKED + b"quux f g\n", "it cannot be parsed"),
     "large": (MARKED + b"#" * MAX_BYTES, f"it is larger than {MAX_BYTES} bytes"),
     "dense": (MARKED + b"0\n" * 40_000, "it is too long"),
-    "signs": (MARKED + b"~" * 60_000 + b"1\n", "it is nested too deeply"),
-    "negations": (MARKED + b"not " * 15_000 + b"1\n", "it is nested too deeply"),
+    "statements": (MARKED + b"a;" * 30_000 + b"\n", "it is too long"),
+    "braces": (MARKED + b"f'" + b"{a}" * 2000 + b"'\n", "it is too long"),
+    "comments": (b"import mcp_tool\n@mcp_tool.tool\ndef f(" + b":#" * 15_000, "it is too long"),
+    "signs": (MARKED + b"~" * 8000 + b"1\n", "it is nested too deeply"),
+    "negations": (MARKED + b"not " * 8000 + b"1\n", "it is nested too deeply"),
     "digits": (MARKED + b"x = " + b"9" * 60_000 + b"\n", "it cannot be parsed"),
 }
 
@@ -534,6 +537,50 @@ def test_classes_in_classes_do_not_grow_without_end() -> None:
 
     assert str(found.fields).count("'type'") < 2500
     assert any("the type is too large" in note for note in found.notes)
+
+
+def test_values_in_values_do_not_grow_without_end() -> None:
+    """A kilobyte of lists that name each other kept the server from everything else, for good."""
+    lists = ["L0 = [0]\n", *(f"L{n} = [{', '.join([f'L{n - 1}'] * 30)}]\n" for n in range(1, 4))]
+    found = read(f"{HEAD}{''.join(lists)}\n@mcp_tool.tool\ndef f(a: list = L2, b: list = L3): 0\n")
+
+    properties = found.fields["inputSchema"]["properties"]
+    assert len(properties["a"]["default"]) == 30
+    assert "default" not in properties["b"]
+
+
+def test_classes_that_inherit_from_each_other_twice_are_not_read_for_ever() -> None:
+    classes = ["class A0(TypedDict):\n    a: int\nclass B0(TypedDict):\n    b: int\n"]
+    for n in range(1, 15):
+        classes += [f"class {name}{n}(A{n - 1}, B{n - 1}):\n    {name}{n}: int\n" for name in "AB"]
+    found = read(f"{HEAD}{''.join(classes)}\n@mcp_tool.tool\ndef f(a: A14): 0\n")
+
+    assert "there is too much to read in this file" in found.notes[0]
+
+
+def test_a_long_type_that_nobody_knows_is_not_written_out() -> None:
+    """It was written out for each parameter that has it, which took seconds."""
+    found = read(f"{HEAD}X = g({'1, ' * 200})\n@mcp_tool.tool\ndef f(a: X): 0\n")
+
+    assert f"the type in line {HEAD.count(chr(10)) + 1} is not known here" in found.notes[0]
+
+
+def test_an_enum_is_read_once_however_many_of_its_members_are_named() -> None:
+    members = [f"m{n}" for n in range(1000)]
+    source = f"{HEAD}class E(enum.Enum):\n" + "".join(f"    {name} = {name!r}\n" for name in members)
+    found = read(f"{source}@mcp_tool.tool\ndef f(a: Literal[{', '.join(f'E.{name}' for name in members)}]): 0\n")
+
+    assert found.fields["inputSchema"]["properties"]["a"] == {"type": "string", "enum": members}
+
+
+def test_the_docstring_of_a_class_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    reading = docstrings.read
+    monkeypatch.setattr(docstrings, "read", lambda text: (texts.append(text), reading(text))[1])
+    parameters = ", ".join(f"p{n}: C" for n in range(20))
+    read(f"{HEAD}class C(TypedDict):\n    'A class.'\n    a: int\n@mcp_tool.tool\ndef f({parameters}): 0\n")
+
+    assert texts.count("A class.") == 1
 
 
 def test_nothing_of_the_file_is_run(tmp_path: Any) -> None:
