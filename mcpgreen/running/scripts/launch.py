@@ -30,12 +30,14 @@ BUSY_FILE_PAUSE_SECS = 0.01
 
 class Script(NamedTuple):
     """What is to be run: how people call it ("Tool 'greet'"), its file and its command, and where such files lie. Of
-    what belongs to us, or has been looked at in another way, nobody asks where it lies."""
+    what belongs to us, or has been looked at in another way, nobody asks where it lies. A `table` of its arguments is
+    for those who can read one: scripts in shell."""
 
     label: str
     path: str
     command: Sequence[str]
     ground: Ground | None = None
+    wants_table: bool = False
 
     def require_safe(self) -> None:
         """Raises Denied if it lies where no such script may lie, or if somebody else could have put it there or changed
