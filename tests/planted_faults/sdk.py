@@ -335,8 +335,8 @@ FAULTS = [
     fault(
         "table-for-everybody",
         "mcpgreen/running/scripts/environment.py",
-        "        if wants_table and ",
-        "        if ",
+        "        if wants_table:\n",
+        "        if not wants_table:\n",
         "tests/running/test_surroundings.py::test_other_scripts_have_no_table",
     ),
 ]

@@ -150,7 +150,7 @@ def test_a_shell_script_has_a_table_of_its_arguments(project: ProjectBuilder, sp
     table, text = shown("bash", {"name": "Ada", "size": {"width": 5}})
     assert table.split("\n") == [text, ".name=sAda", ".size=o", ".size.width=v5"]
     assert shown("sh", {"a": 1})[0] == '{"a":1}\n.a=v1'
-    assert shown("bash", {}) == ["none", "{}"]
+    assert shown("bash", {}) == ["", "{}"]
     assert shown("bash", {"a": "x" * 5000})[0] == ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
-from .conftest import ANY_TOOL, Bench
+from .conftest import ANY_TOOL, SDK, Bench
 from .test_shell_sdk import UGLY
 
 HOSTILE: dict[str, Any] = {
@@ -379,6 +380,19 @@ def test_a_script_that_ignores_case_reads_the_names_that_it_writes(full: Bench) 
     assert run.stdout == "null\nAda\n"
 
 
+def test_a_trace_has_no_value_of_the_table(recording: Bench) -> None:
+    reads = ["mcp_args_get .need", "mcp_args_require .need", "mcp_args_get .object.key", "mcp_require_path .need"]
+    body = "set -x\n" + "".join(f"{read} >>out\n" for read in reads) + "mcp_args_parse\necho on"
+    secret = "hush-4711"
+    env = environment({"need": secret, "object": {"key": secret}, "tags": [secret], "more": []})
+    run = recording.shell(body, comments=PARSED, **env)
+
+    assert (run.exit_code, run.stdout) == (0, "on\n")
+    assert secret not in run.stderr
+    assert (recording.directory / "out").read_text(encoding="utf-8").count(secret) == len(reads)
+    assert not was_asked(recording)
+
+
 def test_whoever_wants_no_json_tool_gets_no_arguments(minimal: Bench) -> None:
     run = minimal.shell("mcp_args_get .name --default x; mcp_args_require .name", **environment({"name": "Ada"}))
     assert (run.stdout.splitlines()[0], run.error["message"]) == ("x", ".name requires JSON tooling")
@@ -399,4 +413,18 @@ def test_scripts_of_a_server_start_no_json_tool(
     assert said["structuredContent"] == {"success": True, "result": told}
     prompt = client.result("prompts/get", {"name": "greet", "arguments": {"name": "Eve"}})
     assert prompt["messages"][0]["content"]["text"] == "Hello Eve"
+    assert not was_asked(recording)
+
+
+def test_tools_of_the_benchmark_say_what_their_floors_say(recording: Bench) -> None:
+    bench = runpy.run_path(str(SDK.parents[1] / "scripts" / "bench" / "shell_tools.py"))
+    bench["write_shell_tools"](recording.directory)
+    for tool in bench["SHELL_TOOLS"]:
+        env = {**recording.env, **environment(tool.arguments)}
+        paths = [recording.directory / f"{name}.sh" for name in (tool.name, tool.floor_name)]
+        told, floor = [subprocess.run([path], env=env, capture_output=True, check=True).stdout for path in paths]
+        printed = told.decode("utf-8")
+        if printed.startswith("{"):
+            printed = json.loads(printed)["content"][0]["text"]
+        assert printed == tool.text == floor.decode("utf-8")
     assert not was_asked(recording)

@@ -30,8 +30,8 @@ BUSY_FILE_PAUSE_SECS = 0.01
 
 class Script(NamedTuple):
     """What is to be run: how people call it ("Tool 'greet'"), its file and its command, and where such files lie. Of
-    what belongs to us, or has been looked at in another way, nobody asks where it lies. A `table` of its arguments is
-    for those who can read one: scripts in shell."""
+    what belongs to us, or has been looked at in another way, nobody asks where it lies. A script in shell can read a
+    table of its arguments (`text.argument_table`)."""
 
     label: str
     path: str
