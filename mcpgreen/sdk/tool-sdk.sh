@@ -67,8 +67,13 @@ __mcp_quietly() {
 }
 
 __mcp_has_json() {
+  local tool=${MCPBASH_JSON_TOOL_BIN:-}
   [[ ${MCPBASH_MODE:-full} != minimal && ${MCPBASH_JSON_TOOL:-} != none ]] || return 1
-  type -P "${MCPBASH_JSON_TOOL_BIN:-}" >/dev/null
+  if [[ $tool == */* ]]; then
+    [[ -f $tool && -x $tool ]]
+  else
+    type -P "$tool" >/dev/null
+  fi
 }
 
 # Escapes a short piece. Replacing is quadratic in bash, so long texts come here in slices.

@@ -132,8 +132,8 @@ def environment(arguments: dict[str, Any]) -> dict[str, str]:
 
 
 def outcomes(bench: Bench, setup: str, loop: str, words: Sequence[str], **env: str) -> list[tuple[str, str]]:
-    """What the lines do with each word, printed and status, by one bash: first the plain way, then with a JSON tool."""
-    (bench.directory / "words").write_text("".join(f"{word}\0" for word in words), encoding="utf-8")
+    """What the lines do with each word, printed and status: first the plain way, then with a JSON tool. One bash takes
+    many words, but not so many that it could take too long with a slow tool on a busy machine."""
     body = f"""{setup}
       attempt() {{ {loop}
       }}
@@ -142,7 +142,11 @@ def outcomes(bench: Bench, setup: str, loop: str, words: Sequence[str], **env: s
         printf '%s\\0' "$(attempt 2>&1; printf 'status %s' "$?")"
         printf '%s\\0' "$(by_the_tool; attempt 2>&1; printf 'status %s' "$?")"
       done <words 2>/dev/null"""
-    printed = bench.shell(body, **env).stdout.split("\0")[:-1]
+    printed: list[str] = []
+    for start in range(0, len(words), 15):
+        some = "".join(f"{word}\0" for word in words[start : start + 15])
+        (bench.directory / "words").write_text(some, encoding="utf-8")
+        printed += bench.shell(body, **env).stdout.split("\0")[:-1]
     assert len(printed) == 2 * len(words)
     return list(zip(printed[::2], printed[1::2], strict=True))
 
@@ -155,7 +159,7 @@ def require_equal(words: Sequence[str], found: list[tuple[str, str]]) -> None:
 def recording(full: Bench) -> Bench:
     """A host whose JSON tool does nothing but leave a trace."""
     tool = full.directory / "recorder"
-    tool.write_text(f'#!/bin/sh\necho "$@" >>"{full.directory}/asked"\nexit 1\n', encoding="utf-8")
+    tool.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>"{full.directory}/asked"\nexit 1\n', encoding="utf-8")
     tool.chmod(0o755)
     full.env["MCPBASH_JSON_TOOL_BIN"] = str(tool)
     return full
@@ -195,17 +199,24 @@ CALLS = [
 ]
 
 
-def test_every_filter_has_the_same_outcome_with_and_without_the_table(full: Bench) -> None:
-    """Values that would do harm if they were evaluated, names that look like paths or rows, filters of all kinds."""
-    first = [f"{CALLS[0]}\t{each}" for each in ASKED]
-    others = [f"{CALLS[1 + number % 6]}\t{each}" for number, each in enumerate([*ANSWERED, *ASKED])]
-    words = [*first, *others]
+def test_every_call_has_the_same_outcome_with_and_without_the_table(full: Bench) -> None:
+    """Values that would do harm if they were evaluated, and names that look like paths or rows."""
+    words = [f"{CALLS[number % len(CALLS)]}\t{each}" for number, each in enumerate(ANSWERED)]
     setup = "by_the_tool() { unset MCP_TOOL_ARGS_TABLE; }"
     loop = "local call=${word%%$'\\t'*} filter=${word#*$'\\t'}\n(eval \"$call\")"
     found = outcomes(full, setup, loop, words, **environment(HOSTILE), MCPBASH_JSON_TOOL_BIN=QUICK_TOOL)
     require_equal(words, found)
     assert not (full.directory / "hit").exists()
-    assert found[len(first)][0] == "Ada\nstatus 0"  # they did look
+    assert found[0][0] == "Ada\nstatus 0"  # they did look
+
+
+def test_filters_and_values_that_are_not_plain_are_left_to_the_json_tool(recording: Bench) -> None:
+    (recording.directory / "filters").write_text("".join(f"{each}\0" for each in ASKED), encoding="utf-8")
+    body = """while IFS= read -r -d '' filter; do mcp_args_get "$filter" || :; done <filters"""
+    run = recording.shell(body, **environment(HOSTILE))
+    asked = (recording.directory / "asked").read_text(encoding="utf-8").splitlines()
+    assert (run.exit_code, run.stdout) == (0, "")
+    assert asked == [f"-rc --arg default  {each}" for each in ASKED]
 
 
 PARSED = """\
@@ -285,6 +296,25 @@ TEXTS = [
     *('{"a":"`touch hit`"}', '"$(touch hit)"', json.dumps(dict.fromkeys("abcdefgh" * 9)), json.dumps("x" * 5000)),
     *(json.dumps({f"k{number}": number for number in range(60)}), json.dumps({"a": UGLY})),
 ]
+PLAIN_TEXTS = [
+    *(
+        "{}",
+        "[]",
+        '""',
+        "0",
+        "-5",
+        "null",
+        "true",
+        '"text"',
+        '{"a":"b"}',
+        ' {\n "a" : 1 ,\t"b": "x, }" }\n',
+        '["a","]"]',
+    ),
+    *("1" * 15, '"\\\\"', '"\\"\\n\\t\\r"', '"ü€日😀"', '{"type":"t","message":"m \\" x"}', '{"type":"t"}'),
+    *('{"message":"m"}', '{"type":5,"message":"m"}', '{"type":"t","message":null}', '{"a":"`touch hit`"}'),
+    *('{"a":"x,","message":"m","type":"t"}', '{"a":",\\"message\\":\\"n\\"","type":"t"}', '"$(touch hit)"'),
+    *(json.dumps(dict.fromkeys("abcdefgh" * 9)), json.dumps({f"k{number}": number for number in range(60)})),
+]
 PRINTERS = [
     "mcp_emit_json",
     "mcp_result_success",
@@ -297,14 +327,20 @@ PRINTERS = [
 
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
 def test_results_are_the_same_with_and_without_a_json_tool(full: Bench, locale: str) -> None:
-    words = [f"{PRINTERS[0]}\t{text}" for text in TEXTS]
-    if locale == "C":
-        words += [f"{PRINTERS[1 + number % 5]}\t{text}" for number, text in enumerate([*TEXTS, *TEXTS[-20:]])]
-    setup = "by_the_tool() { __mcp_load results; __mcp_compact_plain() { return 1; }; }"
-    loop = "local call=${word%%$'\\t'*} text=${word#*$'\\t'}\n($call \"$text\")"
+    texts = TEXTS if locale == "C" else [text for text in TEXTS if not text.isascii()]
+    words = [f"{PRINTERS[number % len(PRINTERS)]}\t{text}" for number, text in enumerate(texts)]
+    words += [f"mcp_emit_json\t{text}" for text in texts]
+    setup = """__mcp_load errors; eval "original_$(declare -f __mcp_compact_plain)"
+      by_the_tool() { __mcp_compact_plain() { return 1; }; }"""
+    loop = """local call=${word%%$'\\t'*} text=${word#*$'\\t'}
+      original___mcp_compact_plain "$text" || { echo left to the tool; return; }
+      ($call "$text")"""
     found = outcomes(full, setup, loop, words, MCPBASH_JSON_TOOL_BIN=QUICK_TOOL, LANG=locale)
     require_equal(words, [(_value(plain), _value(by_tool)) for plain, by_tool in found])
     assert not (full.directory / "hit").exists()
+    # U+2028 is a control character in some locales.
+    taken = {word.partition("\t")[2] for word, pair in zip(words, found, strict=True) if "left to" not in pair[0]}
+    assert {text for text in taken if "\u2028" not in text} == set(PLAIN_TEXTS) & set(texts)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
