@@ -16,6 +16,7 @@ from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.scripts.environment import Environment
 from mcpgreen.running.scripts.launch import Limits, Script
 from mcpgreen.running.scripts.results import Expectation
+from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.validation.schema_checks import Schema
 from mcpgreen.text import jsontext
 
@@ -54,7 +55,14 @@ class ToolTerms:
             output_problems=self._output_problems if "outputSchema" in tool.definition else None,
         )
         ground = services.project.ground(services.project.tools_dir)
-        self.script = Script(f"Tool '{tool.name}'", tool.path, tool.command, ground, _modules(described.warm))
+        self.script = Script(
+            f"Tool '{tool.name}'",
+            tool.path,
+            tool.command,
+            ground,
+            warm=_modules(described.warm),
+            wants_table=may_use_shell_sdk(tool.path),
+        )
         self.entry_json = jsontext.dumps(tool.registry_entry)
         self._base = services.environment
         self._variables = _variables(tool)

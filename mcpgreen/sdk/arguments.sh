@@ -6,89 +6,162 @@
 # The comments are read as the server reads them (catalog/descriptions/argument_comments.py): what is changed here is
 # changed there. Every local name begins with __mcp_, so that no argument is set in place of the script's variable.
 
-__MCP_ARG_LINE='^[[:space:]]*#+[[:space:]]*@arg[[:space:]]+([A-Za-z_][A-Za-z0-9_-]{0,63})(!?)(\[[^][]*\])?'
-__MCP_ARG_LINE+='(=("[^"]*"|'\''[^'\'']*'\''|[^[:space:]"'\''][^[:space:]]*|))?'
-__MCP_ARG_LINE+='([[:space:]]+(int|integer|number|bool|boolean|string|list|json))?([[:space:]].*)?$'
-
-# Prints a command for each row: an assignment, or the end of the tool.
-# shellcheck disable=SC2016 # the dollars are jq's
-__MCP_ARGS_PROGRAM='
-  def refuse($text): "mcp_fail_invalid_args " + ($text | @sh);
-  def word: if type == "string" then . else tojson end | @sh;
-  def holds_nul: [.. | strings | select(split("\u0000") | length > 1)] | length > 0;
-  def items: if type == "array" then . else [.] end | map(word) | "(" + join(" ") + ")";
-  def default_items:
-    if startswith("[") then (try fromjson catch []) elif . == "" then [] else split(",") end | items;
-  . as $args
-  | $rows | split("\n")[] | select(. != "") | split("\u001f")
-  | . as [$variable, $name, $type, $kind, $default]
-  | ($args | has($name)) as $is_there
-  | $args[$name] as $value
-  | if $is_there and ($value != null or $type == "json") then
-      if $value | holds_nul then refuse("\($name) has a character that no variable can hold: U+0000")
-      elif $type == "list" then $variable + "=" + ($value | items)
-      elif $type == "json" then $variable + "=" + ($value | tojson | @sh)
-      else $variable + "=" + ($value | word) end
-    elif $kind == "required" then refuse("\($name) is required")
-    elif $type == "list" then $variable + "=" + ($default | default_items)
-    else $variable + "=" + ($default | @sh) end'
-
 mcp_args_parse() {
   __mcp_quietly __mcp_args_parse
 }
 
 __mcp_args_parse() {
-  local __mcp_json __mcp_rows="" __mcp_numbers="" __mcp_commands __mcp_row
+  # Of each comment: variable, name, type, whether it is required, default, and the cell of the table.
+  local __mcp_variables=() __mcp_names=() __mcp_types=() __mcp_kinds=() __mcp_defaults=() __mcp_cells=()
+  local __mcp_i __mcp_rows=""
   __mcp_has_json || mcp_fail_invalid_args "mcp_args_parse requires JSON tooling"
   __mcp_read_arg_lines
-  __mcp_json=${MCP_TOOL_ARGS_JSON:-}
-  if [[ -n ${MCP_TOOL_ARGS_FILE:-} && -f $MCP_TOOL_ARGS_FILE ]]; then
-    IFS= read -r -d '' __mcp_json <"$MCP_TOOL_ARGS_FILE" || :
+  if __mcp_find_cells; then
+    __mcp_assign_cells
+  else
+    for ((__mcp_i = 0; __mcp_i < ${#__mcp_names[@]}; __mcp_i++)); do
+      __mcp_rows+=${__mcp_variables[__mcp_i]}$'\x1f'${__mcp_names[__mcp_i]}$'\x1f'${__mcp_types[__mcp_i]}
+      __mcp_rows+=$'\x1f'${__mcp_kinds[__mcp_i]}$'\x1f'${__mcp_defaults[__mcp_i]}$'\n'
+    done
+    __mcp_load jq
+    __mcp_parse_by_filter "$__mcp_rows"
   fi
-  [[ -n $__mcp_json ]] || __mcp_json='{}'
-  __mcp_commands=$(printf '%s' "$__mcp_json" |
-    "$MCPBASH_JSON_TOOL_BIN" -r --arg rows "$__mcp_rows" "$__MCP_ARGS_PROGRAM" 2>/dev/null) ||
-    mcp_fail_invalid_args "mcp_args_parse: the arguments are no JSON object"
-  eval "$__mcp_commands"
-  while IFS= read -r __mcp_row; do
-    [[ -z $__mcp_row ]] || __mcp_number_as_written "${__mcp_row%% *}" "${__mcp_row#* }"
-  done <<<"$__mcp_numbers"
 }
 
-# Reads the comments into the caller's __mcp_rows (variable, name, type, required or not, default) and __mcp_numbers.
+# Reads the comments, # @arg NAME[!][[CHOICES]][=DEFAULT] [TYPE] [TEXT], into the caller's arrays. One loop that takes each
+# line apart: a regular expression would say it in a line, and a function in a word, but both take several times as long.
 __mcp_read_arg_lines() {
-  local __mcp_script=$0 __mcp_line __mcp_known=" " __mcp_name __mcp_kind __mcp_default __mcp_type __mcp_variable
+  local __mcp_script=$0 __mcp_rest __mcp_known=" " __mcp_name __mcp_kind __mcp_default __mcp_type __mcp_word
+  local __mcp_i=0
   [[ -r $__mcp_script ]] || __mcp_script=${MCP_TOOL_PATH:-}
   [[ -r $__mcp_script ]] || mcp_fail_invalid_args "mcp_args_parse: the script cannot be read"
-  while IFS= read -r __mcp_line || [[ -n $__mcp_line ]]; do
-    __mcp_line=${__mcp_line%$'\r'}
-    [[ $__mcp_line =~ ^[[:space:]]*(#|$) ]] || break
-    [[ $__mcp_line == *@arg* && $__mcp_line =~ $__MCP_ARG_LINE ]] || continue
-    __mcp_name=${BASH_REMATCH[1]} __mcp_kind=optional __mcp_default=${BASH_REMATCH[5]} __mcp_type=${BASH_REMATCH[7]:-string}
-    [[ -z ${BASH_REMATCH[2]} ]] || __mcp_kind=required
-    case $__mcp_default in \"* | \'*) __mcp_default=${__mcp_default:1:${#__mcp_default}-2} ;; esac
-    __mcp_variable=${__mcp_name//-/_}
-    # Letter by letter: what is between a and z depends on the locale, and setting that in here would outlast the function
-    # in bash 3.2. A prefix for the names by which the shell and other programs are steered.
-    case $__mcp_variable in
-      *[!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_]*) continue ;;
-      _* | BASH* | LD_* | DYLD_* | MCP* | auto_resume | histchars | *_proxy) __mcp_variable=arg_$__mcp_variable ;;
-      *[abcdefghijklmnopqrstuvwxyz]*) ;;
-      *) __mcp_variable=arg_$__mcp_variable ;;
+  while IFS= read -r __mcp_rest || [[ -n $__mcp_rest ]]; do
+    __mcp_rest=${__mcp_rest%$'\r'}
+    if [[ $__mcp_rest == "# @arg "[![:space:]]* ]]; then # as nearly all of them are written
+      __mcp_rest=${__mcp_rest:7}
+    else
+      __mcp_rest=${__mcp_rest#"${__mcp_rest%%[![:space:]]*}"}
+      [[ -z $__mcp_rest || $__mcp_rest == "#"* ]] || break
+      __mcp_rest=${__mcp_rest#"${__mcp_rest%%[!#]*}"}
+      __mcp_rest=${__mcp_rest#"${__mcp_rest%%[![:space:]]*}"}
+      [[ $__mcp_rest == @arg[[:space:]]* ]] || continue
+      __mcp_rest=${__mcp_rest:4}
+      __mcp_rest=${__mcp_rest#"${__mcp_rest%%[![:space:]]*}"}
+    fi
+    __mcp_name=${__mcp_rest%%[!-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789]*}
+    [[ -n $__mcp_name && $__mcp_name != [-0123456789]* && ${#__mcp_name} -le 64 ]] || continue
+    __mcp_rest=${__mcp_rest:${#__mcp_name}} __mcp_kind=optional __mcp_default="" __mcp_type=string
+    if [[ $__mcp_rest == !* ]]; then
+      __mcp_kind=required __mcp_rest=${__mcp_rest:1}
+    fi
+    if [[ $__mcp_rest == "["* ]]; then
+      __mcp_word=${__mcp_rest:1}
+      __mcp_word=${__mcp_word%%[][]*}
+      __mcp_rest=${__mcp_rest:$((${#__mcp_word} + 1))}
+      [[ $__mcp_rest == "]"* ]] || continue
+      __mcp_rest=${__mcp_rest:1}
+    fi
+    if [[ $__mcp_rest == "="[\"\']* ]]; then
+      __mcp_word=${__mcp_rest:1:1}
+      __mcp_default=${__mcp_rest:2}
+      __mcp_default=${__mcp_default%%"$__mcp_word"*}
+      __mcp_rest=${__mcp_rest:$((${#__mcp_default} + 2))}
+      [[ $__mcp_rest == "$__mcp_word"* ]] || continue
+      __mcp_rest=${__mcp_rest:1}
+    elif [[ $__mcp_rest == "="* ]]; then
+      __mcp_default=${__mcp_rest:1}
+      __mcp_default=${__mcp_default%%[[:space:]]*}
+      __mcp_rest=${__mcp_rest:$((${#__mcp_default} + 1))}
+    fi
+    [[ -z $__mcp_rest || $__mcp_rest == [[:space:]]* ]] || continue
+    __mcp_rest=${__mcp_rest#"${__mcp_rest%%[![:space:]]*}"}
+    case ${__mcp_rest%%[[:space:]]*} in
+      int | integer | number) __mcp_type=number ;;
+      list) __mcp_type=list ;;
+      json) __mcp_type=json ;;
     esac
-    [[ $__mcp_known != *" $__mcp_variable "* ]] || continue
-    __mcp_known+="$__mcp_variable "
-    __mcp_rows+=$__mcp_variable$'\x1f'$__mcp_name$'\x1f'$__mcp_type$'\x1f'$__mcp_kind$'\x1f'$__mcp_default$'\n'
-    case $__mcp_type in int | integer | number) __mcp_numbers+="$__mcp_variable $__mcp_name"$'\n' ;; esac
+    __mcp_word=${__mcp_name//-/_}
+    # A prefix for the names by which the shell and other programs are steered.
+    case $__mcp_word in
+      _* | BASH* | LD_* | DYLD_* | MCP* | auto_resume | histchars | *_proxy) __mcp_word=arg_$__mcp_word ;;
+      *[abcdefghijklmnopqrstuvwxyz]*) ;;
+      *) __mcp_word=arg_$__mcp_word ;;
+    esac
+    [[ $__mcp_known != *" $__mcp_word "* ]] || continue
+    __mcp_known+="$__mcp_word "
+    __mcp_variables[__mcp_i]=$__mcp_word __mcp_names[__mcp_i]=$__mcp_name __mcp_types[__mcp_i]=$__mcp_type
+    __mcp_kinds[__mcp_i]=$__mcp_kind __mcp_defaults[__mcp_i]=$__mcp_default
+    __mcp_i=$((__mcp_i + 1))
   done <"$__mcp_script"
 }
 
-# Many a jq writes 1.0 as 1 and rounds long integers, so the number is taken from the text where that names it once.
-__mcp_number_as_written() {
-  local __mcp_key="\"$2\"[[:space:]]*:" __mcp_rest
-  [[ $__mcp_json =~ $__mcp_key ]] || return 0
-  __mcp_rest=${__mcp_json#*"${BASH_REMATCH[0]}"}
-  [[ ! $__mcp_rest =~ $__mcp_key ]] || return 0
-  [[ $__mcp_rest =~ ^[[:space:]]*(-?[0-9][-+.eE0-9]*) ]] || return 0
-  printf -v "$1" '%s' "${BASH_REMATCH[1]}"
+# Finds a cell for each argument, without a process, an empty one for what is absent. Status 1: ask jq.
+__mcp_find_cells() {
+  local __mcp_json=${MCP_TOOL_ARGS_JSON:-} __mcp_table=${MCP_TOOL_ARGS_TABLE:-} __mcp_i __mcp_pattern __mcp_cell
+  [[ -z ${MCP_TOOL_ARGS_FILE:-} ]] && ! shopt -q nocasematch || return 1
+  if [[ -z $__mcp_json || $__mcp_json == "{}" ]]; then
+    __mcp_table=""
+  elif [[ $__mcp_table != "$__mcp_json"$'\n'* ]]; then
+    return 1
+  fi
+  for ((__mcp_i = 0; __mcp_i < ${#__mcp_names[@]}; __mcp_i++)); do
+    __mcp_pattern=$'\n[.]'${__mcp_names[__mcp_i]}$'=([^\n]*)' __mcp_cell=""
+    [[ ! $__mcp_table =~ $__mcp_pattern ]] || __mcp_cell=${BASH_REMATCH[1]}
+    case $__mcp_cell in
+      "" | vnull) [[ ${__mcp_types[__mcp_i]} != list || ${__mcp_defaults[__mcp_i]} != "["* ]] || return 1 ;;
+      v*) ;;
+      s* | e*) [[ ${__mcp_types[__mcp_i]} != json ]] || return 1 ;;
+      a*) [[ ${__mcp_types[__mcp_i]} == list ]] || return 1 ;;
+      *) return 1 ;;
+    esac
+    __mcp_cells[__mcp_i]=$__mcp_cell
+  done
+}
+
+# What is evaluated are names of variables that the script itself has written, and no values.
+__mcp_assign_cells() {
+  local __mcp_i __mcp_cell __mcp_value
+  for ((__mcp_i = 0; __mcp_i < ${#__mcp_names[@]}; __mcp_i++)); do
+    __mcp_cell=${__mcp_cells[__mcp_i]}
+    if [[ -z $__mcp_cell || ($__mcp_cell == vnull && ${__mcp_types[__mcp_i]} != json) ]]; then
+      [[ ${__mcp_kinds[__mcp_i]} != required ]] || mcp_fail_invalid_args "${__mcp_names[__mcp_i]} is required"
+      __mcp_cell=""
+      __mcp_value=${__mcp_defaults[__mcp_i]}
+    elif [[ $__mcp_cell == e* ]]; then
+      printf -v __mcp_value %b "${__mcp_cell:1}"
+    else
+      __mcp_value=${__mcp_cell:1}
+    fi
+    if [[ ${__mcp_types[__mcp_i]} == list ]]; then
+      __mcp_assign_items "${__mcp_variables[__mcp_i]}" "$__mcp_cell"
+    else
+      eval "${__mcp_variables[__mcp_i]}=\$__mcp_value"
+    fi
+  done
+}
+
+# VARIABLE CELL: an array from the cell, or from the caller's __mcp_value, which is a single item, or a default whose items
+# have commas between them if there is no cell.
+__mcp_assign_items() {
+  local __mcp_items=$2 __mcp_separator=$'\t'
+  eval "$1=()"
+  case $2 in
+    a*) __mcp_items=${2:1} ;;
+    "")
+      [[ -z $__mcp_value ]] || __mcp_items=,s${__mcp_value//,/,s}
+      __mcp_separator=,
+      ;;
+    *) __mcp_items=$'\t'$2 ;;
+  esac
+  while [[ -n $__mcp_items ]]; do
+    __mcp_items=${__mcp_items:1}
+    __mcp_value=${__mcp_items%%"$__mcp_separator"*}
+    __mcp_items=${__mcp_items:${#__mcp_value}}
+    if [[ $__mcp_value == e* ]]; then
+      printf -v __mcp_value %b "${__mcp_value:1}"
+    else
+      __mcp_value=${__mcp_value:1}
+    fi
+    eval "$1+=(\"\$__mcp_value\")"
+  done
 }

@@ -6,6 +6,9 @@
 # A question is one line on the control pipe. The answer comes through a FIFO that is made for it, and its name is in
 # the question. The server keeps the time: it answers every question, if only to say that nobody else did.
 
+__mcp_load messages
+__mcp_load results
+
 # What one line may have. The server drops longer ones, and the script would wait in vain.
 __MCP_ASK_MAX_BYTES=1048000
 

@@ -3,6 +3,8 @@
 #
 # Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
 
+__mcp_load errors
+
 mcp_result_text_with_resource() {
   local json=${1-} path="" mime="" uri="" entries=""
   while (($# > 1)); do

@@ -3,6 +3,8 @@
 #
 # Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
 
+__mcp_load results
+
 # The reason why a program failed, from its stdout if that is JSON, otherwise from its stderr.
 mcp_extract_cli_error() {
   local out=${1-} err=${2-} code=${3:-1} reason=""

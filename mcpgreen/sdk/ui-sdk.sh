@@ -7,6 +7,7 @@ if ! declare -F __mcp_quote >/dev/null; then
   # shellcheck source=/dev/null
   source "${BASH_SOURCE[0]%/*}/tool-sdk.sh"
 fi
+__mcp_load errors
 
 mcp_client_supports_ui() {
   case ${MCPBASH_CLIENT_SUPPORTS_UI:-} in

@@ -137,6 +137,29 @@ def test_long_arguments_come_as_a_file(
     assert measured == {"spilled": is_spilled, "variable": not is_spilled, "size": size}
 
 
+@pytest.mark.requirement("G-environment")
+def test_a_shell_script_has_a_table_of_its_arguments(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    show = 'printf "%s|" "${MCP_TOOL_ARGS_TABLE-none}" "$MCP_TOOL_ARGS_JSON"'
+    project.tool("bash", show)
+    project.tool("sh", f"#!/bin/sh\n{show}")
+    client = speak()
+
+    def shown(tool: str, arguments: Json) -> list[str]:
+        return text_of(client.call_tool(tool, arguments)).split("|")[:-1]
+
+    table, text = shown("bash", {"name": "Ada", "size": {"width": 5}})
+    assert table.split("\n") == [text, ".name=sAda", ".size=o", ".size.width=v5"]
+    assert shown("sh", {"a": 1})[0] == '{"a":1}\n.a=v1'
+    assert shown("bash", {}) == ["", "{}"]
+    assert shown("bash", {"a": "x" * 5000})[0] == ""
+
+
+@pytest.mark.requirement("G-environment")
+def test_other_scripts_have_no_table(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+    project.python_tool("env", SHOW_ENVIRONMENT)
+    assert "MCP_TOOL_ARGS_TABLE" not in variables_of(speak(), {"name": "Ada"})
+
+
 @pytest.mark.requirement("G-process")
 def test_a_tool_starts_in_the_project_without_arguments_or_input(project: ProjectBuilder, client: Wire) -> None:
     project.tool("where", 'echo "$PWD|$#|$(wc -c)"')

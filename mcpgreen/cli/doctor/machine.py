@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -15,6 +16,7 @@ from mcpgreen.settings.settings import Settings
 OLDEST_PYTHON = (3, 10)
 PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich")
 OPTIONAL = ("jq",)
+SLOW_JQ = "jq-1.6"
 GOOD_BACKENDS = ("epoll", "kqueue", "linuxaio", "iouring")
 _OLDEST = re.compile(r"([A-Za-z0-9_.-]+)[^;]*>=\s*([\w.]+)")
 
@@ -93,8 +95,20 @@ def _loop() -> Check:
 def _jq(settings: Settings, path: str) -> Check:
     name, program = jq.find_json_tool(settings, path)
     if program:
-        return Check("jq", OK, f"{name} at {program}")
+        return Check("jq", OK, f"{name} at {program}{_slowness_of(program)}")
     if settings.json_tool == "none":
         return Check("jq", OK, "none, as json_tool says")
     fix = f"install jq, or the package: {sys.executable} -m pip install jq"
     return Check("jq", WARNING, "there is none, so shell tools cannot read their arguments", fix)
+
+
+def _slowness_of(program: str) -> str:
+    """What is to be said of a jq that compiles its own library at each start. Nothing is run that a project names."""
+    if program != shutil.which("jq"):
+        return ""
+    try:
+        told = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    is_slow = told.decode("utf-8", "replace").strip() == SLOW_JQ
+    return f": {SLOW_JQ} takes 30 ms to start, newer ones take 4" if is_slow else ""

@@ -20,6 +20,7 @@ from mcpgreen.protocol.content import ROLES, problem_of_block
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.launch import Limits, Script
+from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.turns import in_turns
 from mcpgreen.text import jsontext, media
 
@@ -195,7 +196,8 @@ def _invalid(prompt: Prompt, problem: str) -> InternalError:
 def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
     assert prompt.path is not None
     services, project = call.services, call.services.project
-    script = Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path], project.ground(project.prompts_dir))
+    ground, wants_table = project.ground(project.prompts_dir), may_use_shell_sdk(prompt.path)
+    script = Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path], ground, wants_table)
     variables = {"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path}
     secs = allowed_secs(call, prompt.timeout_secs or services.settings.default_tool_timeout)
     for _ in range(MAX_ROUNDS):

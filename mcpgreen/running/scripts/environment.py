@@ -124,6 +124,7 @@ class ToolEnvironment:
         progress_token: str | int | None,
         answers_json: bytes = b"",
         own_state: str | None = None,
+        wants_table: bool = False,
     ) -> Environment:
         """The variables of one call, added to a copy of those that `with_more` gave."""
         env = common.copy()
@@ -144,6 +145,12 @@ class ToolEnvironment:
         if own_state is not None:
             env[b"MCP_REQUEST_STATE"] = os.fsencode(own_state)
         self._add_payload(env, files, b"MCP_TOOL_ARGS", arguments_json)
+        if wants_table:
+            env[b"MCP_TOOL_ARGS_TABLE"] = b""
+            if len(env[b"MCP_TOOL_ARGS_JSON"]) > len(b"{}"):
+                from mcpgreen.text import argument_table
+
+                env[b"MCP_TOOL_ARGS_TABLE"] = argument_table.table_of(arguments_json)
         self._add_payload(env, files, b"MCP_TOOL_METADATA", entry_json)
         self._add_payload(env, files, b"MCP_TOOL_META", meta_json)
         if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:

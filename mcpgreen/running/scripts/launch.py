@@ -31,13 +31,15 @@ BUSY_FILE_PAUSE_SECS = 0.01
 class Script(NamedTuple):
     """What is to be run: how people call it ("Tool 'greet'"), its file and its command, and where such files lie. Of
     what belongs to us, or has been looked at in another way, nobody asks where it lies. `warm` are modules that it
-    wants to be loaded ahead, if it is Python; None if it wants a fresh start."""
+    wants to be loaded ahead, if it is Python; None if it wants a fresh start. A script in shell can read a table of its
+    arguments (`text.argument_table`)."""
 
     label: str
     path: str
     command: Sequence[str]
     ground: Ground | None = None
     warm: tuple[str, ...] | None = ()
+    wants_table: bool = False
 
     def require_safe(self) -> None:
         """Raises Denied if it lies where no such script may lie, or if somebody else could have put it there or changed

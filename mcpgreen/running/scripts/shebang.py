@@ -16,6 +16,7 @@ LINE_BYTES = 256  # the kernel reads no more
 SHELL_SUFFIXES = (".sh", ".bash")
 PLAIN_SHELL = "/bin/sh"
 SHELLS = ("bash", "sh", "dash", "ash", "ksh", "mksh", "zsh")
+SDK_SHELLS = ("bash", "sh")  # in which the SDK for shell works; in sh where that is bash
 PYTHON_SUFFIX = ".py"
 # By `env`, which looks on the PATH that the script has, and not on the server's own.
 PYTHON = ("env", "python3")
@@ -51,6 +52,15 @@ def program_of(path: str, head: bytes) -> str:
     if names and names[0] == "env":
         names = names[1:]
     return names[0] if names else ""
+
+
+def may_use_shell_sdk(path: str) -> bool:
+    """Whether a script is run by a shell in which the SDK for shell works."""
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            return program_of(path, file.read(LINE_BYTES)) in SDK_SHELLS
+    except OSError:
+        return False
 
 
 def runner_of(path: str) -> list[str]:

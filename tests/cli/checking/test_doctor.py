@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,17 @@ def test_what_the_project_requires_is_looked_for(
     assert message in check["message"]
     assert (check["fix"] is None) is (status == "ok")
     assert exit_status == (1 if status == "error" else 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "ending"), [("jq-1.6", "takes 30 ms to start, newer ones take 4"), ("jq-1.8.1", "/jq")]
+)
+def test_a_jq_that_is_slow_to_start_is_named(correct: ProjectBuilder, version: str, ending: str) -> None:
+    tool = correct.program("bin/jq", f"#!/bin/sh\necho {version}\n")
+    _, report = doctor(correct, "--dry-run", env={"PATH": f"{tool.parent}:{os.environ['PATH']}"})
+
+    (check,) = checks(report, "jq")
+    assert (check["status"], check["message"].endswith(ending)) == ("ok", True)
 
 
 def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder) -> None:
