@@ -197,7 +197,7 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
     assert prompt.path is not None
     services, project = call.services, call.services.project
     ground, wants_table = project.ground(project.prompts_dir), may_use_shell_sdk(prompt.path)
-    script = Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path], ground, wants_table)
+    script = Script(f"Prompt '{prompt.name}'", prompt.path, [prompt.path], ground, wants_table=wants_table)
     variables = {"MCP_PROMPT_NAME": prompt.name, "MCP_PROMPT_PATH": prompt.path}
     secs = allowed_secs(call, prompt.timeout_secs or services.settings.default_tool_timeout)
     for _ in range(MAX_ROUNDS):
