@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT, Directory, PosixSpawner
-from mcpgreen.running.processes.tags import Tags
+from mcpgreen.running.processes.tags import Tags, tag_of
 from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.system.prctl import adopt_orphans
 from mcpgreen.running.warm.interpreters import OF_A_CALL, signature_of
@@ -170,13 +170,15 @@ class Harness:
         try:
             stdout, stderr, control = pipes.read_all()
         except TimeoutError:
-            for child in {pid, *_children()} - self._children:
-                os.kill(child, signal.SIGKILL)
+            for child in _children() - self._children:
+                if tag_of(child) == self._tag:
+                    os.kill(child, signal.SIGKILL)
             raise
         finally:
             status = os.waitpid(pid, 0)[1]
         for child in _children() - self._children:
-            os.waitpid(child, 0)
+            if tag_of(child) == self._tag:  # else it has come from elsewhere, and is not ours to wait for
+                os.waitpid(child, 0)
         return Ran(os.waitstatus_to_exitcode(status), stdout, stderr, control, self._new_files(before))
 
     def _new_files(self, before: Mapping[str, int]) -> dict[str, tuple[int, bytes]]:

@@ -69,6 +69,9 @@ class Script:
             is_plain = type(code) is int and code.bit_length() <= STATUS_BITS
             status = code & 0xFF if is_plain else None  # None: it is the interpreter that makes something of it
             error = SystemExit(code) if is_plain else error.with_traceback(None)  # without what its traceback keeps
+        else:  # as the interpreter does, unless there is a SystemExit
+            self.names.pop("__file__", None)
+            self.names.pop("__cached__", None)
         if type(failure) is KeyboardInterrupt:
             status = None
         if self._leaves_nothing(is_usual=status is not None) and status is not None:

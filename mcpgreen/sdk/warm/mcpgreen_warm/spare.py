@@ -29,8 +29,10 @@ AUTHKEY_BYTES = 32  # as multiprocessing has it
 PR_SET_DUMPABLE = 4
 VARIABLES = 30  # that a call has, more or less
 REHEARSAL = compile(
-    "import json, os, sys\n"
-    "json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))\n"
+    "import os, sys\n"
+    "if 'json' in sys.modules:\n"
+    "    import json\n"
+    "    json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))\n"
     "os.environ.get('MCP_TOOL_ARGS_JSON')\n"
     "sys.stdout.write('')\n"
     "sys.stdout.flush()\n",

@@ -25,12 +25,21 @@ DIFFERENT_ON_PURPOSE: dict[str, tuple[str, Program]] = {
         ),
     ),
     "sys.modules": (
-        "Modules that the helper or another script needed are there already; to import them takes no time.",
+        "Modules that the helper or another script needed are there already, and what they have registered for the "
+        "exit; to import them takes no time.",
         Program("import sys\nprint(len(sys.modules))"),
     ),
-    "functions at exit": (
-        "Such modules register some when they are imported: who counts them sees more. They find nothing to do.",
-        Program("import atexit\nprint(atexit._ncallbacks())"),
+    "functions that trace": (
+        "One that is still set when the script is over sees how we end it.",
+        Program(
+            """
+            import os, sys
+            def profile(frame, event, arg, write=os.write):
+                if event == 'call':
+                    write(1, frame.f_code.co_name.encode())
+            sys.setprofile(profile)
+            """
+        ),
     ),
     "the command line that others see": (
         "`ps` and /proc/PID/cmdline show the helper, from which the process was forked.",

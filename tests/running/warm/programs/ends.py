@@ -241,6 +241,20 @@ PROGRAMS: Table = {
         atexit.unregister(more)
         print('before')
     """,
+    "looks for its file at exit": """
+        import atexit
+        atexit.register(lambda: print(sorted(globals())))
+    """,
+    "looks for its file at exit, after a failure": """
+        import atexit
+        atexit.register(lambda: print(__file__))
+        raise ValueError('x')
+    """,
+    "looks for its file at exit, after an exit": """
+        import atexit, sys
+        atexit.register(lambda: print(__file__))
+        sys.exit(2)
+    """,
     "fails at exit": """
         import atexit
         @atexit.register

@@ -129,16 +129,6 @@ PROGRAMS: Table = {
         sys.settrace(None)
         print(seen)
     """,
-    "traces to its end": """
-        import sys
-        def profiler(frame, event, arg):
-            if event == 'call' and frame.f_code.co_filename == __file__:
-                print(frame.f_code.co_name)
-        def work():
-            pass
-        sys.setprofile(profiler)
-        work()
-    """,
     "audits": """
         import sys
         def hook(event, values):
