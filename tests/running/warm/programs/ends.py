@@ -12,17 +12,21 @@ PROGRAMS: Table = {
     "exits with 256": "import sys; sys.exit(256)",
     "exits with -1": "import sys; sys.exit(-1)",
     "exits with more than an int": "import sys; sys.exit(2**31 + 5)",
-    "exits with more than a long": "import sys; sys.exit(2**70)",
+    # Python 3.12 and 3.13 forget this exception, and tell of it in the next function that they happen to call.
+    "exits with more than a long": Program("import sys; sys.exit(2**70)", scrubbed="(?s).+"),
     "exits with True": "import sys; sys.exit(True)",
     "exits with a text": "import sys; print('out'); sys.exit('No such city: Köln')",
     "exits with two values": "raise SystemExit(1, 2)",
-    "exits with an object whose text fails": """
+    "exits with an object whose text fails": Program(
+        """
         import sys
         class Odd:
             def __str__(self):
                 raise ValueError('no text')
         sys.exit(Odd())
-    """,
+        """,
+        scrubbed="(?s).+",
+    ),
     "exits with an int of its own kind": """
         import enum, sys
         class Code(enum.IntEnum):
