@@ -12,11 +12,16 @@ import gc
 import os
 import signal
 import sys
-import warnings
 
 from mcpgreen_warm import preloading, surroundings
 from mcpgreen_warm.packets import received
 from mcpgreen_warm.spare import Spare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from mcpgreen_warm.script import Script
 
 CONTROL = 3
 KEPT_SCRIPTS = 64
@@ -39,9 +44,10 @@ class Helper:
         self.descriptors = surroundings.descriptors()  # a script has as many: a control pipe where we have the socket
         self.surroundings = surroundings.Surroundings()
         self.tid_address: int | None = None
+        self.hidden: list[ModuleType] = []  # modules that a script does not see: they must not go, which takes time
 
-    def serve(self) -> int | None:
-        """The status to end with, for a spare whose script is over; None for the helper itself."""
+    def serve(self) -> Script | None:
+        """What is to be run here, in a spare; None in the helper itself, at its end."""
         os.set_inheritable(CONTROL, False)
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # else a script could change what others are forked from
         problem = self._problem()
@@ -56,7 +62,7 @@ class Helper:
             if packet == b"F" and not self.surroundings.have_changed():
                 if self._fork():
                     self.socket.close()
-                    return Spare(self, descriptors[0]).wait_and_run()
+                    return Spare(self, descriptors[0]).script()
                 os.close(descriptors[0])
             elif packet[:1] == b"P":
                 self._prepare(os.fsdecode(packet[1:]))
@@ -93,6 +99,7 @@ class Helper:
         gc.collect()
         gc.freeze()
         self.known = frozenset(sys.modules)
+        self.own = [name for name in sys.modules if name.startswith(("mcpgreen_warm", "mcp_tool"))]
 
     def _prepare(self, path: str) -> None:
         """Have the script at hand for spares from now on."""
@@ -102,7 +109,7 @@ class Helper:
             while len(self.kept) >= KEPT_SCRIPTS:
                 del self.kept[next(iter(self.kept))]
             self.kept[path] = kept
-            if kept.needs_sdk:
+            if kept.imports_sdk:
                 self.surroundings.watch(sys.modules["mcp_tool"].__file__ or "")
         self._settle()
 
@@ -130,8 +137,7 @@ class Helper:
 
 def _fork_twice() -> bool:
     """The server adopts whoever loses its parent."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about threads, which the modules that have them can handle at a fork
+    with preloading.quietly():  # about threads, which the modules that have them can handle at a fork
         pid = os.fork()
         if pid:
             os.waitpid(pid, 0)

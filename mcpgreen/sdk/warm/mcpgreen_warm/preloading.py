@@ -13,39 +13,51 @@ from mcpgreen_warm.surroundings import signature_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import CodeType, ModuleType
+    from types import CodeType
     from typing import Any
 
 MAX_SOURCE_BYTES = 1 << 20
 PARSE_ONLY = 0x400  # ast.PyCF_ONLY_AST; `ast` itself would be one more module for everybody
 # They open windows, take over the terminal, or are made for a person's amusement.
-LEFT_ALONE = {"antigravity", "this", "turtle", "tkinter", "idlelib", "readline", "curses", "test", "__main__"}
+LEFT_ALONE = frozenset(
+    "antigravity this turtle tkinter idlelib readline rlcompleter curses _curses test __main__".split()
+)
 LIBRARY = os.path.dirname(os.__file__) + os.sep
+talkative: set[str] = set()  # modules that say something when they are imported
 UNFIT = (SyntaxError, ValueError, MemoryError, RecursionError, OSError)
 
 
 class Kept:
     """A script as it was when it was last looked at."""
 
-    def __init__(self, signature: bytes, code: CodeType | None, *, needs_sdk: bool) -> None:
+    def __init__(self, signature: bytes, code: CodeType | None, *, imports_sdk: bool) -> None:
         self.signature = signature
         self.code = code  # None if it is compiled for each run: the warnings about it belong to its stderr
-        self.needs_sdk = needs_sdk
+        self.imports_sdk = imports_sdk  # before it does anything else
+
+
+class Guard:
+    """Keeps modules from importing what is left alone."""
+
+    is_met = False
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name.partition(".")[0] in LEFT_ALONE:
+            self.is_met = True
+            raise ImportError(name)
 
 
 def kept(path: str) -> Kept | None:
     """None for what only a fresh start can tell what is wrong with it."""
     try:
         source, signature = contents(path)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            names = set(_used(compile(source, path, "exec", PARSE_ONLY, dont_inherit=True)))
+        with quietly() as said:
+            tree: Any = compile(source, path, "exec", PARSE_ONLY, dont_inherit=True)
             code = compile(source, path, "exec", dont_inherit=True)
     except UNFIT:
         return None
-    with quietly():
-        needs_sdk = _preload(names)
-    return Kept(signature, None if told else code, needs_sdk=needs_sdk)
+    has_sdk = _preload(set(_used(tree)))
+    return Kept(signature, None if said else code, imports_sdk=has_sdk and _begins_with_sdk(tree.body))
 
 
 def contents(path: str) -> tuple[bytes, bytes]:
@@ -59,24 +71,28 @@ def contents(path: str) -> tuple[bytes, bytes]:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """What modules say when they are imported is not for the scripts that are forked later."""
+def quietly() -> Iterator[list[Any]]:
+    """What modules say when they are imported is not for the scripts that are forked later. It is in the list, at the
+    end."""
     streams = sys.stdout, sys.stderr
-    sys.stdout = sys.stderr = io.StringIO()
+    filters: Any = warnings.filters
+    kept = filters[:]
+    sys.stdout = sys.stderr = output = io.StringIO()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        with warnings.catch_warnings(record=True) as told:
+            said: list[Any] = told
+            warnings.filters = filters  # no other list: the interpreter goes by the last one that it saw
+            warnings.simplefilter("always")
+            yield said
     finally:
+        filters[:] = kept
         sys.stdout, sys.stderr = streams
-
-
-def is_of_the_library(module: ModuleType) -> bool:
-    """Where no script keeps anything."""
-    return is_file_of_the_library(getattr(module, "__file__", None))
+    if output.getvalue():
+        said.append(output.getvalue())
 
 
 def is_file_of_the_library(file: str | None) -> bool:
+    """Where no script keeps anything."""
     return not file or (file.startswith(LIBRARY) and "-packages" + os.sep not in file)
 
 
@@ -101,17 +117,48 @@ def _used(tree: Any) -> Iterator[str]:
 
 
 def _preload(names: set[str]) -> bool:
-    """Import what is of the standard library, or of the SDK; whether the latter was among it."""
-    needs_sdk = False
+    """Import what is of the standard library, or of the SDK; whether the latter is there."""
+    has_sdk = False
     for name in sorted(names):
         top = name.partition(".")[0]
         if top == "mcp_tool":
-            needs_sdk = _preload_sdk(name.partition(".")[2]) or needs_sdk
-        elif top not in LEFT_ALONE and _is_in_the_library(top):
-            # No module of that name, perhaps, but something in one; or the script will meet what is wrong.
-            with suppress(Exception):
-                __import__(name)
-    return needs_sdk
+            with quietly():
+                has_sdk = _preload_sdk(name.partition(".")[2]) or has_sdk
+        elif top not in LEFT_ALONE and name not in talkative and _is_in_the_library(top):
+            _preload_one(name)
+    return has_sdk
+
+
+def _preload_one(name: str) -> None:
+    """Unless it has something to say, which is for the script that imports it, or needs what is left alone."""
+    before = set(sys.modules)
+    guard = Guard()
+    sys.meta_path.insert(0, guard)
+    try:
+        # No module of that name, perhaps, but something in one; or the script will meet what is wrong.
+        with quietly() as said, suppress(Exception):
+            __import__(name)
+    finally:
+        sys.meta_path.remove(guard)
+    if said or guard.is_met:
+        talkative.add(name)
+        for new in set(sys.modules) - before:
+            del sys.modules[new]
+
+
+def _begins_with_sdk(statements: list[Any]) -> bool:
+    """Whether a script imports the SDK before it could notice that it is there already."""
+    for statement in statements:
+        kind = type(statement).__name__
+        names = [alias.name for alias in statement.names] if kind == "Import" else []
+        if kind == "ImportFrom" and not statement.level:
+            names = [statement.module]
+        if "mcp_tool" in names:
+            return True
+        is_text = kind == "Expr" and type(statement.value).__name__ in ("Constant", "Str")
+        if not is_text and not (names and all(_is_in_the_library(name.partition(".")[0]) for name in names)):
+            return False
+    return False
 
 
 def _preload_sdk(name: str) -> bool:

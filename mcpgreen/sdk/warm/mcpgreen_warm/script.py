@@ -1,138 +1,209 @@
-"""Run a script in this process as `python FILE` does, from its first line to its exit status."""
+"""Run a script in this process as `python FILE` does, from its first line to its exit status.
+
+At its end there is usually nothing left that would do or say anything, and the process goes at once, which takes no
+time. What is left otherwise (threads, open files, objects with a `__del__`) goes in an order of its own, and sees what
+is still there by then.
+
+Rule: whatever is unusual is left to the interpreter's own end. `start.py` brings it about, as `Script.end` tells.
+"""
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import gc
-import os
-import signal
 import sys
+from _thread import _count as count_of_threads
+from atexit import _ncallbacks as count_of_exit_functions
+from atexit import _run_exitfuncs as run_exit_functions
+from gc import collect, get_objects, unfreeze  # by these names: a script may put something else in their places
 from importlib.machinery import SourceFileLoader
-from itertools import islice
+from os import _exit
+from types import BuiltinFunctionType, GeneratorType, ModuleType
+from weakref import ReferenceType, finalize
 
-from mcpgreen_warm.preloading import is_of_the_library
+from mcpgreen_warm.preloading import is_file_of_the_library
 from mcpgreen_warm.surroundings import descriptors as count_of_descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType, ModuleType
+    from types import CodeType
+    from typing import Any
 
-# Which of them a script has depends on the version.
-MAIN_NAMES = [name for name in ("__annotations__", "__cached__") if name in vars(sys.modules["__main__"])]
+MAIN = [name for name in vars(sys.modules["__main__"]) if name[:2] == "__"]  # names and order depend on the version
+STDOUT, STDERR, display = sys.stdout, sys.stderr, sys.__excepthook__
+OF_A_FAILURE = ("excepthook", "last_type", "last_value", "last_traceback", "last_exc")
+IS_COLLECTED = 1 << 14  # Py_TPFLAGS_HAVE_GC
+COMPILED = (".so", ".pyd")
+STATUS_BITS = 31  # what any interpreter takes
 
 libc = ctypes.PyDLL(None)
 
 
-def run(code: CodeType, path: str, *, known: frozenset[str], descriptors: int) -> int:
-    """Ends the process. Gives the status if that is better done by the interpreter itself."""
-    main = type(sys)("__main__")
-    vars(main).update(__builtins__=sys.modules["builtins"], __file__=path)
-    vars(main).update((name, {} if name == "__annotations__" else None) for name in MAIN_NAMES)
-    main.__loader__ = SourceFileLoader("__main__", path)
-    sys.modules["__main__"] = main
-    status = 0
-    try:
+class Script:
+    """A script, ready to be run. What comes into being from now on is its own."""
+
+    def __init__(self, code: CodeType, path: str, *, descriptors: int) -> None:
+        gc.freeze()
+        self._main: ModuleType | None = ModuleType("__main__")
+        self.names = vars(self._main)
+        values: dict[str, Any] = {"__file__": path, "__builtins__": sys.modules["builtins"], "__annotations__": {}}
+        values["__loader__"] = SourceFileLoader("__main__", path)
+        self.names.update((name, values.get(name)) for name in MAIN if name != "__name__")
+        sys.modules["__main__"] = self._main
+        self.code = code
+        self.error: BaseException | None = None  # that it ended with
+        self._descriptors = descriptors
+        self._exit_functions = _count_of_other_exit_functions()
+
+    def end(self) -> BaseException | None:
+        """Ends the process, or gives what is to be raised for its end; None if nothing is."""
+        _flush()
+        error, self.error = self.error, None
+        failure: BaseException | None = None
+        if error is not None and not isinstance(error, SystemExit):
+            failure = KeyboardInterrupt() if type(error) is KeyboardInterrupt else Exception()
+            error = _shown(error)
+        status: int | None = 1 if failure is not None else 0
+        if error is not None:
+            code: Any = 0 if error.code is None else error.code
+            is_plain = type(code) is int and code.bit_length() <= STATUS_BITS
+            status = code & 0xFF if is_plain else None  # None: it is the interpreter that makes something of it
+            error = SystemExit(code) if is_plain else error.with_traceback(None)  # without what its traceback keeps
+        else:  # as the interpreter does, unless there is a SystemExit
+            self.names.pop("__file__", None)
+            self.names.pop("__cached__", None)
+        if type(failure) is KeyboardInterrupt:
+            status = None
+        if self._leaves_nothing(is_usual=status is not None) and status is not None:
+            _exit(status)
+        if error is not None:
+            return error
+        # Where no SystemExit is, the interpreter lets go of `__main__` before it clears all modules.
+        self._main, self.names = None, {}
+        return _unseen(failure) if failure is not None else None
+
+    def _leaves_nothing(self, *, is_usual: bool) -> bool:
+        """Whether all has been written, and nobody could tell how the process ends."""
         try:
-            exec(code, vars(main))
-        finally:
-            _flush()
-    except SystemExit as end:
-        status = _status_of(end)
-    except BaseException as error:
-        status = _shown(error)
-    return _finish(main, status, known, descriptors)
+            has_streams = sys.stdout is STDOUT and sys.stderr is STDERR
+            is_usual = is_usual and has_streams and not count_of_threads()
+            is_usual = is_usual and _count_of_other_exit_functions() == self._exit_functions
+            if is_usual:
+                run_exit_functions()  # of modules that were there before the script, mostly
+            is_left = _is_anything_left()
+            if is_left and is_usual:
+                collect()
+                is_left = _is_anything_left()
+            if is_left or not has_streams:
+                unfreeze()  # else what is held by the library never goes
+            if not is_usual or is_left or not _flush() or count_of_descriptors() > self._descriptors:
+                return False
+            libc.fflush(None)
+        except BaseException:  # something that is needed here has been tampered with
+            unfreeze()
+            return False
+        return True
 
 
-def _status_of(end: SystemExit) -> int:
-    if end.code is None:
-        return 0
-    if isinstance(end.code, int):
-        return end.code & 0xFF if -(1 << 63) <= end.code < 1 << 63 else 0xFF
-    try:
-        sys.stderr.write(f"{end.code}\n")
-        sys.stderr.flush()
-    except Exception:
-        return 1  # there is nobody to tell
-    return 1
+def _count_of_other_exit_functions() -> int:
+    """Without that of finalizers, which is there from the first one on: temporary directories have some."""
+    return count_of_exit_functions() - bool(vars(finalize)["_registered_with_atexit"])
 
 
-def _shown(error: BaseException) -> int:
-    """The status, after telling of an exception as Python does at the end, without our own frame."""
+def _flush() -> bool:
+    """Whether all that was printed has been taken."""
+    is_taken = True
+    for name in ("stderr", "stdout"):
+        try:
+            stream = vars(sys).get(name)
+            if stream is not None:
+                stream.flush()
+        except BaseException:
+            is_taken = False
+    return is_taken
+
+
+def _shown(error: BaseException) -> SystemExit | None:
+    """Tell of an exception as Python does at the end, without our own frame. Gives what the script's own function for
+    that ends the process with."""
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
     error = error.with_traceback(trace)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
     if sys.version_info >= (3, 12):
         sys.last_exc = error
     try:
-        sys.excepthook(type(error), error, trace)
+        hook = sys.excepthook
+    except AttributeError:
+        _say("sys.excepthook is missing\n")
+        display(type(error), error, trace)
+        return None
+    try:
+        hook(type(error), error, trace)
+        return None
     except SystemExit as end:
-        return _status_of(end)
-    except BaseException as another:
-        inner = another.__traceback__.tb_next if another.__traceback__ is not None else None
-        sys.stderr.write("Error in sys.excepthook:\n")
-        sys.__excepthook__(type(another), another.with_traceback(inner), inner)
-        sys.stderr.write("\nOriginal exception was:\n")
-        sys.__excepthook__(type(error), error, trace)
-    return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+        return end
+    except BaseException as failure:
+        another = failure
+    inner = another.__traceback__.tb_next if another.__traceback__ is not None else None
+    _say("Error in sys.excepthook:\n")
+    display(type(another), another.with_traceback(inner), inner)
+    _say("\nOriginal exception was:\n")
+    display(type(error), error, trace)
+    return None
 
 
-def _finish(main: ModuleType, status: int, known: frozenset[str], descriptors: int) -> int:
-    """Wait for threads, do what is to be done at exit, write what is left, and go at once if nothing can be lost by it.
-    Else give the status, for the interpreter's own end."""
-    threading = sys.modules.get("threading")
-    if threading is not None:
-        threading._shutdown()
-    atexit._run_exitfuncs()
-    if status < 0:
-        _flush()
-        signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    new = [module for module in _new_modules(known) if not is_of_the_library(module)]
-    if not _flush() or any(map(_is_compiled, new)):
-        return status
-    for module in [main, *new]:
-        _clear(module)
-    if getattr(sys, "last_value", None) is not None:
-        sys.last_type = sys.last_value = sys.last_traceback = None
-        if sys.version_info >= (3, 12):
-            sys.last_exc = None  # type: ignore[assignment]  # as the interpreter does
-    del main, new
-    gc.collect()
-    if not _flush() or count_of_descriptors() > descriptors:
-        return status  # a file may be open, with something in it that has not been written
-    libc.fflush(None)
-    os._exit(status)
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+    except Exception:
+        pass  # there is nobody to tell
 
 
-def _flush() -> bool:
-    """Whether all that was printed has been taken."""
-    is_taken = True
-    for stream in (sys.stderr, sys.stdout):
-        try:
-            if stream is not None and not getattr(stream, "closed", False):
-                stream.flush()
-        except Exception:
-            is_taken = False
-    return is_taken
+def _unseen(failure: BaseException) -> BaseException:
+    """See to it that nothing is said of this when it is raised; all that it was about has been said."""
+    kept = {name: vars(sys)[name] for name in OF_A_FAILURE if name in vars(sys)}
+
+    def put_back(*_: object) -> None:
+        for name in OF_A_FAILURE:
+            vars(sys).pop(name, None)
+        vars(sys).update(kept)
+
+    sys.excepthook = put_back
+    return failure
 
 
-def _new_modules(known: frozenset[str]) -> list[ModuleType]:
-    """Those that the script has imported, the last one first. Only these are looked at: to look at all of them would
-    make our own what is shared."""
-    names = list(islice(reversed(sys.modules), max(0, len(sys.modules) - len(known))))
-    return [sys.modules[name] for name in names]
+def _is_anything_left() -> bool:
+    """Whether an object of the script does something when it goes."""
+    objects = get_objects()
+    kinds = set(map(type, objects))
+    telling = {kind for kind in kinds if _has_finalizer(kind) or issubclass(kind, (type, ModuleType, ReferenceType))}
+    return any(_is_telling(each) for each in objects if type(each) in telling)
 
 
-def _is_compiled(module: ModuleType) -> bool:
-    """It may do something of its own at the end."""
-    return not (getattr(module, "__file__", None) or ".py").endswith((".py", ".pyc"))
+def _has_finalizer(kind: type) -> bool:
+    try:
+        type.__getattribute__(kind, "__del__")
+    except AttributeError:
+        return False
+    return True
 
 
-def _clear(module: ModuleType) -> None:
-    """As the interpreter does: first what is private, then the rest."""
-    names = vars(module)
-    for is_private in (True, False):
-        for name in list(names):
-            if name != "__builtins__" and (name[:1] == "_" and name[1:2] != "_") == is_private:
-                names[name] = None
+def _is_telling(each: Any) -> bool:
+    if isinstance(each, type):
+        return not each.__flags__ & IS_COLLECTED and _has_finalizer(each)  # its objects cannot be found
+    if isinstance(each, ModuleType):
+        file = vars(each).get("__file__") or ""
+        return file.endswith(COMPILED) and not is_file_of_the_library(file)
+    if isinstance(each, ReferenceType):
+        called = each.__callback__
+        return called is not None and type(called) is not BuiltinFunctionType and not _is_of_the_library(called)
+    if isinstance(each, GeneratorType):
+        return each.gi_frame is not None
+    if type(each).__module__ == "subprocess":
+        return each.returncode is None
+    return not (type(each).__module__ == "_io" and each.closed)
+
+
+def _is_of_the_library(called: Any) -> bool:
+    code = getattr(called, "__code__", None)
+    return code is not None and (code.co_filename[:1] == "<" or is_file_of_the_library(code.co_filename))

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from mcpgreen_warm import preloading
 from mcpgreen_warm.packets import received
-from mcpgreen_warm.script import run
+from mcpgreen_warm.script import Script, libc
 from mcpgreen_warm.surroundings import signature_of
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcpgreen_warm.helper import Helper
 
 NOT_FOUND = 127
+AUTHKEY_BYTES = 32  # as multiprocessing has it
 PR_SET_DUMPABLE = 4
 VARIABLES = 30  # that a call has, more or less
 REHEARSAL = compile(
@@ -62,22 +63,25 @@ class Spare:
         self._helper = helper
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
 
-    def wait_and_run(self) -> int:
-        """The status, if the interpreter is to end the process in its own way."""
+    def script(self) -> Script:
+        """What it is told to become. Waits for that."""
         os.setsid()
         self._rehearse()
+        threading = sys.modules.get("threading")
+        if threading is not None and hasattr(threading, "_main_thread"):
+            threading._main_thread._set_native_id()  # some versions forget that at a fork
         job = self._job()
         for index, number in enumerate((1, 2, job.control)):
             os.dup2(job.descriptors[index], number)
             os.close(job.descriptors[index])
         resource.setrlimit(resource.RLIMIT_RTTIME, (job.tag, resource.getrlimit(resource.RLIMIT_RTTIME)[1]))
         try:
-            code, needs_sdk = self._code_of(job)
+            code, imports_sdk = self._code_of(job)
         except preloading.UNFIT:
             self._execute(job)
         self._say_goodbye()
-        self._become(job, needs_sdk=needs_sdk)
-        return run(code, job.path, known=self._helper.known, descriptors=self._helper.descriptors)
+        self._become(job, imports_sdk=imports_sdk)
+        return Script(code, job.path, descriptors=self._helper.descriptors)
 
     def _job(self) -> Job:
         try:
@@ -107,32 +111,35 @@ class Spare:
         gc.collect()
 
     def _code_of(self, job: Job) -> tuple[CodeType, bool]:
-        """And whether it uses the SDK. Raises what says that this is for a fresh start."""
+        """And whether it begins with the SDK. Raises what says that this is for a fresh start."""
         if self._helper.surroundings.have_changed() or self._is_shadowed(job.directory):
             raise ValueError("another interpreter, or another module")
         kept = self._helper.kept.get(job.path)
         if kept is not None and kept.code is not None:
             if kept.signature == job.signature == signature_of(os.stat(job.path)):
-                return kept.code, kept.needs_sdk
+                return kept.code, kept.imports_sdk
         source, signature = preloading.contents(job.path)
         if signature != job.signature:
             raise ValueError("its first line may be another by now")
-        return compile(source, job.path, "exec", dont_inherit=True), b"mcp_tool" in source
+        return compile(source, job.path, "exec", dont_inherit=True), False
 
     def _is_shadowed(self, directory: str) -> bool:
         """Whether a file beside the script has the name of a module that is loaded already."""
         known = self._helper.known
         return any(name.partition(".")[0] in known for name in os.listdir(directory) if name[:2] != "__")
 
-    def _become(self, job: Job, *, needs_sdk: bool) -> None:
-        from mcpgreen_warm.helper import libc
-
+    def _become(self, job: Job, *, imports_sdk: bool) -> None:
         for name, _, value in job.variables:
             os.environb[name] = value
-        if needs_sdk and "mcp_tool" in sys.modules:
+        hidden = ["mcpgreen_warm", "mcp_tool"]
+        if imports_sdk:
             sys.modules["mcp_tool"]._leave_path()
+            del hidden[1]
+        self._helper.hidden = [sys.modules.pop(name) for name in self._helper.own if name.startswith(tuple(hidden))]
         if "numpy.random" in sys.modules:
             sys.modules["numpy.random"].seed()  # others hear of the fork and start anew by themselves
+        if "multiprocessing.process" in sys.modules:
+            sys.modules["multiprocessing.process"].current_process().authkey = os.urandom(AUTHKEY_BYTES)
         libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
         processors = os.sched_getaffinity(os.getppid())  # the server may have been moved since the helper started
         if processors != os.sched_getaffinity(0):
@@ -140,8 +147,7 @@ class Spare:
         sys.argv[:] = [job.path]
         if sys.version_info >= (3, 10):
             sys.orig_argv[:] = [sys.orig_argv[0], job.path]
-        if not getattr(sys.flags, "safe_path", False):
-            sys.path[0] = job.directory
+        sys.path[0] = job.directory
 
     def _execute(self, job: Job) -> NoReturn:
         """Become a fresh start."""

@@ -1,0 +1,173 @@
+"""A script does not notice that it was forked: programs of every kind, fresh and warm, compared byte for byte."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.running.warm.interpreters import signature_of
+from tests.running.warm.harness import Harness, Ran
+from tests.running.warm.programs import DIFFERENT_ON_PURPOSE, PROGRAMS
+from tests.running.warm.programs.program import Program
+
+# Another interpreter than that of the tests: a file of the name python3.
+PYTHON = Path(os.environ.get("MCPGREEN_WARM_PYTHON") or Path(sys.executable).with_name("python3"))
+ADDRESS = re.compile(rb"0x[0-9a-f]{6,}")
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="scripts are forked on Linux only")
+
+
+@pytest.fixture(scope="module")
+def version() -> tuple[int, int]:
+    words = subprocess.run([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], check=True, stdout=-1).stdout
+    major, minor = map(int, words.split())
+    return major, minor
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    harness = Harness(tmp_path_factory.mktemp("project").resolve(), PYTHON)
+    yield harness
+    harness.close()
+
+
+@contextmanager
+def on_disk(program: Program, harness: Harness) -> Iterator[str]:
+    """The path of the script, with what lies beside it. Programs have the same place, one after the other."""
+    directory = harness.directory / "tools"
+    directory.mkdir()
+    try:
+        for name, content in program.files.items():
+            file = directory / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        script = directory / program.name
+        real = directory / (program.link_to or program.name)
+        real.parent.mkdir(exist_ok=True)
+        real.write_bytes(program.bytes)
+        real.chmod(0o755)
+        if real != script:
+            script.symlink_to(real)
+        yield str(script)
+    finally:
+        shutil.rmtree(directory)
+
+
+def scrubbed(ran: Ran, program: Program) -> Ran:
+    def clean(text: bytes) -> bytes:
+        text = ADDRESS.sub(b"0x", text)
+        return re.sub(program.scrubbed.encode(), b"", text) if program.scrubbed else text
+
+    return ran._replace(stdout=clean(ran.stdout), stderr=clean(ran.stderr))
+
+
+def both(program: Program, harness: Harness) -> tuple[Ran, Ran, Ran]:
+    """Fresh, by a spare that knows nothing of the program, and by one that has its code and modules at hand."""
+    env = harness.environment(program.env)
+    with on_disk(program, harness) as script:
+        command = [script] if program.bytes.startswith(b"#!") else ["/usr/bin/env", "python3", script]
+        fresh = harness.fresh(command, env, reads_stdout=program.reads_stdout)
+        unknown = harness.warm(command, env, reads_stdout=program.reads_stdout)
+        harness.helper(env).prepare(script)
+        known = harness.warm(command, env, reads_stdout=program.reads_stdout)
+    return scrubbed(fresh, program), scrubbed(unknown, program), scrubbed(known, program)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_the_same_forked_as_started(harness: Harness, version: tuple[int, int], name: str) -> None:
+    program = PROGRAMS[name]
+    if version < program.since:
+        pytest.skip("for newer interpreters")
+    fresh, unknown, known = both(program, harness)
+
+    assert unknown == fresh
+    assert known == fresh
+
+
+@pytest.mark.parametrize("name", DIFFERENT_ON_PURPOSE)
+def test_what_differs_on_purpose_is_known(harness: Harness, name: str) -> None:
+    """Else it is no reason any more, and the table is wrong."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_SIGPENDING)
+    harness.helper(harness.environment({}))
+    resource.setrlimit(resource.RLIMIT_SIGPENDING, (soft - 1, hard))
+    try:
+        fresh, unknown, known = both(DIFFERENT_ON_PURPOSE[name][1], harness)
+    finally:
+        resource.setrlimit(resource.RLIMIT_SIGPENDING, (soft, hard))
+
+    assert unknown.stdout != fresh.stdout != known.stdout
+    assert unknown._replace(stdout=b"") == fresh._replace(stdout=b"") == known._replace(stdout=b"")
+
+
+def test_the_seed_of_hashes_is_the_same_in_one_helper(harness: Harness) -> None:
+    _, unknown, known = both(Program("print(hash('text'))"), harness)
+
+    assert unknown.stdout == known.stdout
+
+
+CHANCE = [
+    "import random; print(random.random())",
+    "import random; print(random.SystemRandom().random())",
+    "import uuid; print(uuid.uuid4())",
+    "import uuid; print(uuid.uuid1())",
+    "import secrets; print(secrets.token_hex())",
+    "import os; print(os.urandom(8))",
+    "import ssl; print(ssl.RAND_bytes(8))",
+    "import tempfile; print(next(tempfile._get_candidate_names()))",
+    "from multiprocessing import process; print(process.current_process().authkey)",
+]
+
+
+@pytest.mark.parametrize("source", CHANCE)
+def test_chance_is_another_in_each_run(harness: Harness, source: str) -> None:
+    """Whoever is forked has the state of the helper's generators."""
+    env = harness.environment({})
+    with on_disk(Program(source), harness) as script:
+        harness.helper(env).prepare(script)
+        runs = [harness.warm([script], env) for _ in range(3)]
+
+    assert [run.status for run in runs] == [0, 0, 0], runs
+    assert len({run.stdout for run in runs}) == 3
+
+
+def test_a_script_that_was_edited_is_the_new_one(harness: Harness) -> None:
+    """Also if it is of the same length, and a spare has the old one at hand."""
+    env = harness.environment({})
+    with on_disk(Program("print('one')"), harness) as script:
+        harness.helper(env).prepare(script)
+        assert harness.warm([script], env).stdout == b"one\n"
+        spare = harness.helper(env).fork()
+        Path(script).write_bytes(Program("print('two')").bytes)
+
+        assert harness.warm([script], env, spare=spare).stdout == b"two\n"
+
+
+def test_a_script_that_is_another_by_now_is_started_as_it_is(harness: Harness) -> None:
+    """Between the look of the server and the run, it has become a program of another kind."""
+    env = harness.environment({})
+    with on_disk(Program("print('Python')"), harness) as script:
+        harness.helper(env).prepare(script)
+        seen = signature_of(os.stat(script))
+        Path(script).write_text("#!/bin/sh\necho Shell $MCP_TOOL_ARGS_JSON\n")
+        ran = harness.warm([script], env, signature=seen)
+
+    assert (ran.status, ran.stdout) == (0, b'Shell {"name":"Ada"}\n')
+
+
+def test_a_script_that_is_gone_is_not_found(harness: Harness) -> None:
+    env = harness.environment({})
+    with on_disk(Program("print('Python')"), harness) as script:
+        seen = signature_of(os.stat(script))
+        Path(script).unlink()
+        ran = harness.warm([script], env, signature=seen)
+
+    assert (ran.status, ran.stdout, ran.stderr) == (127, b"", f"{script}: No such file or directory\n".encode())
