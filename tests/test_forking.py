@@ -76,7 +76,7 @@ def test_the_end_of_its_output_is_seen_while_others_live(project: ProjectBuilder
 
 
 def test_a_command_prints_and_fails_as_it_would(tmp_path: Path) -> None:
-    done = nursery().run(["no-such-command"], clean_environment(), str(tmp_path), timeout=30)
+    done = nursery().run(["no-such-command"], clean_environment(), str(tmp_path), timeout=120)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "no-such-command" in done.stderr or "Usage" in done.stderr

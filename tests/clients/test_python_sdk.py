@@ -22,7 +22,7 @@ stdio_client = require_module("mcp.client.stdio").stdio_client
 subscriptions = require_module("mcp.client.subscriptions")
 types = require_module("mcp_types")
 
-PATIENCE_SECS = 20.0
+PATIENCE_SECS = 60.0
 GIVING_UP_SECS = 2.0  # enough for a script to start, also on a loaded machine
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 

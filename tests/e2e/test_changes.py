@@ -361,7 +361,7 @@ class Watching:
 
     def hear(self, text: str) -> None:
         """Wait until a line with this has been sent, and forget what was sent."""
-        with gevent.Timeout(10):
+        with gevent.Timeout(60):
             while not any(text.encode() in jsontext.dumps(frame) for frame in self.sink.frames):
                 gevent.sleep(0.005)
         self.sink.frames.clear()
