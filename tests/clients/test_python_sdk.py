@@ -15,6 +15,7 @@ from tests.clients import scenario
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
+from tests.support.wire import command_of_tests
 
 anyio = require_module("anyio")
 mcp = require_module("mcp")
@@ -38,7 +39,7 @@ class Connector(NamedTuple):
     errors: TextIO
 
     def __call__(self, *, command: list[str] | None = None, **options: Any) -> AbstractAsyncContextManager[Any]:
-        program, *arguments = command or scenario.server_command(self.project)
+        program, *arguments = command or [str(command_of_tests()), "serve", "--project-root", str(self.project.root)]
         parameters = mcp.StdioServerParameters(
             command=program, args=arguments, env=scenario.server_environment(), cwd=self.project.root
         )

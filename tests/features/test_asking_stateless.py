@@ -193,7 +193,7 @@ def test_a_tool_that_needs_more_than_the_request_declares_does_not_start(
 
 
 @pytest.mark.requirement("P-017", "G-needs")
-@pytest.mark.parametrize(("ending", "is_error"), [("exit(0)", False), ("exit(3)", True)])
+@pytest.mark.parametrize(("ending", "is_error"), [("sys.exit(0)", False), ("sys.exit(3)", True)])
 def test_a_script_that_fails_because_it_cannot_ask_says_what_it_needs(
     project: ProjectBuilder, speak: Speak, ending: str, is_error: bool
 ) -> None:

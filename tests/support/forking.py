@@ -143,12 +143,21 @@ class Nursery:
         atexit.register(self._close)
 
     def fork(
-        self, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None = None, *, new_session: bool = False
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None = None,
+        *,
+        new_session: bool = False,
+        is_stderr_read: bool = True,
     ) -> Forked:
-        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
+        (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
+        from_stderr, stderr = os.pipe() if is_stderr_read else (None, os.open(os.devnull, os.O_WRONLY))
         request = {"argv": list(arguments), "env": dict(env), "cwd": cwd or os.getcwd(), "new_session": new_session}
         pid, report = self._ask(request, [stdin, stdout, stderr])
-        return Forked(pid, report, open(to_stdin, "wb"), open(from_stdout, "rb"), open(from_stderr, "rb"))
+        stdin_of, stdout_of = open(to_stdin, "wb"), open(from_stdout, "rb")  # noqa: SIM115 (Forked has them)
+        stderr_of = None if from_stderr is None else open(from_stderr, "rb")  # noqa: SIM115
+        return Forked(pid, report, stdin_of, stdout_of, stderr_of)
 
     def fork_at_terminal(self, terminal_fd: int, arguments: Sequence[str], env: Mapping[str, str], cwd: str) -> Forked:
         """One that a person has started at this terminal. The descriptor is closed here."""
