@@ -582,8 +582,8 @@ def test_a_retry_that_is_cancelled_ends_the_script(project: ProjectBuilder, clie
 
 @pytest.mark.requirement("G-ask-rest")
 def test_parked_scripts_leave_their_slots_and_their_time_stands_still(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, timeoutSecs=0.5)
-    project.tool("other", "sleep 0.6; echo here")
+    asker(project, {"who": NAME}, timeoutSecs=2)
+    project.tool("other", "sleep 2.5; echo here")
     client = speak(MODERN, capabilities=FORM, max_concurrent_requests=2)
     talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(4)]
     for talk in talks:

@@ -85,7 +85,7 @@ class Bench:
         script = self.directory / "tool.py"
         head = 'import os, sys\nsys.path.insert(0, os.environ["MCP_SDK"])\nimport mcp_tool\n'
         script.write_text(f"{head}{body}\n", encoding="utf-8")
-        return self._run([sys.executable, str(script)], arguments, is_heard, env)
+        return self._run([sys.executable, "-S", str(script)], arguments, is_heard, env)
 
     def _run(self, command: list[str], arguments: Any, is_heard: bool, env: dict[str, str]) -> Run:
         whole_env = {**self.env, "MCP_TOOL_ARGS_JSON": json.dumps(arguments or {}), **env}

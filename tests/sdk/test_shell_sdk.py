@@ -875,9 +875,9 @@ def test_a_run_with_progress_outlives_the_timeout_of_its_tool(
     project: ProjectBuilder, start: Callable[..., Wire]
 ) -> None:
     script = """source "${MCP_SDK:?}/tool-sdk.sh"
-      work() { for n in 1 2 3 4 5 6 7; do echo "progress=$((n * 10))" >&2; sleep 0.3; done; echo done; }
+      work() { for n in 1 2 3 4 5 6 7; do echo "progress=$((n * 10))" >&2; sleep 0.4; done; echo done; }
       mcp_run_with_progress --pattern 'progress=([0-9]+)' --extract match1 -- work"""
-    project.tool("steady", script, timeoutSecs=1, progressExtendsTimeout=True)
+    project.tool("steady", script, timeoutSecs=2, progressExtendsTimeout=True)
     client = start()
     client.handshake()
 
