@@ -139,7 +139,7 @@ def test_a_change_in_several_steps_waits_for_one_quiet_time(
 ) -> None:
     """It waited for two: a second step came in the first quiet time, and another began at the end of that. A tool that
     takes as long as one and a half says which it was."""
-    quiet_secs = 1.0
+    quiet_secs = 2.0
     go = project.root.parent / "go"
     project.tool("nap", f"until [ -e {go} ]; do sleep 0.02; done; sleep {1.5 * quiet_secs}")
     wire = start(list_change_debounce_secs=quiet_secs)
