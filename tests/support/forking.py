@@ -229,7 +229,7 @@ def look_after(control_fd: int, listener_fd: int) -> None:
             wake_reader.recv(4096)
             _tell_ends(reports)
         if listener in ready:
-            with listener.accept()[0] as connection:
+            with listener.accept()[0] as connection, contextlib.suppress(EOFError, OSError):
                 _fork_for(connection, reports)
         if control in ready and not _fork_for(control, reports):
             return
@@ -271,7 +271,10 @@ def _import_all() -> None:
 def _exactly(control: socket.socket, size: int) -> bytes:
     content = b""
     while len(content) < size:
-        content += control.recv(size - len(content))
+        part = control.recv(size - len(content))
+        if not part:
+            raise EOFError("whoever asked for a process was gone before all was said")
+        content += part
     return content
 
 
