@@ -32,7 +32,7 @@ run: $(VENV)/.runs ## Show the server at work on project/
 	@$(BIN)/python scripts/demo.py
 
 test: $(VENV)/.tests ## Run all tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(OPTIONS) $(TESTS)
 
 lint: $(VENV)/.tests ## Check style, types and layers
 	$(BIN)/ruff check .

@@ -53,7 +53,7 @@ setup(
         "test": [
             "pytest>=8",
             "tomli>=2; python_version < '3.11'",
-            "pytest-xdist>=3.2",
+            "pytest-xdist>=3.2.1",  # the one before could wait for ever for the last test
             "mcp>=2.3",
             "mcp-types>=2.3",
             "trustme",

@@ -16,7 +16,7 @@ PAGES = ("settings.md", "errors.md", "revisions.md", "cli.md")
 
 def build_docs(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(REPOSITORY / "scripts" / "build_docs.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_an_environment_of_the_project_is_used(
 ) -> None:
     page("server.d/env.sh")
     project = page("tools/wave.py")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.root / ".venv"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.root / ".venv"], check=True, timeout=120)
 
     done = mcpgreen("validate", "--project-root", str(project.root))
     said = [line for line in done.stdout.splitlines() if line.startswith("✗")]

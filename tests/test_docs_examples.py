@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.once import once
 from tests.support.prerequisites import require_program
-from tests.support.wire import Wire, clean_environment
+from tests.support.wire import Wire, clean_environment, command_of_tests
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "tools.md"
@@ -108,7 +109,7 @@ class Walk:
         self.printed: dict[int, Printed] = {}
         self._programs = directory / "bin"
         self._programs.mkdir()
-        (self._programs / "mcpgreen").symlink_to(CHECKOUT / "scripts" / "mcpgreen")
+        (self._programs / "mcpgreen").symlink_to(command_of_tests())
         self._tell_place = directory / "place"
 
     def go(self) -> None:
@@ -143,6 +144,25 @@ class Walk:
         if done.returncode == 0:
             self.place = Path(self._tell_place.read_text(encoding="utf-8").strip())
         return Printed(done.returncode, done.stdout, done.stderr)
+
+
+class Walked(NamedTuple):
+    """What is left of a walk: where the reader is, and what each block of commands printed."""
+
+    place: Path
+    printed: dict[int, Printed]
+
+
+def walked_once(factory: pytest.TempPathFactory, name: str, blocks: list[Block]) -> Walked:
+    """A walk that takes long, and leaves what the tests leave as it is."""
+
+    def walk_in(place: Path) -> dict[str, Any]:
+        walk = Walk(place, blocks)
+        walk.go()
+        return {"place": str(walk.place), "printed": list(walk.printed.items())}
+
+    told = once(factory, f"walk-{name}", walk_in)
+    return Walked(Path(told["place"]), {line: Printed(*printed) for line, printed in told["printed"]})
 
 
 def conversation_with(place: Path, conversation: Block) -> list[tuple[Any, Any]]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.test_docs_examples import CHECKOUT, Block, Walk, at_line, blocks_of, conversation_with
+from tests.test_docs_examples import CHECKOUT, Block, Walked, at_line, blocks_of, conversation_with, walked_once
 
 PAGES = {name: blocks_of(CHECKOUT / "docs" / name) for name in ("projects.md", "sharing.md")}
 STEPS = [
@@ -23,11 +23,8 @@ CONVERSATIONS = [(name, block) for name, blocks in PAGES.items() for block in bl
 
 
 @pytest.fixture(scope="module")
-def walks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walk]:
-    readers = {name: Walk(tmp_path_factory.mktemp("reader"), blocks) for name, blocks in PAGES.items()}
-    for reader in readers.values():
-        reader.go()
-    return readers
+def walks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walked]:
+    return {name: walked_once(tmp_path_factory, name, blocks) for name, blocks in PAGES.items()}
 
 
 def pattern_of(shown: Block) -> str:
@@ -38,7 +35,7 @@ def pattern_of(shown: Block) -> str:
     ("page", "commands", "shown"), STEPS, ids=lambda value: at_line(value) if isinstance(value, Block) else None
 )
 def test_a_command_on_the_page_prints_what_the_page_says(
-    walks: dict[str, Walk], page: str, commands: Block, shown: Block | None
+    walks: dict[str, Walked], page: str, commands: Block, shown: Block | None
 ) -> None:
     printed = walks[page].printed[commands.line]
 
@@ -48,6 +45,6 @@ def test_a_command_on_the_page_prints_what_the_page_says(
 
 
 @pytest.mark.parametrize(("page", "conversation"), CONVERSATIONS)
-def test_a_conversation_on_the_page_takes_place(walks: dict[str, Walk], page: str, conversation: Block) -> None:
+def test_a_conversation_on_the_page_takes_place(walks: dict[str, Walked], page: str, conversation: Block) -> None:
     for said, heard in conversation_with(walks[page].place, conversation):
         assert heard == said

@@ -237,7 +237,7 @@ def test_a_tool_runs_at_the_desk(walk: Walk, tool: str) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
 

@@ -138,7 +138,7 @@ print(json.dumps({name: shown(getattr(mcp_tool, name)) for name in mcp_tool.__al
         env={"PYTHONPATH": str(SDK)},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=120,
     )
     names: dict[str, Any] = json.loads(done.stdout)
     return names

@@ -21,7 +21,7 @@ import pytest
 
 from tests.support.questions import ALL
 from tests.support.terminal import at_terminal
-from tests.support.wire import Wire
+from tests.support.wire import Wire, command_of_tests
 from tests.test_docs_examples import CHECKOUT, Block, blocks_of
 
 PAGE = CHECKOUT / "docs" / "tutorial.md"
@@ -39,7 +39,7 @@ class Reader:
         self.printed = ""
         programs = home / "bin"
         programs.mkdir()
-        (programs / "mcpgreen").symlink_to(CHECKOUT / "scripts" / "mcpgreen")
+        (programs / "mcpgreen").symlink_to(command_of_tests())
         (programs / "python3").symlink_to(sys.executable)
 
     def write(self, block: Block) -> None:

@@ -21,7 +21,7 @@ spec.loader.exec_module(check_layers)
 
 def checked(root: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), str(root)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
 
 
 def planted(root: Path, path: str, text: str) -> list[str]:

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 PING_PAUSE_SECS = 0.005
 PATIENT_PAUSE_SECS = 0.5
-PATIENCE_SECS = 30.0
+PATIENCE_SECS = 60.0
 PORTION_BYTES = 16384
 READ_BYTES = 65536
 KEPT_BYTES = 65536  # of a line; what is longer is only weighed
@@ -129,6 +129,12 @@ class Link:
         self._pump(lambda: not self._out and self._ping_sent_at is None, within_secs, "does not answer a ping")
         self._ping()
         self._pump(lambda: not self._out and self._ping_sent_at is None, within_secs, "does not answer a ping")
+
+    @property
+    def ping_waits_secs(self) -> float:
+        """How long a ping has been waiting for its answer."""
+        sent_at = self._ping_sent_at
+        return 0.0 if sent_at is None else time.monotonic() - sent_at
 
     def wait(self, secs: float) -> None:
         """Let time pass, and ping."""

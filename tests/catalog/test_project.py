@@ -322,7 +322,7 @@ def test_introducing_the_server_imports_nothing_slow(tree: TreeBuilder) -> None:
     paths = [path for path in sys.path if path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-S", "-c", program, str(tree.root)]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=20)
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert answer.stdout.strip() == "[]"
 
 

@@ -15,16 +15,14 @@ import pytest
 
 from scripts import build_launcher
 from tests.support.launching import FIRST_START_SECS, OUR_PYTHON, PING, VERSION, FirstStart, with_old_python
+from tests.support.once import directory_of_run
 from tests.support.wheels import wheels_of_environment
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for all workers of this run."""
-    base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "single-file"
-    shared.mkdir(mode=0o700, exist_ok=True)
-    return shared
+    return directory_of_run(tmp_path_factory, "single-file")
 
 
 @contextmanager
@@ -99,7 +97,7 @@ def cache(first_starts: list[FirstStart], shared: Path) -> Path:
 
 @pytest.fixture
 def own_cache(cache: Path, tmp_path: Path) -> Path:
-    """One that a test may damage."""
-    shutil.copytree(cache, tmp_path / "cache", symlinks=True)
+    """One that a test may damage: by removing files, since they are those of the other one."""
+    shutil.copytree(cache, tmp_path / "cache", symlinks=True, copy_function=os.link)
     (tmp_path / "cache" / "mcpgreen").chmod(0o700)
     return tmp_path / "cache"

@@ -25,7 +25,7 @@ def mcpgreen(
 ) -> subprocess.CompletedProcess[str]:
     environment = clean_environment(env)
     if stdin == subprocess.DEVNULL and not prefix and can_fork(environment):
-        return nursery().run(arguments, environment, str(cwd) if cwd else None, timeout=30)
+        return nursery().run(arguments, environment, str(cwd) if cwd else None, timeout=120)
     return subprocess.run(
         [*prefix, sys.executable, "-m", "mcpgreen", *arguments],
         stdin=stdin,
@@ -33,7 +33,7 @@ def mcpgreen(
         text=True,
         env=environment,
         cwd=cwd,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -86,7 +86,7 @@ def test_nobody_reads_what_is_printed(project: ProjectBuilder, command: list[str
             stdin=subprocess.DEVNULL,
             stdout=closed,
             stderr=subprocess.PIPE,
-            timeout=30,
+            timeout=120,
             check=False,
         )
     assert (done.returncode, done.stderr) == (141, b"")
@@ -95,7 +95,7 @@ def test_nobody_reads_what_is_printed(project: ProjectBuilder, command: list[str
 def test_what_is_printed_to_a_full_disk_is_a_failure() -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "mcpgreen", "help"]
-        done = subprocess.run(command, cwd=CHECKOUT, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+        done = subprocess.run(command, cwd=CHECKOUT, stdout=full, stderr=subprocess.PIPE, timeout=120, check=False)
     assert (done.returncode, done.stderr[:16]) == (1, b"mcpgreen: error:")
 
 
@@ -177,7 +177,7 @@ def test_a_current_directory_that_is_gone_is_no_traceback(tmp_path: Path, comman
         text=True,
         env={**clean_environment(), "PYTHONPATH": str(CHECKOUT)},
         cwd=gone,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.returncode == (2 if command == ["health"] else 1)

@@ -24,7 +24,7 @@ anyio = require_module("anyio")
 mcp = require_module("mcp")
 stdio_client = require_module("mcp.client.stdio").stdio_client
 
-PATIENCE_SECS = 30.0
+PATIENCE_SECS = 60.0
 
 
 @pytest.fixture(scope="module")

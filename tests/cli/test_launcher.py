@@ -24,7 +24,7 @@ def launched(
         input=PING,
         capture_output=True,
         env={"PATH": path, "HOME": os.environ.get("HOME", "/"), **env},
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -159,7 +159,7 @@ def test_it_tells_the_server_where_it_is(project: ProjectBuilder, tmp_path: Path
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "MCPGREEN_PYTHON": sys.executable},
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (json.loads(done.stdout)["content"][0]["text"], done.stderr) == (str(tmp_path / "server"), b"")
@@ -198,7 +198,7 @@ def test_a_python_knows_where_it_is_without_a_path(tmp_path: Path, project: Proj
         [str(launcher), "run-tool", "which", "--project-root", str(project.root)],
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))},
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert json.loads(done.stdout)["content"][0]["text"] == f"{tmp_path}/bin/python3", done.stderr

@@ -99,7 +99,7 @@ def test_the_status_tells_whether_the_script_failed(
 ) -> None:
     """`run-tool NAME || exit 1` never ended the scripts of those who wrote it."""
     schema = {"type": "object", "properties": {"count": {"type": "integer"}}}
-    project.tool("one", script, inputSchema=schema, timeoutSecs=0.5)
+    project.tool("one", script, inputSchema=schema, timeoutSecs=2)
     done = run_tool(project, "one", "--args", arguments)
     assert done.returncode == status
     assert "content" in json.loads(done.stdout)

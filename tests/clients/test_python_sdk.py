@@ -15,6 +15,7 @@ from tests.clients import scenario
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
+from tests.support.wire import command_of_tests
 
 anyio = require_module("anyio")
 mcp = require_module("mcp")
@@ -22,7 +23,7 @@ stdio_client = require_module("mcp.client.stdio").stdio_client
 subscriptions = require_module("mcp.client.subscriptions")
 types = require_module("mcp_types")
 
-PATIENCE_SECS = 20.0
+PATIENCE_SECS = 60.0
 GIVING_UP_SECS = 2.0  # enough for a script to start, also on a loaded machine
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
@@ -38,7 +39,7 @@ class Connector(NamedTuple):
     errors: TextIO
 
     def __call__(self, *, command: list[str] | None = None, **options: Any) -> AbstractAsyncContextManager[Any]:
-        program, *arguments = command or scenario.server_command(self.project)
+        program, *arguments = command or [str(command_of_tests()), "serve", "--project-root", str(self.project.root)]
         parameters = mcp.StdioServerParameters(
             command=program, args=arguments, env=scenario.server_environment(), cwd=self.project.root
         )

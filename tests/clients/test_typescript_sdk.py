@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.clients import scenario
+from tests.support.once import once
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
@@ -45,9 +46,14 @@ class Visit:
 @pytest.fixture(scope="module", params=sorted(VISITORS))
 def visit(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
     driver, mode, revision = VISITORS[request.param]
-    project = scenario.build(tmp_path_factory.mktemp("visited") / "project")
-    scenario.add_picture(project)
-    return Visit(scenario.driven(drivers / driver, mode, project), revision, project)
+
+    def visit_project(place: Path) -> dict[str, Any]:
+        project = scenario.build(place / "project")
+        scenario.add_picture(project)
+        return {"report": scenario.driven(drivers / driver, mode, project), "root": str(project.root)}
+
+    told = once(tmp_path_factory, f"visit-{request.param}", visit_project)
+    return Visit(told["report"], revision, ProjectBuilder(Path(told["root"])))
 
 
 def test_the_client_agrees_on_its_revision(visit: Visit) -> None:

@@ -21,6 +21,9 @@ from tests.support.wire import LATEST_HANDSHAKE, Wire
 Json = dict[str, Any]
 Serve = Callable[..., Client]
 
+# Which starts in a tenth of the time that jq takes. Where there is none, this says nothing.
+QUICK = {"MCPBASH_JSON_TOOL": "gojq"}
+
 # What nearly every tool of such a project begins with.
 HEAD = '#!/usr/bin/env bash\nset -euo pipefail\nsource "${MCP_SDK:?MCP_SDK is not set}/tool-sdk.sh"\n'
 
@@ -64,7 +67,7 @@ def serve(tree: OldTree, tmp_path: Path) -> Iterator[Serve]:
     started: list[Wire] = []
 
     def serve_revision(revision: str = LATEST_HANDSHAKE, *, capabilities: Json | None = None, **env: str) -> Client:
-        variables = {"MCPBASH_PROJECT_ROOT": str(tree.root), "MCPBASH_TOOL_ALLOWLIST": "*", **env}
+        variables = {"MCPBASH_PROJECT_ROOT": str(tree.root), "MCPBASH_TOOL_ALLOWLIST": "*", **QUICK, **env}
         wire = Wire(None, arguments=(), env=variables, cwd=tmp_path)
         started.append(wire)
         return Client(wire, revision, capabilities=capabilities)

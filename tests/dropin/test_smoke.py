@@ -11,7 +11,7 @@ import pytest
 
 from tests.sdk.conftest import path_without_jq  # noqa: F401 (a fixture)
 from tests.support.client import ALL_REVISIONS
-from tests.support.wire import CHECKOUT, LATEST_HANDSHAKE, MODERN, clean_environment, modern_meta
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, clean_environment, command_of_tests, modern_meta
 
 from .conftest import ENVELOPE, OldTree
 
@@ -63,7 +63,7 @@ def answers(tree: OldTree, messages: list[Json], **env: str) -> dict[int, Json]:
     variables = {
         "MCPBASH_PROJECT_ROOT": str(tree.root),
         "MCPBASH_TOOL_ALLOWLIST": "*",
-        "SERVER": str(CHECKOUT / "scripts" / "mcpgreen"),
+        "SERVER": str(command_of_tests()),
         "MCPGREEN_PYTHON": sys.executable,
     }
     done = subprocess.run(
@@ -71,7 +71,7 @@ def answers(tree: OldTree, messages: list[Json], **env: str) -> dict[int, Json]:
         capture_output=True,
         text=True,
         env={**clean_environment(variables), **env},
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.stderr.endswith("done\n"), done.stderr

@@ -10,17 +10,17 @@ from tests.support.wire import text_of
 
 from .conftest import Json, OldTree, Serve
 
-REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
+REVISIONS = ("2025-11-25", "2026-07-28")  # one of each era: what keeps a call alive is not the protocol's
 
 # Each runs longer than it has, in steps that are shorter.
 WITH_PROGRESS = """
-for step in 1 2 3 4 5 6; do mcp_progress $((step * 10)) "Step ${step}"; sleep 0.25; done
+for step in 1 2 3 4 5 6; do mcp_progress $((step * 10)) "Step ${step}"; sleep 0.4; done
 mcp_result_success "$(mcp_json_obj message "survived")"
 """
 WITH_EVENTS = """
 work() {
   local step
-  for step in 1 2 3 4 5 6; do printf '{"type":"step","step":%d}\\n' "${step}" >&2; sleep 0.25; done
+  for step in 1 2 3 4 5 6; do printf '{"type":"step","step":%d}\\n' "${step}" >&2; sleep 0.4; done
   printf '{"steps":6}'
 }
 result="$(mcp_run_with_progress --pattern '^\\{.*"type"' --extract json --quiet -- \\
@@ -37,12 +37,12 @@ def call(serve: Serve, name: str, revision: str = "2025-11-25", **env: str) -> J
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_99_progress_keeps_a_call_alive(tree: OldTree, serve: Serve, revision: str) -> None:
-    tree.shell_tool("slow-with-progress", WITH_PROGRESS, timeoutSecs=1, name="slow", progressExtendsTimeout=True)
+    tree.shell_tool("slow-with-progress", WITH_PROGRESS, timeoutSecs=2, name="slow", progressExtendsTimeout=True)
     assert call(serve, "slow", revision)["structuredContent"]["result"] == {"message": "survived"}
 
 
 def test_99_progress_keeps_every_call_alive_if_the_server_is_told_so(tree: OldTree, serve: Serve) -> None:
-    tree.shell_tool("slow-with-progress", WITH_PROGRESS, timeoutSecs=1, name="slow")
+    tree.shell_tool("slow-with-progress", WITH_PROGRESS, timeoutSecs=2, name="slow")
 
     assert call(serve, "slow", MCPBASH_PROGRESS_EXTENDS_TIMEOUT="true")["isError"] is False
     assert call(serve, "slow")["structuredContent"]["error"]["reason"] == "fixed"
@@ -62,7 +62,7 @@ def test_99_progress_that_does_not_keep_a_call_alive_is_worth_a_warning(
 
 
 def test_99_events_that_fit_the_pattern_keep_it_alive_as_well(tree: OldTree, serve: Serve) -> None:
-    tree.shell_tool("slow-with-events", WITH_EVENTS, timeoutSecs=1, name="slow", progressExtendsTimeout=True)
+    tree.shell_tool("slow-with-events", WITH_EVENTS, timeoutSecs=2, name="slow", progressExtendsTimeout=True)
     assert call(serve, "slow")["structuredContent"]["result"] == {"steps": 6}
 
 

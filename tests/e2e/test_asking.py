@@ -62,7 +62,7 @@ def server(project: ProjectBuilder) -> Iterator[Server]:
 
 
 def failure_of(asking: gevent.Greenlet[..., Any]) -> BaseException | None:
-    asking.join(10)
+    asking.join(60)
     return asking.exception
 
 
@@ -78,7 +78,7 @@ def test_the_result_reaches_whoever_asked(desk: Desk, result: Any) -> None:
     asking = desk.ask(colour="red")
     desk.answer(1, result=result)
 
-    assert asking.get(timeout=10) == result
+    assert asking.get(timeout=120) == result
     assert desk.lines == [{"jsonrpc": "2.0", "id": 1, "method": "some/thing", "params": {"colour": "red"}}]
     assert desk.is_clear
 
@@ -89,7 +89,7 @@ def test_answers_may_come_in_any_order(desk: Desk) -> None:
     for id in (2, 3, 1):
         desk.answer(id, result=id)
 
-    assert [each.get(timeout=10) for each in asking] == [1, 2, 3]
+    assert [each.get(timeout=120) for each in asking] == [1, 2, 3]
     assert desk.is_clear
 
 
@@ -154,7 +154,7 @@ def test_an_answer_under_another_id_reaches_nobody(desk: Desk, id: Any) -> None:
     desk.answer(1, result="right")
     desk.answer(1, result="again")
 
-    assert asking.get(timeout=10) == "right"
+    assert asking.get(timeout=120) == "right"
     assert desk.is_clear
 
 
@@ -208,6 +208,6 @@ def test_links_of_one_server_have_roots_of_their_own(server: Server, project: Pr
 
 def until(condition: Callable[[], bool]) -> None:
     """`eventually`, while greenlets go on."""
-    with gevent.Timeout(10):
+    with gevent.Timeout(60):
         while not condition():
             gevent.sleep(0.01)

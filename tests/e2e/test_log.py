@@ -27,7 +27,7 @@ def _tools(project: ProjectBuilder) -> None:
     project.tool("stats", "echo fine")
     project.tool("bad", "echo first >&2; echo 'and last' >&2; exit 3")
     project.tool("unhappy", """echo careful >&2; echo '{"content":[{"type":"text","text":"no"}],"isError":true}'""")
-    project.tool("slow", "echo so far >&2; sleep 60", timeoutSecs=0.3)
+    project.tool("slow", "echo so far >&2; sleep 60", timeoutSecs=1)
     project.tool("strict", "true", inputSchema={"type": "object", "properties": {"n": {"type": "integer"}}})
     project.tool("echo", 'printf %s "$MCP_TOOL_ARGS_JSON"')
 
@@ -70,7 +70,7 @@ def test_a_tool_that_calls_its_result_an_error_leaves_a_line(start: Start) -> No
 def test_a_call_that_times_out_leaves_a_line(start: Start) -> None:
     (line,) = numberless(served(start, ("slow", {})))
 
-    expected = "tools/call slow timed out N ms exit 143: Tool timed out after 0.3s; stderr ends: so far"
+    expected = "tools/call slow timed out N ms exit 143: Tool timed out after 1s; stderr ends: so far"
     assert line == f"mcpgreen: warning: {expected}"
 
 

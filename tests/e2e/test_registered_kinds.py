@@ -559,7 +559,7 @@ def answer_in(server: Server, meanwhile: Callable[[], None]) -> Json:
     link.receive({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "p", "_meta": modern_meta()}})
     assert sink.frames == []
     meanwhile()
-    with gevent.Timeout(15):
+    with gevent.Timeout(60):
         while not sink.frames:
             gevent.sleep(0.005)
     answer: Json = sink.frames[0]

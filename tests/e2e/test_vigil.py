@@ -15,7 +15,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
 from tests.support.wire import Wire, clean_environment, modern_meta
 
-IDLE_SECS = 1
+IDLE_SECS = 0.5
 SET_CHILD_SUBREAPER = 36
 
 # Starts a server on its own stdin and stdout, says its process id, and waits to be killed.
@@ -37,9 +37,9 @@ def test_a_silent_client_is_left_with_a_word_of_warning(start: Callable[..., Wir
 
     message = wire.notice("notifications/message")["params"]
     assert message["level"] == "warning"
-    assert message["data"] == "idle timeout after 1s with no client activity; exiting"
+    assert message["data"] == "idle timeout after 0.5s with no client activity; exiting"
     assert wire.wait() == 0
-    eventually(lambda: "idle timeout after 1s with no client activity; exiting" in wire.stderr)
+    eventually(lambda: "idle timeout after 0.5s with no client activity; exiting" in wire.stderr)
 
 
 @pytest.mark.requirement("G-idle")
@@ -52,23 +52,35 @@ def test_a_client_that_never_says_a_word_is_left_too(start: Callable[..., Wire])
 
 @pytest.mark.requirement("G-idle")
 def test_input_starts_the_time_anew(start: Callable[..., Wire]) -> None:
-    wire = start(idle_timeout_secs=IDLE_SECS)
-    wire.handshake()
-    started_at = time.monotonic()
-    while time.monotonic() < started_at + 2 * IDLE_SECS:
-        wire.result("ping")
-        time.sleep(IDLE_SECS / 10)  # time is the subject: a chatty client outlives the timeout
+    """On a machine that holds us up for so long that we are silent in earnest, we try again."""
+    assert any(chats_on(start(idle_timeout_secs=IDLE_SECS)) for _ in range(20))
 
+
+def chats_on(wire: Wire) -> bool:
+    """Talk for longer than the timeout. Whether there was no pause in which the server may have left."""
+    started_at = spoke_at = time.monotonic()
+    longest_pause_secs = 0.0
+    try:
+        while time.monotonic() < started_at + 2 * IDLE_SECS:
+            wire.modern("server/discover")
+            time.sleep(IDLE_SECS / 10)  # time is the subject: a chatty client outlives the timeout
+            longest_pause_secs = max(longest_pause_secs, time.monotonic() - spoke_at)
+            spoke_at = time.monotonic()
+    except (AssertionError, BrokenPipeError):
+        if max(longest_pause_secs, time.monotonic() - spoke_at) < IDLE_SECS / 2:
+            raise
+        return False
     assert wire.wait() == 0
+    return True
 
 
 @pytest.mark.requirement("G-idle")
 def test_a_running_call_is_no_silence(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
     project.tool("slow", f"sleep {2 * IDLE_SECS}; echo done")
     wire = start(idle_timeout_secs=IDLE_SECS)
-    wire.handshake()
 
-    assert wire.call_tool("slow")["content"][0]["text"] == "done\n"
+    answer = wire.modern("tools/call", {"name": "slow", "arguments": {}})
+    assert answer["result"]["content"][0]["text"] == "done\n"
     assert wire.wait() == 0
 
 
@@ -90,8 +102,8 @@ def test_an_open_listen_is_no_silence(start: Callable[..., Wire]) -> None:
     "settings",
     [
         {"idle_timeout_secs": 0},
-        {"idle_timeout_secs": 0.2, "idle_timeout_enabled": "false"},
-        {"idle_timeout_secs": 0.2, "ci_mode": "true"},
+        {"idle_timeout_secs": IDLE_SECS / 3, "idle_timeout_enabled": "false"},
+        {"idle_timeout_secs": IDLE_SECS / 3, "ci_mode": "true"},
     ],
     ids=["zero", "disabled", "ci"],
 )
@@ -99,7 +111,7 @@ def test_the_idle_timeout_can_be_switched_off(start: Callable[..., Wire], settin
     wire = start(**settings)
     wire.handshake()
     wire.settle()
-    time.sleep(1.0)  # time is the subject
+    time.sleep(IDLE_SECS)  # time is the subject
 
     assert wire.result("ping") == {}
 
@@ -152,7 +164,7 @@ def test_a_server_whose_parent_is_gone_leaves(project: ProjectBuilder) -> None:
 def test_an_orphan_may_be_wanted(project: ProjectBuilder, switch: dict[str, str]) -> None:
     pid, parent = orphaned_server(project, orphan_check_interval_secs="0.05", **switch)
     with parent:
-        time.sleep(0.5)  # time is the subject
+        time.sleep(0.25)  # time is the subject
         assert is_alive(pid)
         assert parent.stdin is not None
         parent.stdin.close()

@@ -53,7 +53,7 @@ def printed(example: Example, sent: Sent) -> str:
 def found_by(command: str, project: Path) -> str:
     """What `validate` or `lint` prints when warnings count, with its status in front."""
     arguments = [command, "--strict", "--project-root", str(project)]
-    done = nursery().run(arguments, clean_environment(), timeout=60)
+    done = nursery().run(arguments, clean_environment(), timeout=120)
     return f"{done.returncode}: {done.stdout}{done.stderr}"
 
 

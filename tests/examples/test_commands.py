@@ -29,7 +29,7 @@ def typed(command: str, *arguments: str, stdin: str = "", path: str | None = Non
         cwd="/",
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

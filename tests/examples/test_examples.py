@@ -99,7 +99,7 @@ def test_what_a_page_links_to_exists(page: Path) -> None:
 def test_the_wrapped_command_is_what_wrap_writes(tmp_path: Path) -> None:
     with copy_of(find("wrapped-command")) as project:
         arguments = ["wrap", "--name", "tally", "--output", str(tmp_path), "--", "bin/tally.py"]
-        done = nursery().run(arguments, clean_environment(), str(project), timeout=60)
+        done = nursery().run(arguments, clean_environment(), str(project), timeout=120)
         written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
         kept = {path.name: path.read_text(encoding="utf-8") for path in (project / "tools").iterdir()}
 

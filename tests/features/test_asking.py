@@ -381,8 +381,8 @@ def test_a_cancelled_call_takes_its_question_back_and_ends(project: ProjectBuild
 
 @pytest.mark.requirement("G-ask-rest")
 def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, timeoutSecs=0.5)
-    project.tool("sleeper", "sleep 1")
+    asker(project, {"who": NAME}, timeoutSecs=2)
+    project.tool("sleeper", "sleep 2.5")
     client = speak(capabilities=FORM)
     id = client.start_tool("asker")
     request = client.asked("elicitation/create")
@@ -395,7 +395,7 @@ def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, spe
 @pytest.mark.requirement("G-ask-rest")
 def test_time_goes_on_after_the_answer(project: ProjectBuilder, speak: Speak) -> None:
     body = f"{ASK}\nask({{'who': form('?', name=TEXT)}})\ntime.sleep(60)"
-    project.python_tool("asker", body, timeoutSecs=0.5)
+    project.python_tool("asker", body, timeoutSecs=2)
     client = speak(capabilities=FORM)
     id = client.start_tool("asker")
     client.answer(client.asked("elicitation/create"), accept(name="x"))

@@ -312,7 +312,7 @@ def test_an_import_of_the_file_runs_nothing(tmp_path: Path) -> None:
     code = "import tool; print(tool.f(3))"
     env = {"PYTHONPATH": PYTHON_DIR}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
@@ -322,7 +322,7 @@ def by_hand(directory: Path, body: str, *words: str) -> subprocess.CompletedProc
     (directory / "tool.py").write_text("import mcp_tool\n" + body, encoding="utf-8")
     env = {"PYTHONPATH": PYTHON_DIR, "PATH": os.environ["PATH"]}
     command = [sys.executable, "-B", "tool.py", *words]
-    return subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_a_function_tool_runs_by_hand(tmp_path: Path) -> None:
@@ -343,6 +343,6 @@ def test_a_function_tool_runs_by_hand(tmp_path: Path) -> None:
 def test_a_function_tool_costs_other_tools_nothing() -> None:
     code = "import sys, mcp_tool; print(sorted(n for n in sys.modules if n.startswith('mcp_tool') or n == 'threading'))"
     env = {"PYTHONPATH": PYTHON_DIR}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, timeout=120)
 
     assert done.stdout == "['mcp_tool']\n"

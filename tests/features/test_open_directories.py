@@ -133,6 +133,6 @@ def test_variables_that_others_could_have_written_keep_the_server_from_starting(
     path.chmod(path.stat().st_mode | 0o022)
     wire = start()
 
-    assert wire.process.wait(timeout=10) == 1
+    assert wire.process.wait(timeout=120) == 1
     eventually(lambda: "server.d/env: it is not trusted: " in wire.stderr and "chmod go-w" in wire.stderr)
     assert json.loads(mcpgreen("health", "--project-root", str(project.root)).stdout)["reason"] == "not_trusted"

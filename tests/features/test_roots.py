@@ -263,7 +263,7 @@ def test_changed_roots_are_asked_for_and_the_old_ones_serve_meanwhile(
 
 @pytest.mark.requirement("G-roots-changed")
 def test_a_burst_of_changes_is_one_or_two_requests(speak: Speak, folders: dict[str, Path]) -> None:
-    pause_secs = 0.5
+    pause_secs = 0.3
     client = answered(speak, folders["red"], roots_debounce_secs=pause_secs)
     began_at = time.monotonic()
     for _ in range(30):

@@ -64,7 +64,7 @@ def test_who_is_stopped_while_it_asks_does_not_wait_for_a_slot() -> None:
     slots = Semaphore(1)
     asking = Asking(load({}, {}, {}), seal=Seal(bytes(KEY_BYTES)))
     call: Any = SimpleNamespace(run=Run(Slot(slots), None), is_stateless=False)
-    with gevent.Timeout(10), pytest.raises(gevent.GreenletExit), call.run.slot, asking.slot_left(call):
+    with gevent.Timeout(60), pytest.raises(gevent.GreenletExit), call.run.slot, asking.slot_left(call):
         slots.acquire()
         raise gevent.GreenletExit
 

@@ -445,7 +445,7 @@ def test_a_client_that_leaves_with_a_hundred_subscriptions_does_not_hold_the_ser
     eventually((project.root / "up").exists)
     wire.close_stdin()
 
-    assert wire.wait(within_secs=5) == 0
+    assert wire.wait() == 0
     assert wire.stderr == ""
 
 
@@ -524,7 +524,7 @@ def test_subscribing_to_what_does_not_exist_opens_no_inotify_each_time(
     for number in range(20):
         absent = (project.root / "resources" / f"absent{number}.txt").as_uri()
         link.receive({"jsonrpc": "2.0", "id": number, "method": SUBSCRIBE, "params": {"uri": absent}})
-    with gevent.Timeout(10):
+    with gevent.Timeout(60):
         while sum("error" in answer and answer["error"]["code"] == -32002 for answer in sink.responses) < 20:
             gevent.sleep(0.005)
     server.stop()
@@ -566,7 +566,7 @@ def test_a_hundred_rounds_of_subscribing_leave_no_greenlet(project: ProjectBuild
 
     assert not [answer for answer in sink.responses if "error" in answer]
     assert not [frame for frame in sink.notifications if frame["method"] == UPDATED]
-    give_up = gevent.Timeout(15)
+    give_up = gevent.Timeout(60)
     with give_up:
         while living_greenlets() > before:
             gevent.sleep(0.01)

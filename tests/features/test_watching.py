@@ -56,6 +56,13 @@ def replace_by_another(path: Path) -> None:
 QUIET_SECS = 0.02  # after which the server takes a change for finished
 
 
+def acting_was_held_up(act: Callable[[Path], None], path: Path) -> bool:
+    """Do it. Who is held up between two steps, on a loaded machine, makes two changes."""
+    began_at = time.monotonic()
+    act(path)
+    return time.monotonic() - began_at > QUIET_SECS
+
+
 def write_in_a_burst(path: Path) -> None:
     for number in range(5):
         path.write_text(f"{number}\n", encoding="utf-8")
@@ -100,15 +107,12 @@ CHANGES = [
 def test_a_change_is_told_once(ear: Listener, note: Path, way: str, change: Callable[[Path], None]) -> None:
     """It is made at once: also what happens before the first look counts."""
     listening = ear(way, note.as_uri())
-    began_at = time.monotonic()
-    change(note)
-    took_secs = time.monotonic() - began_at
+    was_held_up = acting_was_held_up(change, note)
     listening.hear(note.as_uri())
 
     told = listening.all_told()
     assert set(told) == {note.as_uri()}
-    # Who is held up between two steps, on a loaded machine, makes two changes.
-    assert len(told) == 1 or took_secs > QUIET_SECS
+    assert len(told) == 1 or was_held_up
 
 
 def touch(path: Path) -> None:
@@ -142,16 +146,16 @@ def test_what_leaves_the_content_as_it_was_is_not_told(
 ) -> None:
     listening = ear(way, note.as_uri())
     listening.all_told()
-    act(note)
+    was_held_up = acting_was_held_up(act, note)
 
-    assert listening.all_told() == []
+    assert listening.all_told() == [] or was_held_up
 
 
 @pytest.mark.requirement("G-resource-changes")
 @pytest.mark.parametrize("way", ["events", "polling"])
 def test_deletion_and_creation_are_told_once_each(ear: Listener, note: Path, way: str) -> None:
     listening = ear(way, note.as_uri())
-    for act in (delete, rewrite, delete, rewrite):
+    for act in (delete, replace_by_another, delete, replace_by_another):
         act(note)
         listening.hear(note.as_uri())
 
@@ -177,7 +181,7 @@ def test_a_file_that_appears_by_a_link_is_told(ear: Listener, note: Path, projec
 def test_two_changes_one_after_the_other_are_told_twice(ear: Listener, note: Path, way: str) -> None:
     listening = ear(way, note.as_uri())
     for number in range(5):
-        note.write_text(f"{number}\n", encoding="utf-8")
+        replace(note, f"{number}\n")
         listening.hear(note.as_uri())
 
     assert listening.all_told() == [note.as_uri()] * 5
@@ -202,11 +206,13 @@ def test_a_file_that_is_written_all_the_time_is_told_by_polling(ear: Listener, n
     """A log that somebody holds open: its stamp is never old enough to be trusted."""
     listening = ear("polling", note.as_uri())
     with note.open("a", encoding="utf-8", buffering=1) as file:
-        give_up_at = time.monotonic() + 15
-        while len(listening.told()) < 3:
-            assert time.monotonic() < give_up_at, "a file that grows is not told of"
+
+        def is_told_twice_while_it_grows() -> bool:
             file.write("another line\n")
             listening.wire.modern("server/discover")
+            return len(listening.told()) >= 2
+
+        eventually(is_told_twice_while_it_grows)
 
 
 @pytest.mark.requirement("G-resource-changes")
@@ -222,7 +228,8 @@ def test_a_directory_that_goes_and_comes_back_is_watched_again(
     path.parent.mkdir()
     replace(path, FIRST)
     listening.hear(path.as_uri())
-    rewrite(path)
+    aside = project.write("aside.txt", "second\n")
+    aside.replace(path)
     listening.hear(path.as_uri())
 
     assert listening.all_told() == [path.as_uri()] * 3
@@ -241,7 +248,8 @@ def test_a_directory_that_is_exchanged_for_another_is_watched_again(
     project.write("resources/other/note.txt", "other\n")
     (project.root / "resources" / "other").rename(path.parent)
     listening.hear(path.as_uri())
-    rewrite(path)
+    aside = project.write("aside.txt", "second\n")
+    aside.replace(path)
     listening.hear(path.as_uri())
 
     assert listening.all_told() == [path.as_uri()] * 3
@@ -253,7 +261,7 @@ def test_a_change_of_what_a_link_leads_to_is_told(ear: Listener, note: Path, pro
     link.parent.mkdir()
     link.symlink_to(note)
     listening = ear("both", link.as_uri())
-    rewrite(note)
+    replace(note, "second\n")
     listening.hear(link.as_uri())
     other = project.write("resources/other.txt", "another\n")
     link.unlink()
@@ -330,19 +338,22 @@ def test_a_provider_that_fails_and_recovers_is_told_once_each(
 def test_a_provider_that_fails_is_asked_less_and_less_often(
     project: ProjectBuilder, source: Path, start: Callable[..., Wire]
 ) -> None:
+    """It notes itself when it is asked: on a busy machine the next time comes later, but never earlier."""
     poll_secs = 0.05
+    failing = '#!/bin/sh\ndate +%s.%N >> "$MCPGREEN_PROJECT_ROOT/asked"\n[ -e "$MCPGREEN_PROJECT_ROOT/well" ]\n'
+    project.program("providers/live.sh", failing)
+    project.write("well", "")
     wire = start(resources_poll_interval_secs=poll_secs)
     wire.handshake()
     wire.result("resources/subscribe", {"uri": "live://here/x"})
-    project.write("broken", "")
+    project.remove("well")
     wire.notice("notifications/resources/updated")
-    at = [time.monotonic()]
-    for _ in range(4):
-        runs_before = runs(project)
-        eventually(lambda before=runs_before: runs(project) > before)
-        at.append(time.monotonic())
+    times_before = len(project.read("asked").split())  # the last of these has failed
+    asked = eventually(
+        lambda: times[times_before - 1 :] if len(times := project.read("asked").split()) >= times_before + 4 else []
+    )
 
-    assert at[4] - at[3] > 4 * poll_secs  # on a busy machine it takes longer, but it is never earlier
+    assert float(asked[4]) - float(asked[3]) > 4 * poll_secs
 
 
 @pytest.mark.requirement("G-resource-changes")
@@ -392,7 +403,7 @@ def replace_text(path: Path, text: str) -> None:
 
 @pytest.mark.requirement("G-look-budget")
 def test_looks_take_no_more_than_their_share_of_the_time(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    """A thousand subscriptions to what a script provides took a whole core."""
+    """A thousand subscriptions to what a script provides took a whole core. A busy machine makes for fewer looks."""
     look_secs = 0.02
     script = f'#!/bin/sh\necho run >> "$MCPGREEN_PROJECT_ROOT/runs"\nsleep {look_secs}\necho here\n'
     project.write("providers/live.sh", script).chmod(0o755)
@@ -409,15 +420,26 @@ def test_looks_take_no_more_than_their_share_of_the_time(project: ProjectBuilder
 def test_a_slow_resource_does_not_keep_others_from_being_looked_at(
     project: ProjectBuilder, start: Callable[..., Wire]
 ) -> None:
-    script = 'case $MCP_RESOURCE_URI in *slow*) sleep 1;; esac\ncat "$MCPGREEN_PROJECT_ROOT/source"\n'
-    project.write("providers/live.sh", f"#!/bin/sh\n{script}").chmod(0o755)
+    """One that is not over before the other has been told of."""
+    script = """#!/bin/sh
+cd "$MCPGREEN_PROJECT_ROOT"
+case $MCP_RESOURCE_URI in *slow*)
+  if [ -e gate ]; then : > begun; fi
+  while [ -e gate ]; do sleep 0.02; done;;
+esac
+cat source
+"""
+    project.program("providers/live.sh", script)
     source = project.write("source", FIRST)
     wire = start(resources_poll_interval_secs=0.05)
     listen(wire, ["live://here/slow", "live://here/quick"])
+    project.write("gate", "")
+    eventually((project.root / "begun").exists)
     replace_text(source, "second\n")
 
-    first = wire.notice("notifications/resources/updated")["params"]["uri"]
-    assert first == "live://here/quick"
+    assert wire.notice("notifications/resources/updated")["params"]["uri"] == "live://here/quick"
+    project.remove("gate")
+    assert wire.notice("notifications/resources/updated")["params"]["uri"] == "live://here/slow"
 
 
 def test_rests_keep_all_looks_together_within_their_share() -> None:

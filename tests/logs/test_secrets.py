@@ -187,7 +187,7 @@ def test_no_text_takes_long_to_look_through(text: str) -> None:
     began_at = time.process_time()
     Secrets({"a", "b"}).shown({"text": [text] * 20})
 
-    assert time.process_time() - began_at < 2
+    assert time.process_time() - began_at < 30  # what went back and forth over such a text took hours
 
 
 def test_deep_values_are_shown_as_far_as_they_are_read() -> None:

@@ -66,7 +66,7 @@ class Desk:
     def run(self, name: str, uri: str | bytes, **options: Any) -> Ended:
         with self.start(name, uri, **options) as child:
             try:
-                content, reason = child.communicate(timeout=40)
+                content, reason = child.communicate(timeout=120)
             finally:
                 child.kill()
         return Ended(child.returncode, content, reason.decode("utf-8"))

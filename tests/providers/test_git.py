@@ -188,7 +188,7 @@ def test_a_signal_in_the_middle_of_a_fetch_leaves_nothing_behind(desk: Desk, git
         assert len(desk.left_behind()) > 2  # the directory, the provider, and git at work
         child.send_signal(number)
 
-        assert child.communicate(timeout=15) == (b"", b"")
+        assert child.communicate(timeout=120) == (b"", b"")
     assert child.returncode == 128 + number
     eventually(lambda: desk.left_behind() == [])
 

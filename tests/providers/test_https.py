@@ -175,7 +175,7 @@ def test_a_provider_that_is_told_to_end_ends_in_silence(desk: Desk, site: Site) 
         eventually(lambda: len(site.paths) > before)
         child.send_signal(signal.SIGTERM)
 
-        assert child.communicate(timeout=15) == (b"", b"")
+        assert child.communicate(timeout=120) == (b"", b"")
     assert child.returncode != 0
 
 

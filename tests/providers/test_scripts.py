@@ -29,7 +29,7 @@ def run(*command: str, cwd: Path | None = None, **env: str) -> tuple[int, bytes,
         env={"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=40,
+        timeout=120,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr.decode("utf-8")

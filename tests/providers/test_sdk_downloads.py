@@ -30,7 +30,7 @@ def run_tool(directory: Path, body: str, **env: str) -> subprocess.CompletedProc
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

@@ -44,7 +44,7 @@ def test_who_is_killed_in_the_queue_or_inside_leaves_the_place_to_others(turns_b
         for _ in range(turns_before):
             gevent.sleep(0)
         gevent.killall(greenlets[:4], block=False)
-        gevent.joinall(greenlets, timeout=5)
+        gevent.joinall(greenlets, timeout=120)
 
         assert done[-2:] == [4, 5]
         with queue:
@@ -61,7 +61,7 @@ def test_who_is_killed_right_after_a_place_was_handed_over_passes_it_on(victim: 
     gevent.sleep(0)
     queue.__exit__()  # the first one's turn, but it does not know yet
     waiting[victim].kill(block=False)
-    gevent.joinall(waiting, timeout=5)
+    gevent.joinall(waiting, timeout=120)
 
     assert done == [each for each in range(3) if each != victim] or (victim == 0 and done == [0, 1, 2])
 

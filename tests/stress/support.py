@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.descriptors import new_descriptors
+from tests.support.forking import Forked, can_fork
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
-from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment
+from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment, nursery
 
 ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "3"))
 IS_FULL = ROUNDS >= 100
-GONE_WITHIN_SECS = 10.0
+GONE_WITHIN_SECS = 60.0
 GUARDIAN = "mcpgreen-guardian"
 SETTINGS = {"kill_grace_secs": 0.2, "drain_secs": 0.1, "eof_grace_secs": 0.2, "default_tool_timeout": 120}
 
@@ -152,13 +153,18 @@ class Peer:
     def __init__(
         self, root: Path, *, env: dict[str, str], reads: bool, stderr: int, capabilities: Json | None = None
     ) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(root)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=env,
-        )
+        arguments = ["serve", "--project-root", str(root)]
+        self.process: subprocess.Popen[bytes] | Forked
+        if can_fork(env):
+            self.process = nursery().fork(arguments, env, is_stderr_read=stderr == subprocess.PIPE)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mcpgreen", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=env,
+            )
         self.seen: list[Json] = []
         self._queue: queue.Queue[bytes] = queue.Queue()
         self._threads: list[threading.Thread] = []

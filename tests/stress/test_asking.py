@@ -128,6 +128,6 @@ def test_a_server_that_goes_takes_all_who_ask_with_it(stand: Stand, kills: bool)
     else:
         assert peer.process.stdin is not None
         peer.process.stdin.close()
-    peer.process.wait(30)
+    peer.process.wait(60)
 
     require_all_gone([stand])

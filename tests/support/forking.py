@@ -1,8 +1,9 @@
-"""Servers from a process that has imported everything already.
+"""Servers and commands from a process that has imported everything already.
 
 Until it answers, a server takes 150 ms of a processor; 130 of them start Python and import. Tests start servers by the
 thousand. So one process imports the modules once and forks for each server: what runs then is `mcpgreen.__main__.main`
-as in a fresh process, with pipes, environment, directory and session of its own.
+as in a fresh process, with pipes or a terminal, environment, directory and session of its own. For the commands of
+shell scripts there is a program (`Nursery.program`) that asks that process for a fork, and ends as the fork does.
 
 What differs is what comes before `main`: the command line in /proc, the parent, and variables that Python itself reads.
 A test about these asks for a fresh process (`Wire(..., is_fresh=True)`); with MCPGREEN_FRESH_SERVERS set, all are.
@@ -12,19 +13,24 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import termios
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 LENGTH_BYTES = 4
@@ -36,10 +42,47 @@ NOT_IMPORTED = ("mcpgreen.sdk", "mcpgreen.default_project")
 ALSO_IMPORTED = ("gevent.libev.corecext", "docopt", "yaml")
 
 
-class Forked:
-    """One such process, with as much of `subprocess.Popen` as tests use."""
+# Imports nothing but what is in Python itself: it is to start quickly.
+PROGRAM = """#!{python} -ISE
+import _signal, _socket, marshal, posix, sys
+environment = {{name.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+               for name, value in posix.environ.items()}}
+environment["MCPGREEN_LAUNCHER"] = sys.argv[0]
+request = marshal.dumps({{"argv": sys.argv[1:] or ["serve"], "env": environment, "cwd": posix.getcwd()}})
+ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM, 0)
+fds = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1, 2, theirs.fileno()))
+server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+server.connect({address!r})
+server.sendmsg([len(request).to_bytes({length}, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fds)])
+server.sendall(request)
+theirs.close()
+pid = int(ours.recv({number}, _socket.MSG_WAITALL))
+def forward(number, frame):
+    try:
+        posix.kill(pid, number)
+    except ProcessLookupError:
+        pass
+for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+    _signal.signal(number, forward)
+code = posix.waitstatus_to_exitcode(int(ours.recv({number}, _socket.MSG_WAITALL)))
+if code < 0:
+    _signal.signal(-code, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), -code)
+posix._exit(code)
+"""
 
-    def __init__(self, pid: int, report: socket.socket, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+
+class Forked:
+    """One such process, with as much of `subprocess.Popen` as tests use. At a terminal it has no streams of ours."""
+
+    def __init__(
+        self,
+        pid: int,
+        report: socket.socket,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        stderr: IO[bytes] | None = None,
+    ) -> None:
         self.pid = pid
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
         self.returncode: int | None = None
@@ -79,40 +122,67 @@ class Nursery:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._control, theirs = socket.socketpair()
-        with theirs:
-            code = f"from tests.support.forking import look_after; look_after({theirs.fileno()})"
+        self._place = Path(tempfile.mkdtemp(prefix="nursery-"))
+        self.program = self._place / "mcpgreen"
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            address = str(self._place / "socket")
+            listener.bind(address)
+            listener.listen(100)
+            code = f"from tests.support.forking import look_after; look_after({theirs.fileno()}, {listener.fileno()})"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 env=dict(environment),
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), listener.fileno()),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
+        text = PROGRAM.format(python=sys.executable, address=address, length=LENGTH_BYTES, number=NUMBER_BYTES)
+        self.program.write_text(text, encoding="utf-8")
+        self.program.chmod(0o755)
         atexit.register(self._close)
 
     def fork(
-        self, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None = None, *, new_session: bool = False
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None = None,
+        *,
+        new_session: bool = False,
+        is_stderr_read: bool = True,
     ) -> Forked:
+        (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
+        from_stderr, stderr = os.pipe() if is_stderr_read else (None, os.open(os.devnull, os.O_WRONLY))
         request = {"argv": list(arguments), "env": dict(env), "cwd": cwd or os.getcwd(), "new_session": new_session}
-        message = json.dumps(request).encode()
+        pid, report = self._ask(request, [stdin, stdout, stderr])
+        stdin_of, stdout_of = open(to_stdin, "wb"), open(from_stdout, "rb")  # noqa: SIM115 (Forked has them)
+        stderr_of = None if from_stderr is None else open(from_stderr, "rb")  # noqa: SIM115
+        return Forked(pid, report, stdin_of, stdout_of, stderr_of)
+
+    def fork_at_terminal(self, terminal_fd: int, arguments: Sequence[str], env: Mapping[str, str], cwd: str) -> Forked:
+        """One that a person has started at this terminal. The descriptor is closed here."""
+        request = {"argv": list(arguments), "env": dict(env), "cwd": cwd, "has_terminal": True}
+        return Forked(*self._ask(request, [terminal_fd, os.dup(terminal_fd), os.dup(terminal_fd)]))
+
+    def _ask(self, request: dict[str, Any], fds: list[int]) -> tuple[int, socket.socket]:
+        """The number of a new process, and where its end is told. The descriptors are given away."""
+        message = marshal.dumps(request)
         ours, theirs = socket.socketpair()
         with theirs:
-            (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
-            given = [stdin, stdout, stderr, theirs.fileno()]
-            socket.send_fds(self._control, [len(message).to_bytes(LENGTH_BYTES, "big")], given)
+            socket.send_fds(self._control, [len(message).to_bytes(LENGTH_BYTES, "big")], [*fds, theirs.fileno()])
             self._control.sendall(message)
-            for fd in (stdin, stdout, stderr):
+            for fd in fds:
                 os.close(fd)
         pid = ours.recv(NUMBER_BYTES, socket.MSG_WAITALL)
         assert pid, "no process could be forked for a server"
-        return Forked(int(pid), ours, open(to_stdin, "wb"), open(from_stdout, "rb"), open(from_stderr, "rb"))
+        return int(pid), ours
 
     def run(
         self, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None = None, *, timeout: float
     ) -> subprocess.CompletedProcess[str]:
         """As `subprocess.run`, with nothing on stdin."""
         process = self.fork(arguments, env, cwd)
+        assert process.stdin and process.stdout and process.stderr
         process.stdin.close()
         with process.stdout, process.stderr, ThreadPoolExecutor(2) as readers:
             printed = [readers.submit(stream.read) for stream in (process.stdout, process.stderr)]
@@ -128,6 +198,7 @@ class Nursery:
     def _close(self) -> None:
         self._control.close()
         self._process.wait()
+        shutil.rmtree(self._place, ignore_errors=True)
 
 
 def can_fork(env: Mapping[str, str]) -> bool:
@@ -140,9 +211,10 @@ def can_fork(env: Mapping[str, str]) -> bool:
 # What follows runs in the process that forks.
 
 
-def look_after(control_fd: int) -> None:
+def look_after(control_fd: int, listener_fd: int) -> None:
     """Fork on demand, and tell the ends of the processes, until there is nobody left to tell."""
     control = socket.socket(fileno=control_fd)
+    listener = socket.socket(fileno=listener_fd)
     _import_all()
     gc.freeze()
     reports: dict[int, socket.socket] = {}
@@ -152,28 +224,37 @@ def look_after(control_fd: int) -> None:
     signal.set_wakeup_fd(wake_writer.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
-        ready = select.select([control, wake_reader], [], [])[0]
+        ready = select.select([control, listener, wake_reader], [], [])[0]
         if wake_reader in ready:
             wake_reader.recv(4096)
             _tell_ends(reports)
-        if control in ready:
-            length, fds, _, _ = socket.recv_fds(control, LENGTH_BYTES, REPORT + 1)
-            if not length:
-                return
-            request = json.loads(_exactly(control, int.from_bytes(length, "big")))
-            try:
-                pid = os.fork()
-            except OSError:  # too many processes, which may be what a test is about: the others go on
-                for fd in fds:
-                    os.close(fd)
-                continue
-            if pid == 0:
-                _become(request, fds)
-            report = socket.socket(fileno=fds.pop())
-            report.send(b"%*d" % (NUMBER_BYTES, pid))
-            reports[pid] = report
-            for fd in fds:
-                os.close(fd)
+        if listener in ready:
+            with listener.accept()[0] as connection, contextlib.suppress(EOFError, OSError):
+                _fork_for(connection, reports)
+        if control in ready and not _fork_for(control, reports):
+            return
+
+
+def _fork_for(asking: socket.socket, reports: dict[int, socket.socket]) -> bool:
+    """Whether there was somebody who asked."""
+    length, fds, _, _ = socket.recv_fds(asking, LENGTH_BYTES, REPORT + 1)
+    if not length:
+        return False
+    request = marshal.loads(_exactly(asking, int.from_bytes(length, "big")))
+    try:
+        pid = os.fork()
+    except OSError:  # too many processes, which may be what a test is about: the others go on
+        for fd in fds:
+            os.close(fd)
+        return True
+    if pid == 0:
+        _become(request, fds)
+    report = socket.socket(fileno=fds.pop())
+    report.send(b"%*d" % (NUMBER_BYTES, pid))
+    reports[pid] = report
+    for fd in fds:
+        os.close(fd)
+    return True
 
 
 def _import_all() -> None:
@@ -190,7 +271,10 @@ def _import_all() -> None:
 def _exactly(control: socket.socket, size: int) -> bytes:
     content = b""
     while len(content) < size:
-        content += control.recv(size - len(content))
+        part = control.recv(size - len(content))
+        if not part:
+            raise EOFError("whoever asked for a process was gone before all was said")
+        content += part
     return content
 
 
@@ -214,11 +298,15 @@ def _become(request: dict[str, Any], fds: list[int]) -> NoReturn:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if request["new_session"]:
+        if request.get("new_session") or request.get("has_terminal"):
             os.setsid()
         for target, fd in enumerate(fds[:REPORT]):
             os.dup2(fd, target)
         os.closerange(REPORT, MOST_FDS)
+        if request.get("has_terminal"):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        if os.isatty(1):
+            sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])

@@ -16,7 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-PATIENCE_SECS = 30.0
+from tests.support.forking import Forked, can_fork
+from tests.support.wire import nursery
+
+PATIENCE_SECS = 60.0
 OURS = (sys.executable, "-c", "import sys; from mcpgreen.__main__ import main; sys.exit(main())")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
@@ -43,11 +46,19 @@ def at_terminal(
 ) -> Seen:
     """Run `mcpgreen ARGUMENTS`, or another program, wait for its end; type each answer once its question is seen."""
     variables = {"PATH": os.environ["PATH"], "HOME": str(cwd), "TERM": "xterm-256color", **(env or {})}
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        os.execvpe(program[0], [*program, *arguments], variables)
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    size = struct.pack("HHHH", 40, width, 0, 0)
+    forked: Forked | None = None
+    if program is OURS and can_fork(variables):
+        fd, terminal_fd = pty.openpty()
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, size)
+        forked = nursery().fork_at_terminal(terminal_fd, arguments, variables, str(cwd))
+        pid = forked.pid
+    else:
+        pid, fd = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+            os.chdir(cwd)
+            os.execvpe(program[0], [*program, *arguments], variables)
     raw = ""
     waiting = list(answers)
     looked_to = 0
@@ -72,6 +83,6 @@ def at_terminal(
         raise
     finally:
         os.close(fd)
-        _, status = os.waitpid(pid, 0)
+        status = forked.wait() if forked else os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert not waiting, f"not asked: {waiting}; seen: {raw!r}"
-    return Seen(os.waitstatus_to_exitcode(status), raw)
+    return Seen(status, raw)

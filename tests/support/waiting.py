@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # On a loaded machine; a condition that holds ends the wait at once. Who expects failures waits less.
-PATIENCE_SECS = float(os.environ.get("TEST_PATIENCE_SECS", "15"))
+PATIENCE_SECS = float(os.environ.get("TEST_PATIENCE_SECS", "60"))
 
 
 def eventually(condition: Callable[[], T], *, within_secs: float = PATIENCE_SECS) -> T:

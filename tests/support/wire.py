@@ -276,6 +276,11 @@ def nursery() -> Nursery:
     return Nursery(clean_environment())
 
 
+def command_of_tests() -> Path:
+    """A program that is `mcpgreen` to shell scripts, and takes a tenth of the time to start."""
+    return nursery().program if can_fork({}) else CHECKOUT / "scripts" / "mcpgreen"
+
+
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What the SDK clients pass on to a server, and the checkout on Python's path."""
     kept = {name: os.environ[name] for name in ("HOME", "PATH", "TERM", "USER", "TMPDIR") if name in os.environ}

@@ -299,7 +299,7 @@ def test_at_a_terminal_a_wrapper_is_written_once(config: Config, project: Projec
                 stdout=terminal,
                 stderr=subprocess.DEVNULL,
                 env=clean_environment({"HOME": str(home)}),
-                timeout=30,
+                timeout=120,
                 check=False,
             ).returncode
         finally:

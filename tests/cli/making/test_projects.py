@@ -73,7 +73,7 @@ def test_the_first_tool_runs_and_the_tests_of_the_project_pass(tmp_path: Path) -
         env=clean_environment({"MCPGREEN": launcher, "MCPGREEN_PYTHON": sys.executable}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -118,7 +118,7 @@ def test_nothing_of_it_is_writable_by_others_whatever_the_umask(tmp_path: Path) 
         env=clean_environment(None),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=True,
     )
 
@@ -184,7 +184,7 @@ def at_a_terminal(*arguments: str, typed: bytes, cwd: Path) -> tuple[int, str]:
             break
         seen += piece
     os.close(main)
-    return process.wait(timeout=30), seen.decode("utf-8")
+    return process.wait(timeout=120), seen.decode("utf-8")
 
 
 def test_at_a_terminal_it_asks_for_title_description_and_language(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from mcpgreen.cli.making.samples import sample_of
 from tests.cli.making.test_projects import files_in, says_nothing_bad
 from tests.cli.test_commands import mcpgreen
 from tests.support.prerequisites import require_program
-from tests.support.wire import CHECKOUT, Wire, clean_environment
+from tests.support.wire import Wire, clean_environment, command_of_tests
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def test_the_smoke_test_of_a_tool_passes_until_the_tool_is_spoilt(root: Path) ->
     smoke = root / "tools/greet/smoke.sh"
 
     def status() -> int:
-        env = {"MCPGREEN": str(CHECKOUT / "scripts" / "mcpgreen"), "MCPGREEN_PYTHON": sys.executable}
-        done = subprocess.run([smoke], env=clean_environment(env), capture_output=True, timeout=30, check=False)
+        env = {"MCPGREEN": str(command_of_tests()), "MCPGREEN_PYTHON": sys.executable}
+        done = subprocess.run([smoke], env=clean_environment(env), capture_output=True, timeout=120, check=False)
         return done.returncode
 
     assert status() == 0
@@ -208,9 +208,9 @@ def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None
 
     assert done.stdout.startswith("Scaffolded test count at test/count.sh\n")
     assert """--args '{"n": 3}'""" in (root / "test/count.sh").read_text(encoding="utf-8")
-    env = {"MCPGREEN": str(CHECKOUT / "scripts" / "mcpgreen"), "MCPGREEN_PYTHON": sys.executable}
+    env = {"MCPGREEN": str(command_of_tests()), "MCPGREEN_PYTHON": sys.executable}
     ran = subprocess.run(
-        [root / "test/count.sh"], env=clean_environment(env), capture_output=True, text=True, timeout=30, check=False
+        [root / "test/count.sh"], env=clean_environment(env), capture_output=True, text=True, timeout=120, check=False
     )
     assert (ran.returncode, ran.stdout) == (0, "ok: count\n")
 

@@ -150,7 +150,7 @@ def client_call(
         said = process.stderr.read().decode()
         process.stdout.close()
         process.stderr.close()
-        assert process.wait(timeout=30) == 0, said
+        assert process.wait(timeout=120) == 0, said
     return [answers[number] for number in range(1, len(requests) + 1)]
 
 

@@ -29,7 +29,7 @@ def run_server(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(root / "run-server.sh"), *arguments]
     ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
     return subprocess.run(
-        command, env=env, cwd="/", input=ping, capture_output=True, text=True, timeout=30, check=False
+        command, env=env, cwd="/", input=ping, capture_output=True, text=True, timeout=120, check=False
     )
 
 
