@@ -52,8 +52,8 @@ def resident_kib(pid: int) -> int:
 
 @pytest.fixture
 def client(project: ProjectBuilder, speak: Callable[..., Client]) -> Client:
-    project.python_tool("greet", GREET)
-    project.python_tool("wait", WAIT)
+    project.forked_tool("greet", GREET)
+    project.forked_tool("wait", WAIT)
     client = speak()
     client.call_tool("greet", {"name": "Ada"})
     eventually(lambda: forked_by(client.wire.process.pid))

@@ -34,6 +34,10 @@ class ProjectBuilder:
         """One that needs nothing but Python; to look for packages takes a third of its start."""
         return self.tool(name, f"#!{sys.executable} -S\n{body}", **fields)
 
+    def forked_tool(self, name: str, body: str, **fields: Any) -> Path:
+        """One whose first line is so plain that a server forks it from a running Python."""
+        return self.tool(name, f"#!{sys.executable}\n{body}", **fields)
+
     def prompt(self, file_name: str, text: str, *, meta: dict[str, Any] | None = None, **fields: Any) -> Path:
         """A file below prompts/, with a description beside it if there are fields. What has a shebang can be run."""
         path = self.root / "prompts" / file_name

@@ -54,7 +54,7 @@ def started_at(pid: int) -> int:
 
 @pytest.fixture
 def client(project: ProjectBuilder, speak: Speak) -> Client:
-    project.python_tool("how", HOW)
+    project.forked_tool("how", HOW)
     return speak()
 
 
@@ -67,8 +67,8 @@ def test_the_first_call_is_a_fresh_start_and_later_ones_are_forked(client: Clien
 def test_every_script_has_a_process_of_its_own_that_is_a_child_of_the_server(
     project: ProjectBuilder, speak: Speak
 ) -> None:
-    project.python_tool("how", HOW)
-    project.python_tool("who", "import os\nprint(os.getpid(), os.getppid(), os.getsid(0), os.getpgid(0), end='')")
+    project.forked_tool("how", HOW)
+    project.forked_tool("who", "import os\nprint(os.getpid(), os.getppid(), os.getsid(0), os.getpgid(0), end='')")
     client = speak()
     become_warm(client)
     seen = [text_of(client.call_tool("who")).split() for _ in range(3)]
@@ -80,8 +80,8 @@ def test_every_script_has_a_process_of_its_own_that_is_a_child_of_the_server(
 
 
 def test_a_script_sees_the_environment_of_its_call_alone(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("how", HOW)
-    project.python_tool("see", "import os, json\nprint(json.dumps(dict(os.environ), sort_keys=True), end='')")
+    project.forked_tool("how", HOW)
+    project.forked_tool("see", "import os, json\nprint(json.dumps(dict(os.environ), sort_keys=True), end='')")
     warm, fresh = speak(), speak(warm_python="false")
     become_warm(warm)
     seen = [text_of(client.call_tool("see", {"n": 1})) for client in (warm, fresh)]
@@ -94,9 +94,9 @@ def test_a_script_sees_the_environment_of_its_call_alone(project: ProjectBuilder
 
 def test_a_script_that_changes_is_run_as_it_is_now(project: ProjectBuilder, client: Client) -> None:
     become_warm(client)
-    project.python_tool("how", "print('one', end='')")
+    project.forked_tool("how", "print('one', end='')")
     assert how(client) == "one"
-    project.python_tool("how", "print('two', end='')")
+    project.forked_tool("how", "print('two', end='')")
     assert how(client) == "two"
 
 
@@ -113,7 +113,7 @@ def test_what_a_start_depends_on_is_left_to_a_fresh_start(
     project: ProjectBuilder, speak: Speak, first_line: str
 ) -> None:
     project.tool("odd", f"{first_line}\n{HOW}")
-    project.python_tool("how", HOW)
+    project.forked_tool("how", HOW)
     client = speak()
     become_warm(client)
 
@@ -121,8 +121,8 @@ def test_what_a_start_depends_on_is_left_to_a_fresh_start(
 
 
 def test_a_description_or_the_setting_switches_it_off(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("how", HOW)
-    project.python_tool("cold", HOW, warm=False)
+    project.forked_tool("how", HOW)
+    project.forked_tool("cold", HOW, warm=False)
     client, without = speak(), speak(warm_python="false")
     become_warm(client)
 
@@ -134,8 +134,8 @@ def test_a_description_or_the_setting_switches_it_off(project: ProjectBuilder, s
 def test_modules_are_loaded_ahead_if_a_description_asks_for_them(project: ProjectBuilder, speak: Speak) -> None:
     """Also those that are not of the standard library, which nobody loads by himself."""
     script = "import sys\nis_loaded = 'yaml' in sys.modules\nimport yaml\nprint(is_loaded, end='')"
-    project.python_tool("ahead", script, warm=["yaml"])
-    project.python_tool("plain", script)
+    project.forked_tool("ahead", script, warm=["yaml"])
+    project.forked_tool("plain", script)
     client = speak()
 
     eventually(lambda: how(client, "ahead") == "True")
@@ -143,7 +143,7 @@ def test_modules_are_loaded_ahead_if_a_description_asks_for_them(project: Projec
 
 
 def test_a_module_that_cannot_be_loaded_ahead_costs_nothing_but_time(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("ahead", HOW, warm=["no_such_module_anywhere"])
+    project.forked_tool("ahead", HOW, warm=["no_such_module_anywhere"])
     client = speak(stderr_level="info")
     assert how(client, "ahead") == "fresh"
 
@@ -151,8 +151,8 @@ def test_a_module_that_cannot_be_loaded_ahead_costs_nothing_but_time(project: Pr
 
 
 def test_a_cancelled_script_is_gone(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("how", HOW)
-    project.python_tool("wait", WAIT)
+    project.forked_tool("how", HOW)
+    project.forked_tool("wait", WAIT)
     client = speak()
     become_warm(client)
     id = client.start_tool("wait")
@@ -163,9 +163,9 @@ def test_a_cancelled_script_is_gone(project: ProjectBuilder, speak: Speak) -> No
 
 
 def test_a_script_past_its_deadline_is_stopped_with_its_children(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("how", HOW)
+    project.forked_tool("how", HOW)
     child = "import subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-    project.python_tool("stuck", f"{child}open('child', 'w').write(str(child.pid))\n{WAIT}", timeoutSecs=1)
+    project.forked_tool("stuck", f"{child}open('child', 'w').write(str(child.pid))\n{WAIT}", timeoutSecs=1)
     client = speak()
     become_warm(client)
 
@@ -211,9 +211,9 @@ def test_so_is_a_server_that_is_killed(client: Client) -> None:
 
 def test_spares_survive_a_search_for_what_scripts_have_left(project: ProjectBuilder, speak: Speak) -> None:
     """All that is unknown below the server is killed when no call is running, and a spare is unknown at first."""
-    project.python_tool("how", HOW)
+    project.forked_tool("how", HOW)
     leave = "import os\nif os.fork() == 0:\n    os.setsid()\n    os.execlp('sleep', 'sleep', '600')\n"
-    project.python_tool("leave", f"{leave}print('left', end='')")
+    project.forked_tool("leave", f"{leave}print('left', end='')")
     client = speak()
     become_warm(client)
     for _ in range(20):
@@ -241,7 +241,7 @@ def test_another_interpreter_on_the_path_is_another_helper(
 
 
 def test_the_log_says_which_scripts_were_forked(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("how", HOW)
+    project.forked_tool("how", HOW)
     client = speak(stderr_level="debug")
     become_warm(client)
 
