@@ -254,6 +254,9 @@ GROUPS = {
             "How many bytes register.sh may register through its functions."),
         Setting("static_registry", flag, False, doc=
             "Whether what `.registry/` lists is served, or else the project read once, and never looked at again."),
+        Setting("list_cache", flag, True, doc=
+            "Whether lists are kept in the user's cache directory: while nothing in the project changes, the next "
+            "start answers the first of them from there."),
         Setting("watch_files", choice("auto", "poll"), "auto", doc=
             "How changes on disk are noticed: by the system's file events where it has them, or by looking regularly."),
         Setting("registry_poll_secs", seconds, 5.0, low=0.05, high=3600, doc=

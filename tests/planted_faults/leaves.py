@@ -176,8 +176,8 @@ FAULTS = [
     fault(
         "input-behind-the-greeting-lost",
         "mcpgreen/first_answer.py",
-        "opening.unread = rest",
-        'opening.unread = b""',
+        'line, _, self._rest = self._rest.partition(b"\\n")',
+        'line, self._rest = self._rest.partition(b"\\n")[0], b""',
         "tests/e2e/test_endings.py::test_a_whole_conversation_may_be_piped_in",
     ),
     fault(

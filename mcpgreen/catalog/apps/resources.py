@@ -10,20 +10,23 @@ directory of its app; this is checked again when an app is read, because links c
 from __future__ import annotations
 
 import os
-import re
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
 
+from mcpgreen.catalog.apps.places import candidates
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
 from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.pace import UNPACED, Pace
-from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
-from mcpgreen.project.project import Project
+from mcpgreen.text.patterns import pattern
+from mcpgreen.text.records import NamedTuple
 from mcpgreen.text.uris import is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from mcpgreen.project.project import Project
 
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
@@ -34,7 +37,7 @@ FLAT_KEY = "ui/resourceUri"  # where early clients looked; its successor is reso
 CSP_FIELDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
 PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
 # Hosts put a domain into a header of their own: what could end one directive and begin another is no domain.
-_DOMAIN = re.compile(r"[^\s;,'\"]+")
+_DOMAIN = pattern(r"[^\s;,'\"]+")
 
 FIELD_RULES = {
     "title": A_STRING,
@@ -72,7 +75,7 @@ def discover_apps(project: Project, server_name: str) -> tuple[list[App], list[s
     """Every app, those of tools first, each group by name; and what is wrong with the others."""
     warnings: list[str] = []
     apps: dict[str, App] = {}
-    for name, directory in _candidates(project, warnings):
+    for name, directory in candidates(project, warnings):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
             warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
@@ -85,14 +88,6 @@ def discover_apps(project: Project, server_name: str) -> tuple[list[App], list[s
         if app is not None:
             apps[name] = app
     return list(apps.values()), warnings
-
-
-def fingerprint(project: Project, pace: Pace = UNPACED) -> tuple[Any, ...]:
-    """Changes whenever a file of an app does. Stats only; reads nothing."""
-    directories = [directory for _, directory in _candidates(project, [])]
-    # What a build leaves behind is not served, and there may be a lot of it.
-    tree = survey(project, directories, pace=pace, without=("node_modules",))
-    return (*tree.fingerprint, *tree.links_out)
 
 
 def app_for(uri: str, apps: Iterable[App]) -> App | None:
@@ -138,45 +133,6 @@ def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]
     ui["resourceUri"] = ui.get("resourceUri") or flat_uri or app_uri
     ui["visibility"] = ui.get("visibility") or list(VISIBILITY)
     return {**meta, "ui": ui}
-
-
-def _candidates(project: Project, warnings: list[str]) -> Iterator[tuple[str, str]]:
-    """Names and directories that may hold an app."""
-    for name, path in _directories_in(project, project.tools_dir, []):  # what is wrong with tools/ is told elsewhere
-        below = os.path.join(path, "ui")
-        if _is_directory(project, below, warnings):
-            yield name, below
-    yield from _directories_in(project, project.ui_dir, warnings)
-
-
-def _directories_in(project: Project, parent: str, warnings: list[str]) -> list[tuple[str, str]]:
-    try:
-        names = sorted(os.listdir(parent))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except PermissionError:
-        warnings.append(f"{project.shown(parent)}: the directory may not be read")
-        return []
-    found = []
-    for name in names:
-        path = os.path.join(parent, name)
-        if name.startswith(".") or not _is_directory(project, path, warnings):
-            continue
-        if name.isprintable():
-            found.append((name, path))
-        else:
-            warnings.append(Loss(f"{project.shown(path)!a}: skipped, its name has characters that cannot be shown"))
-    return found
-
-
-def _is_directory(project: Project, path: str, warnings: list[str]) -> bool:
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return False
-    if stat.S_ISLNK(mode) and os.path.isdir(path):
-        warnings.append(f"{project.shown(path)}: a symbolic link to a directory is not followed")
-    return stat.S_ISDIR(mode)
 
 
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:
