@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,8 +78,8 @@ class Stand:
         self._scratch = scratch
         self._shared: Session | None = None
 
-    def start(self, project: str) -> Session:
-        return self.subject.start(self.folder(project), scratch=self._scratch)
+    def start(self, project: str, more_env: Mapping[str, str] | None = None) -> Session:
+        return self.subject.start(self.folder(project), scratch=self._scratch, more_env=more_env)
 
     def folder(self, project: str) -> Path:
         return self._scratch / project

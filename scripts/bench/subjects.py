@@ -30,10 +30,10 @@ class Subject:
     extra_env: Mapping[str, str] = field(default_factory=dict)
     is_peer: bool = False
 
-    def start(self, project: Path, *, scratch: Path) -> Session:
+    def start(self, project: Path, *, scratch: Path, more_env: Mapping[str, str] | None = None) -> Session:
         return Session(
             [*self.command, str(project)],
-            env={**os.environ, **self.extra_env},
+            env={**os.environ, **self.extra_env, **(more_env or {})},
             cwd=project,
             stderr=scratch / f"{self.name}.stderr",
         )
@@ -48,7 +48,8 @@ def subject_named(name: str, *, scratch: Path) -> Subject:
     if name == OURS:
         path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
         command = (sys.executable, "-m", "mcpgreen", "serve", "--project-root")
-        return Subject(name, command, extra_env={"PYTHONPATH": path})
+        # Every start is a first one, unless a workload is about the second.
+        return Subject(name, command, extra_env={"PYTHONPATH": path, "MCPGREEN_LIST_CACHE": "false"})
     package, script = {"python-sdk": ("mcp", "peer_sdk.py"), "fastmcp": ("fastmcp", "peer_fastmcp.py")}[name]
     if importlib.util.find_spec(package) is None:
         raise Unavailable(f"the package {package} is not installed")
