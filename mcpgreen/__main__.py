@@ -145,7 +145,10 @@ def _prepare(opening: Opening, project: Project, settings: Settings, identity: I
         opening.lists = early
     opening.go_on()
     for name in PIECES:
-        __import__(name)
+        try:
+            __import__(name)
+        except ImportError:
+            continue  # not every gevent needs every piece; what is needed is missed again below
         if name == "gevent":
             patch()
         opening.go_on()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.lists import keeping
 from mcpgreen.catalog.lists.early import EarlyLists, catalog_of
 from mcpgreen.catalog.lists.keeping import PageKeeper
@@ -43,14 +44,15 @@ class Starts:
     def keep(self, **settings: Any) -> None:
         """What a server does once it runs."""
         early = self.early(**settings)
-        assert early.store is not None
-        catalog = catalog_of(early._project, early._settings)
-        keeper = PageKeeper(early.store, catalog, early.terms)
+        store = early.store
+        assert store is not None
 
         def is_kept() -> bool:
-            for source in ("tools", "resources", "prompts"):
+            catalog = catalog_of(early._project, early._settings)  # a static one looks once
+            for source in SOURCES:
                 catalog.refresh(source)
-            return keeper.keep(no_turn) is None and all(map(catalog.keepable, ("tools", "resources", "prompts")))
+            is_done = PageKeeper(store, catalog, early.terms).keep(no_turn) is None
+            return is_done and all(map(catalog.keepable, SOURCES))
 
         eventually(is_kept)
 
@@ -335,6 +337,27 @@ def test_a_place_that_cannot_be_written_costs_nothing(starts: Starts) -> None:
     starts.keep()
 
     assert not starts.uses_kept()
+
+
+@pytest.mark.parametrize("is_open", ["base", "below"])
+def test_nothing_is_written_where_others_may_write(starts: Starts, is_open: str) -> None:
+    place = starts.home if is_open == "base" else starts.home / PARTS[0]
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+
+    starts.keep()
+
+    assert starts.files() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_root_leaves_nothing_in_the_home_of_somebody_else(starts: Starts) -> None:
+    starts.home.mkdir()
+    os.chown(starts.home, 12345, 12345)
+
+    starts.keep()
+
+    assert list(starts.home.iterdir()) == []
 
 
 def test_a_change_after_a_kept_answer_is_a_change(starts: Starts) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from mcpgreen.project.project import bundled_project_root
 from tests.support.client import ALL_REVISIONS
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import LATEST_HANDSHAKE, Wire, modern_meta
+from tests.support.wire import LATEST_HANDSHAKE, Wire, clean_environment, modern_meta
 
 Json = dict[str, Any]
 METHODS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
@@ -222,6 +224,27 @@ def test_a_client_that_writes_before_it_reads_is_served(project: ProjectBuilder,
     listed = wire.response(request("tools/list", LATEST_HANDSHAKE)["id"])["result"]
     assert len(listed["tools"]) == 300
     wire.response(2999)
+
+
+def test_a_client_that_reads_late_gets_all_of_its_first_list(project: ProjectBuilder) -> None:
+    """What the pipe does not hold is left to the engine, which writes it before anything else."""
+    for number in range(300):
+        project.tool(f"tool{number:04}", "echo", description="x" * 1000)
+    messages = [*opening(LATEST_HANDSHAKE), request("tools/list", LATEST_HANDSHAKE)]
+    command = [sys.executable, "-m", "mcpgreen", "--project-root", str(project.root)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=clean_environment(), **pipes) as server:  # type: ignore[call-overload]
+        server.stdin.write(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
+        server.stdin.flush()
+        eventually(lambda: (project.root / ".registry/tools.json").exists())  # which the engine writes
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": "last", "method": "ping"}\n')
+        server.stdin.flush()
+
+        lines = [json.loads(server.stdout.readline()) for _ in range(3)]
+        server.stdin.close()
+
+    assert [line["id"] for line in lines] == ["hello", messages[2]["id"], "last"]
+    assert len(lines[1]["result"]["tools"]) == 300
 
 
 def test_the_second_start_answers_as_the_first_did(

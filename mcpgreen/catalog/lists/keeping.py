@@ -76,8 +76,7 @@ class PageKeeper:
     def _write(self, source: str, digest: str, snapshots: Mapping[str, Snapshot], turn: Callable[[], object]) -> None:
         content = _content(digest, snapshots, self._terms, turn)
         try:
-            for place in (self._store.base, os.path.dirname(self._store.directory), self._store.directory):
-                os.makedirs(place, mode=0o700, exist_ok=True)
+            self._store.make_directory()
             replace_file(self._store.path_of(source), content)
             self._remove_oldest()
         except OSError as error:

@@ -14,6 +14,7 @@ Rule: `read` is on the way to the first list. It imports leaves only, and says n
 from __future__ import annotations
 
 import binascii
+import errno
 import marshal
 import os
 import sys
@@ -76,6 +77,15 @@ class PageStore:
     def path_of(self, source: str) -> str:
         name = jsontext.digest_of_chunks([jsontext.dumps([FORMAT, source, *self._key])])
         return os.path.join(self.directory, name)
+
+    def make_directory(self) -> None:
+        """Raises OSError, also where others could put something in our way, or we are a guest: root in the home of
+        somebody else would leave directories there that their owner could not use."""
+        for place in (self.base, os.path.dirname(self.directory), self.directory):
+            os.makedirs(place, mode=0o700, exist_ok=True)
+            problem = self._ground.problem_with_directory(place)
+            if problem:
+                raise PermissionError(errno.EACCES, problem, place)
 
     def read(self, source: str) -> KeptPages | None:
         path = self.path_of(source)
