@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 20  # a client that says nothing yet is better served by a server that is ready
 READ_BYTES = 65536
-PIPE_BYTES = 4096  # that a pipe takes at once when it takes anything
 DRAIN_SECS = 0.1  # for a client to take a long answer; it may be busy writing
 LONGEST_LOOK_SECS = 0.03  # at the disk, while the client waits for something else
 MOST_LISTS = 16  # a client has four, in pages; who wants more gets them from the engine, which takes turns
@@ -223,8 +222,8 @@ def _unsent(stdout: int, data: bytes) -> bytes:
     """Write what the client takes within a moment; the rest. Never blocks: a client that is still writing reads later,
     and would wait for us to read. Raises OSError if nobody reads."""
     give_up_at = time.monotonic() + DRAIN_SECS
-    descriptor, at_once_bytes = stdout, PIPE_BYTES
-    if len(data) > PIPE_BYTES and stat.S_ISFIFO(os.fstat(stdout).st_mode):
+    descriptor, at_once_bytes = stdout, select.PIPE_BUF
+    if len(data) > select.PIPE_BUF and stat.S_ISFIFO(os.fstat(stdout).st_mode):
         try:
             # The flag belongs to the description that we share with whoever started us, so this one is our own.
             descriptor = os.open(f"/proc/self/fd/{stdout}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -170,6 +170,10 @@ class Catalog:
         shelf = self._shelves[source]
         if shelf.fingerprint is None or shelf.is_registered or shelf.failure is not None:
             return None
+        from mcpgreen.project.icons import LEFT_OUT
+
+        if any(LEFT_OUT in warning for warning in shelf.told):
+            return None  # its picture may appear anywhere in the project
         return shelf.fingerprint, shelf.age_ns / 1e9, shelf.snapshots
 
     def completions(self) -> Mapping[str, CompletionScript]:

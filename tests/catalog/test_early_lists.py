@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +41,18 @@ class Starts:
         found, loaded, _ = open_project({"project_root": str(self.project.root)}, {})
         return EarlyLists(found, loaded.with_values(**settings), info, {"XDG_CACHE_HOME": str(self.home)})
 
-    def keep(self, **settings: Any) -> None:
-        """What a server does once it runs."""
+    def keep(self, expected: Iterable[str] = SOURCES, **settings: Any) -> None:
+        """What a server does once it runs. `expected`: the sources that can be kept."""
         early = self.early(**settings)
         store = early.store
         assert store is not None
 
         def is_kept() -> bool:
-            catalog = catalog_of(early._project, early._settings)  # a static one looks once
+            catalog = catalog_of(early.project, early.settings)  # a static one looks once
             for source in SOURCES:
                 catalog.refresh(source)
             is_done = PageKeeper(store, catalog, early.terms).keep(no_turn) is None
-            return is_done and all(map(catalog.keepable, SOURCES))
+            return is_done and all(map(catalog.keepable, expected))
 
         eventually(is_kept)
 
@@ -194,12 +194,23 @@ def test_pictures_that_may_lie_anywhere_are_not_kept(starts: Starts) -> None:
     assert not starts.uses_kept()
 
 
+def test_nor_are_lists_that_lack_a_picture(starts: Starts) -> None:
+    """It may appear where nobody looks for changes."""
+    starts.project.tool("drawn", "echo", icons=[{"src": "../pictures/a.png"}])
+    starts.keep(expected=("resources", "prompts"))
+
+    (starts.project.root / "pictures").mkdir()
+    (starts.project.root / "pictures/a.png").write_bytes(b"one")
+
+    assert not starts.uses_kept()
+
+
 def test_what_is_too_young_is_not_kept_yet(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two writes within one tick of the file system's clock would look alike for ever."""
     monkeypatch.setattr(keeping, "MIN_AGE_SECS", 3600.0)
     early = starts.early()
     assert early.store is not None
-    catalog = catalog_of(early._project, early._settings)
+    catalog = catalog_of(early.project, early.settings)
 
     def is_settled() -> bool:
         catalog.refresh("tools")
@@ -207,7 +218,9 @@ def test_what_is_too_young_is_not_kept_yet(starts: Starts, monkeypatch: pytest.M
 
     eventually(is_settled)
 
-    assert 3000 < (PageKeeper(early.store, catalog, early.terms).keep(no_turn) or 0) < 3601
+    keeper = PageKeeper(early.store, catalog, early.terms)
+    assert 3000 < (keeper.keep(no_turn) or 0) < 3601
+    assert [keeper.keep(no_turn) for _ in range(keeping.MOST_WAITS)][-1] is None, "it does not wait for ever"
     assert starts.files() == []
 
 
@@ -368,7 +381,7 @@ def test_a_change_after_a_kept_answer_is_a_change(starts: Starts) -> None:
     starts.project.tool("b", "echo")
     changed: list[str] = []
 
-    catalog = catalog_of(early._project, early._settings, answered=early.answered)
+    catalog = catalog_of(early.project, early.settings, answered=early.answered)
     catalog.on_change = lambda source, total: changed.append(source)
     catalog.refresh("tools")
     catalog.refresh("resources")
@@ -381,7 +394,7 @@ def test_nothing_is_a_change_if_nothing_changes(starts: Starts) -> None:
     early = starts.early()
     early.page(TOOLS, {}, LATEST, no_turn)
 
-    catalog = catalog_of(early._project, early._settings, answered=early.answered)
+    catalog = catalog_of(early.project, early.settings, answered=early.answered)
 
     assert not catalog.refresh("tools")
 

@@ -33,8 +33,8 @@ class EarlyLists:
 
     def __init__(self, project: Project, settings: Settings, info: dict[str, Any], environ: Mapping[str, str]) -> None:
         """`environ` is that of whoever started the server, without the project's own variables."""
-        self._project = project
-        self._settings = settings
+        self.project = project
+        self.settings = settings
         self.terms = Terms(settings.page_size, settings.max_response_bytes, info)
         self.store = _store(project, settings, self.terms, environ)
         self.catalog: Catalog | None = None  # once something had to be read
@@ -55,7 +55,7 @@ class EarlyLists:
             elif self.registrar is None:
                 from mcpgreen.catalog.manual.current import Registrar
 
-                self.registrar = Registrar(self._project, settings=self._settings)
+                self.registrar = Registrar(self.project, settings=self.settings)
             if self.registrar is not None and self.registrar.is_hook_due():
                 return None
             return self._page_now(kind, params, revision, turn)
@@ -64,8 +64,8 @@ class EarlyLists:
 
     def _is_registered(self) -> bool:
         """Whether the project may register items by hand: of that nothing is kept."""
-        names = ("register.json", "register.sh") if self._settings.allow_project_hooks else ("register.json",)
-        return any(os.path.lexists(self._project.server_file(name)) for name in names)
+        names = ("register.json", "register.sh") if self.settings.allow_project_hooks else ("register.json",)
+        return any(os.path.lexists(self.project.server_file(name)) for name in names)
 
     def _kept_page(
         self, kind: str, params: dict[str, Any], revision: Revision, turn: Callable[[], object]
@@ -90,8 +90,8 @@ class EarlyLists:
         return self._kept[source]
 
     def _fingerprint(self, source: str, pace: Pace) -> tuple[Any, ...]:
-        project, place = self._project, SOURCES[source]
-        if not self._settings.static_registry:
+        project, place = self.project, SOURCES[source]
+        if not self.settings.static_registry:
             return look_at_disk(project, place, pace=pace).fingerprint
         ground = project.ground(project.registry_dir)
         for kind in place.kinds:
@@ -102,7 +102,7 @@ class EarlyLists:
     def _page_now(self, kind: str, params: dict[str, Any], revision: Revision, turn: Callable[[], object]) -> bytes:
         catalog = self.catalog
         if catalog is None:
-            catalog = self.catalog = catalog_of(self._project, self._settings, answered=self.answered)
+            catalog = self.catalog = catalog_of(self.project, self.settings, answered=self.answered)
             catalog.on_change = self.changed.__setitem__
             catalog.on_warning = self.warnings.append
         catalog.registrar = self.registrar

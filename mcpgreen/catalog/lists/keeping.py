@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MIN_AGE_SECS = 2.0  # FAT, the coarsest, counts in steps of two seconds
 STALE_DRAFT_SECS = 3600
+MOST_WAITS = 10  # for files that are too young: the clock of another machine may be ahead for hours
 
 
 class PageKeeper:
@@ -42,6 +43,7 @@ class PageKeeper:
         self._terms = terms
         self._known: dict[str, str] = {}  # the digests of what is kept already, by source
         self._is_given_up = False
+        self._waits_left = MOST_WAITS
 
     def keep(self, turn: Callable[[], object]) -> float | None:
         """Write what is new. In how many seconds to look at the disk again, if something is too young yet. Others have
@@ -63,7 +65,10 @@ class PageKeeper:
             self._known[source] = digest
             if not any(map(_has_embedded_icons, snapshots.values())):
                 self._write(source, digest, snapshots, turn)
-        return min(wait_secs, default=None)
+        if not wait_secs or not self._waits_left:
+            return None
+        self._waits_left -= 1
+        return min(wait_secs)
 
     def _kept_before(self, source: str) -> str:
         kept = self._store.read(source)
