@@ -56,7 +56,7 @@ def cache_env(stand: Stand, name: str) -> dict[str, str]:
 
 def make_ready(stand: Stand, project: str, env: Mapping[str, str]) -> None:
     """Start and list until the server has kept something; it waits with that until files are some seconds old."""
-    kept = Path(env["XDG_CACHE_HOME"]) / "mcpgreen" / "lists"
+    kept = Path(env["XDG_CACHE_HOME"]) / "mcpgreen-lists"
     give_up_at = time.monotonic() + 3 * PATIENCE_SECS
     while stand.subject.name == OURS and not any(kept.glob("[0-9a-f]*")):
         if time.monotonic() > give_up_at:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.lists import keeping
 from mcpgreen.catalog.lists.early import EarlyLists, catalog_of
 from mcpgreen.catalog.lists.keeping import PageKeeper
-from mcpgreen.catalog.lists.page_store import MAX_FILES, PARTS
+from mcpgreen.catalog.lists.page_store import DIRECTORY, MAX_FILES
 from mcpgreen.project.project import open_project
 from mcpgreen.protocol import revisions
 from tests.support.project import ProjectBuilder
@@ -57,7 +59,7 @@ class Starts:
         eventually(is_kept)
 
     def files(self) -> list[Path]:
-        return sorted(self.home.joinpath(*PARTS).glob("*"))
+        return sorted(self.home.joinpath(DIRECTORY).glob("*"))
 
     def uses_kept(self, method: str = TOOLS, **settings: Any) -> bool:
         """Whether a start would answer by what was kept. It has to answer, and with what is on disk, in any case."""
@@ -248,7 +250,7 @@ def planted_by_mode(starts: Starts) -> None:
 
 
 def planted_in_an_open_directory(starts: Starts) -> None:
-    starts.home.joinpath(*PARTS).chmod(0o777)
+    starts.home.joinpath(DIRECTORY).chmod(0o777)
 
 
 def planted_in_an_open_cache(starts: Starts) -> None:
@@ -324,13 +326,13 @@ def test_only_the_user_may_read_what_is_kept(starts: Starts) -> None:
     starts.keep()
 
     assert {stat.S_IMODE(path.stat().st_mode) for path in starts.files()} == {0o600}
-    assert stat.S_IMODE(starts.home.joinpath(*PARTS).stat().st_mode) == 0o700
+    assert stat.S_IMODE(starts.home.joinpath(DIRECTORY).stat().st_mode) == 0o700
 
 
 def test_the_oldest_go_when_there_are_many(starts: Starts) -> None:
-    directory = starts.home.joinpath(*PARTS)
+    directory = starts.home.joinpath(DIRECTORY)
     directory.mkdir(parents=True)
-    for place in (starts.home, directory.parent, directory):
+    for place in (starts.home, directory):
         place.chmod(0o700)
     for number in range(MAX_FILES + 10):
         path = directory / f"{number}"
@@ -354,7 +356,7 @@ def test_a_place_that_cannot_be_written_costs_nothing(starts: Starts) -> None:
 
 @pytest.mark.parametrize("is_open", ["base", "below"])
 def test_nothing_is_written_where_others_may_write(starts: Starts, is_open: str) -> None:
-    place = starts.home if is_open == "base" else starts.home / PARTS[0]
+    place = starts.home if is_open == "base" else starts.home / DIRECTORY
     place.mkdir(parents=True)
     place.chmod(0o777)
 
@@ -439,3 +441,26 @@ def test_a_bad_cursor_is_left_to_the_engine(starts: Starts) -> None:
     assert starts.early().page(TOOLS, {"cursor": "x"}, LATEST, no_turn) is None
     starts.keep()
     assert starts.early().page(TOOLS, {"cursor": "x"}, LATEST, no_turn) is None
+
+
+@pytest.mark.parametrize("is_static", [False, True])
+def test_early_lists_take_no_costly_imports(starts: Starts, is_static: bool) -> None:
+    """Each of these takes milliseconds, and a plain project needs none of them."""
+    starts.keep()  # writes .registry/
+    program = f"""
+import sys
+from mcpgreen.catalog.lists.early import EarlyLists
+from mcpgreen.project.project import open_project
+from mcpgreen.protocol import revisions
+project, settings, _ = open_project({{"project_root": sys.argv[1]}}, {{}})
+early = EarlyLists(project, settings.with_values(static_registry={is_static}), {{"name": "x"}}, {{}})
+for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
+    assert early.page(method, {{}}, revisions.LATEST_HANDSHAKE, lambda: None)
+print(sorted({{"typing", "re", "collections", "dataclasses", "enum", "yaml", "ast", "gevent"}} & set(sys.modules)))
+"""
+    # -S: what the site-packages of a test environment import at start is none of our doing; ujson is found by path.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-S", "-c", program, str(starts.project.root)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert (run.stdout, run.stderr) == ("[]\n", "")

@@ -258,7 +258,7 @@ def test_the_second_start_answers_as_the_first_did(
     requests = [request(method, LATEST_HANDSHAKE) for method in METHODS]
     server = start(env=env)
     server.send(*opening(LATEST_HANDSHAKE), *requests)
-    eventually(lambda: len(list(cache.glob("mcpgreen/lists/[0-9a-f]*"))) == 3)
+    eventually(lambda: len(list(cache.glob("mcpgreen-lists/[0-9a-f]*"))) == 3)
     first = answers(start(env={"XDG_CACHE_HOME": str(tmp_path / "none")}), LATEST_HANDSHAKE, requests, by_engine=True)
 
     assert answers(start(env=env), LATEST_HANDSHAKE, requests, by_engine=False) == first

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 MAX_FILE_BYTES = 4 << 20
 MAX_FILES = 64
-PARTS = ("mcpgreen", "lists")  # below the user's cache directory
+DIRECTORY = "mcpgreen-lists"  # in the user's cache directory, where the launcher has its environments in mcpgreen/
 
 
 class KeptListing(NamedTuple):
@@ -70,7 +70,7 @@ class PageStore:
     def __init__(self, base: str, key: list[Any]) -> None:
         """`base` is the user's cache directory, a real path."""
         self.base = base
-        self.directory = os.path.join(base, *PARTS)
+        self.directory = os.path.join(base, DIRECTORY)
         self._key = key
         self._ground = Ground(self.directory, root=base)
 
@@ -81,7 +81,7 @@ class PageStore:
     def make_directory(self) -> None:
         """Raises OSError, also where others could put something in our way, or we are a guest: root in the home of
         somebody else would leave directories there that their owner could not use."""
-        for place in (self.base, os.path.dirname(self.directory), self.directory):
+        for place in (self.base, self.directory):
             os.makedirs(place, mode=0o700, exist_ok=True)
             problem = self._ground.problem_with_directory(place)
             if problem:
