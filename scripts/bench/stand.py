@@ -89,6 +89,7 @@ class Stand:
             self._shared = self.start("calls")
             greet(self._shared)
             list_tools(self._shared)
+            settle(self._shared)
         return self._shared
 
     def close(self) -> None:
@@ -114,6 +115,11 @@ class Workload:
 def greet(session: Session) -> None:
     session.initialize()
     session.confirm()
+
+
+def settle(session: Session) -> None:
+    """Until the server is up: a first list may come earlier."""
+    result_of(session.ask(session.encode("ping")))
 
 
 def list_tools(session: Session) -> int:

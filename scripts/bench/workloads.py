@@ -16,7 +16,7 @@ from changes import idle_subscriptions, resource_changes, tool_changes
 from client import Session, SubjectError, result_of, text_of
 from projects import MB, RESOURCE_BYTES
 from restarts import first_starts, second_starts, static_starts
-from stand import Stand, Values, Workload, greet, list_tools, since_ms
+from stand import Stand, Values, Workload, greet, list_tools, settle, since_ms
 
 IN_FLIGHT = 16
 
@@ -50,11 +50,6 @@ def listing(tool_count: int) -> Callable[[Stand], Values]:
         return {f"list_{tool_count}_cold": cold, f"list_{tool_count}_warm": median(warm)}
 
     return measure
-
-
-def settle(session: Session) -> None:
-    """Until the server is up: a first list may come earlier."""
-    result_of(session.ask(session.encode("ping")))
 
 
 def timed_list(session: Session, tool_count: int) -> float:
