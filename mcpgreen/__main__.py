@@ -14,8 +14,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mcpgreen.catalog.lists.early import EarlyLists
+    from mcpgreen.first_answer import Opening
     from mcpgreen.project.project import Project
+    from mcpgreen.protocol.introduction import Identity
     from mcpgreen.settings.settings import Settings
+
+# What takes long to import, in pieces of some milliseconds; first what a list needs that nobody has kept.
+PIECES = (
+    "mcpgreen.catalog.catalog",
+    "mcpgreen.catalog.tools",
+    "re",
+    "typing",
+    "zope.interface",
+    "gevent",
+    "gevent.lock",
+    "gevent.subprocess",
+    "mcpgreen.running.processes.runner",
+    "mcpgreen.features.services",
+    "mcpgreen.engine.router",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +84,7 @@ def serve(root: str) -> int:
     _unblock_signals()
     from mcpgreen import journal
     from mcpgreen.errors import ProjectError
-    from mcpgreen.first_answer import greet
+    from mcpgreen.first_answer import Opening
     from mcpgreen.project.project import open_project
     from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
     from mcpgreen.protocol.introduction import Identity
@@ -87,14 +105,14 @@ def serve(root: str) -> int:
         journal.warning("%s", note)
     identity = Identity(project.server_info(), project.instructions())
     offered = offered_capabilities(is_minimal=settings.force_minimal)
-    opening = greet(stdin, stdout, identity, offered=offered, log_level=settings.log_level, token=token)
-
-    patch()
+    opening = Opening(stdin, stdout, identity, offered=offered, log_level=settings.log_level, token=token)
+    opening.greet()
+    early = _prepare(opening, project, settings, identity)
     from mcpgreen.engine.server import Server
     from mcpgreen.transports import stdio
 
     os.chdir(project.root)  # where scripts run; a change of directory for each would cost two calls
-    server = Server(settings, project, environ=environ, identity=identity, roots=roots)
+    server = Server(settings, project, environ=environ, identity=identity, roots=roots, early=early)
     if os.isatty(stdin) or (opening.is_at_end and not opening.unread and os.isatty(2)):
         from mcpgreen.cli.welcome import welcome
 
@@ -106,6 +124,7 @@ def serve(root: str) -> int:
             stdout,
             handshake=opening.handshake,
             greeting=opening.greeting,
+            unsent=opening.unsent,
             first=opening.unread,
             is_at_end=opening.is_at_end,
             token=token,
@@ -113,6 +132,27 @@ def serve(root: str) -> int:
         )
     finally:
         close_log()
+
+
+def _prepare(opening: Opening, project: Project, settings: Settings, identity: Identity) -> EarlyLists:
+    """Import what the engine needs, piece by piece, and answer the first lists in between: a client that was greeted
+    asks for them after some milliseconds, and nobody should wait for that."""
+    from mcpgreen import journal
+    from mcpgreen.catalog.lists.early import EarlyLists
+
+    early = EarlyLists(project, settings, identity.info, os.environ)
+    if not journal.tells_frames:  # who wants to see every message sees them in their order
+        opening.lists = early
+    opening.go_on()
+    for name in PIECES:
+        try:
+            __import__(name)
+        except ImportError:
+            continue  # not every gevent needs every piece; what is needed is missed again below
+        if name == "gevent":
+            patch()
+        opening.go_on()
+    return early
 
 
 def _set_up_log(settings: Settings, project: Project) -> Callable[[], None]:

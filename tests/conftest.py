@@ -31,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     apart.set_up(config)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What servers keep for their next start is not left with whoever runs the tests."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 def _prefer_real_python() -> None:
     """A version manager has a shell script as python3, which takes ten times as long as Python itself to start it."""
     found = shutil.which("python3")

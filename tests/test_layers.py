@@ -80,7 +80,7 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/first_answer.py",
             "from mcpgreen.catalog import catalog\n",
             "mcpgreen/first_answer.py:1: first_answer may import only leaves, protocol, project.project, "
-            "not mcpgreen.catalog.catalog.",
+            "catalog.lists, not mcpgreen.catalog.catalog.",
         ),
         (
             "mcpgreen/sdk/mcp_tool.py",

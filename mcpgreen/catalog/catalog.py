@@ -13,26 +13,28 @@ begin meanwhile; of two, the one that began last counts. The callbacks run when 
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
-from mcpgreen.catalog.item_kinds import FILE_OF, SOURCE_OF, SOURCES, TITLE_OF, Source
+from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk, look_at_kept, registry_file
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.lists.registry_files import RegistryFiles
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.shelf import Look, Shelf
-from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, replace_file, snapshot_of
-from mcpgreen.catalog.tree_scan import Tree, subdirectory, survey
+from mcpgreen.catalog.snapshot import Snapshot, file_text, is_listed_otherwise, snapshot_of
+from mcpgreen.catalog.tree_scan import Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
-from mcpgreen.project.project import Project
-from mcpgreen.running.storage import Storage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from mcpgreen.catalog.manual.current import Registrar
     from mcpgreen.catalog.manual.items import CompletionScript
     from mcpgreen.catalog.manual.rules import Registration
+    from mcpgreen.project.project import Project
+    from mcpgreen.running.storage import Storage
 
 CROWDED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
@@ -58,8 +60,10 @@ class Catalog:
         storage: Storage | None = None,
         registrar: Registrar | None = None,
         is_static: bool = False,
+        answered: Mapping[str, str] | None = None,
     ) -> None:
-        """`is_static`: what `.registry/` has is served, or what has been read once, and never looked at again."""
+        """`is_static`: what `.registry/` has is served, or what has been read once, and never looked at again.
+        `answered`: the hashes of listings, by kind, that clients have been given before the first look here."""
         self.project = project
         self.ttl_secs = ttl_secs
         self.max_bytes = max_bytes
@@ -71,7 +75,8 @@ class Catalog:
         self.registrar = registrar
         self.is_static = is_static
         self._clock = clock
-        self._storage = storage
+        self.files = RegistryFiles(project, storage)
+        self._answered = answered or {}
         self._shelves = {name: Shelf() for name in SOURCES}
 
     def snapshot(self, kind: str) -> Snapshot:
@@ -102,11 +107,19 @@ class Catalog:
         """Whether a look that counts began then or later, by the catalog's clock."""
         return self._shelves[source].began_at >= began_at
 
-    def refresh(self, source: str, *, force: bool = False, turn: Callable[[], object] | None = None) -> bool:
-        """Look at the disk now; true if a listing differs from the one before. The first scan is no change.
+    def refresh(
+        self,
+        source: str,
+        *,
+        force: bool = False,
+        turn: Callable[[], object] | None = None,
+        writes_files: bool = True,
+    ) -> bool:
+        """Look at the disk now; true if a listing differs from the one before. The first scan is no change, unless
+        somebody has been answered otherwise already.
 
         `force` reads everything even if no file seems changed, and does not wait for the end of a back-off. With a
-        `turn` others have theirs meanwhile.
+        `turn` others have theirs meanwhile. Without `writes_files` the next look writes them.
         """
         shelf = self._shelves[source]
         if self.is_static and shelf.snapshots and not force:
@@ -120,9 +133,7 @@ class Catalog:
             registration = self.registrar.current() if self.registrar is not None else None
             pace = Pace(turn)  # only now: a server runs the hook elsewhere, so its time says nothing of the next look
             look = self._look(source, shelf, registration, pace, force=force)
-            is_changed = shelf.has_refused or any(
-                is_listed_otherwise(shelf.snapshots[kind], look.snapshots[kind], pace) for kind in shelf.snapshots
-            )
+            is_changed = shelf.has_refused or self._is_news(shelf, look, pace)
         except OSError as error:
             return self._fail(source, f"Unable to list {source}: {error.strerror}", detail=str(error))
         except OutputTooLarge as error:
@@ -142,8 +153,28 @@ class Catalog:
             self.on_change(source, sum(snapshot.total for snapshot in look.snapshots.values()))
         # Last, as it may take turns, and whoever looks may be stopped meanwhile.
         for snapshot in look.snapshots.values():
-            self._write_file(shelf, snapshot, look.texts.get(snapshot.kind), pace)
+            if writes_files:
+                self.files.write(shelf, snapshot, look.texts.get(snapshot.kind), pace)
+            elif snapshot.kind in look.texts:
+                shelf.files_due.add(snapshot.kind)
         return is_changed
+
+    def write_files(self) -> None:
+        """Those that are due: of a catalog that will not look again."""
+        for shelf in self._shelves.values():
+            self.files.write_due(shelf)
+
+    def keepable(self, source: str) -> tuple[tuple[Any, ...], float, Mapping[str, Snapshot]] | None:
+        """The fingerprint of the last look, how many seconds old the youngest file was, and the snapshots; None if they
+        depend on anything else."""
+        shelf = self._shelves[source]
+        if shelf.fingerprint is None or shelf.is_registered or shelf.failure is not None:
+            return None
+        from mcpgreen.project.icons import LEFT_OUT
+
+        if any(LEFT_OUT in warning for warning in shelf.told):
+            return None  # its picture may appear anywhere in the project
+        return shelf.fingerprint, shelf.age_ns / 1e9, shelf.snapshots
 
     def completions(self) -> Mapping[str, CompletionScript]:
         """The registered completion scripts by name. Raises InternalError if the registration cannot be used."""
@@ -178,8 +209,8 @@ class Catalog:
         watched: list[str] = []
         for name, shelf in self._shelves.items():
             watched += shelf.directories
-            watched += [_nearest(place) for place in SOURCES[name].directories(self.project)]
-        return watched if self.registrar is None else [*watched, _nearest(self.project.server_dir)]
+            watched += [nearest(place) for place in SOURCES[name].directories(self.project)]
+        return watched if self.registrar is None else [*watched, nearest(self.project.server_dir)]
 
     def sources_of(self, path: str) -> list[str]:
         """The sources in whose directory this subdirectory lies. Raises ProjectError if there is none."""
@@ -206,42 +237,51 @@ class Catalog:
     def _is_old(self, shelf: Shelf) -> bool:
         return shelf.is_stale or (not shelf.is_watched and self._clock() - shelf.checked_at >= self.ttl_secs)
 
+    def _is_news(self, shelf: Shelf, look: Look, pace: Pace) -> bool:
+        """Whether a client that asked before would see a difference."""
+        if shelf.snapshots:
+            return any(is_listed_otherwise(each, look.snapshots[kind], pace) for kind, each in shelf.snapshots.items())
+        return any(self._answered.get(kind, each.hash) != each.hash for kind, each in look.snapshots.items())
+
     def _look(self, name: str, shelf: Shelf, registration: Registration | None, pace: Pace, *, force: bool) -> Look:
         source = SOURCES[name]
         is_found = registration is None or all(registration.items.get(kind) is None for kind in source.kinds)
         kept = self._kept(source, pace) if self.is_static and is_found and not force else None
         if kept is not None:
-            tree, items = Tree([], (), True, [], {}, pace), kept
+            tree, items = kept
         else:
-            tree = survey(self.project, source.directories(self.project), only_below=self.only_below, pace=pace)
             registered = registration.hash if registration is not None else None
-            tree = tree._replace(
-                fingerprint=(registered, tree.fingerprint, source.more_fingerprint(self.project, pace))
-            )
+            tree = look_at_disk(self.project, source, registered=registered, only_below=self.only_below, pace=pace)
             if not force and shelf.snapshots and tree.fingerprint == shelf.fingerprint:
-                return Look(tree, shelf.snapshots, None, {}, shelf.left_out)
+                return Look(tree, shelf.snapshots, None, {}, shelf.left_out, shelf.is_registered)
             items = source.read(self.project, tree, registration)
         warnings = [warning for found in items.values() for warning in found.warnings]
-        look = Look(tree, {}, warnings, {}, {})
+        seen = Look(tree, {}, warnings, {}, {}, registration is not None)
         for kind, found in items.items():
-            look.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
+            seen.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
             for hint in found.hints:
                 self.on_hint(hint)
             earlier = shelf.snapshots.get(kind)
-            snapshot = look.snapshots[kind] = snapshot_of(kind, found.items, earlier, pace, is_found=is_found)
+            snapshot = seen.snapshots[kind] = snapshot_of(kind, found.items, earlier, pace, is_found=is_found)
             if snapshot is not earlier and kept is None:
-                look.texts[kind] = file_text(snapshot, pace)
-                if sum(map(len, look.texts[kind])) > self.max_bytes:
+                seen.texts[kind] = file_text(snapshot, pace)
+                if sum(map(len, seen.texts[kind])) > self.max_bytes:
                     raise OutputTooLarge(f"Unable to list {kind}: the registry is larger than {self.max_bytes} bytes")
-        return look
+        return seen
 
-    def _kept(self, source: Source, pace: Pace) -> dict[str, Discovery] | None:
+    def _kept(self, source: Source, pace: Pace) -> tuple[Tree, dict[str, Discovery]] | None:
         """What an earlier look left in `.registry/`; None, and a word of why, if one has to look again."""
         from mcpgreen.catalog.kept import kept_items
 
         try:
-            return {
-                kind: kept_items(self.project, kind, self._path_of(kind), max_bytes=self.max_bytes, pace=pace)
+            try:
+                tree = look_at_kept(self.project, source, pace=pace)
+            except OSError:
+                tree = Tree([], (), False, [], {}, pace)  # as strange as a missing file, which is told below
+            return tree, {
+                kind: kept_items(
+                    self.project, kind, registry_file(self.project, kind), max_bytes=self.max_bytes, pace=pace
+                )
                 for kind in source.kinds
             }
         except ProjectError as error:
@@ -249,14 +289,13 @@ class Catalog:
             journal.warning("static_registry: %s; %s", self._reason_of(error), remedy)
             return None
 
-    def _path_of(self, kind: str) -> str:
-        return os.path.join(self.project.registry_dir, FILE_OF.get(kind, kind) + ".json")
-
     def _keep(self, shelf: Shelf, look: Look) -> None:
         shelf.snapshots = look.snapshots
         shelf.left_out = look.left_out
         # A file written in the very tick of our look may be written again without its times changing: look again.
         shelf.fingerprint = look.tree.fingerprint if look.tree.is_settled else None
+        shelf.age_ns = look.tree.age_ns
+        shelf.is_registered = look.is_registered
         shelf.directories = [directory.path for directory in look.tree.directories]
         shelf.checked_at = self._clock()
         shelf.failure = shelf.refusal = shelf.retry_at = None
@@ -287,28 +326,6 @@ class Catalog:
     def _reason_of(self, error: ProjectError) -> str:
         return f"{self.project.shown(error.path)}: {error.reason}"
 
-    def _write_file(self, shelf: Shelf, snapshot: Snapshot, text: list[bytes] | None, pace: Pace) -> None:
-        path = self._path_of(snapshot.kind)
-        if text is None and not shelf.is_file_due and (shelf.is_unwritable or os.path.exists(path)):
-            return
-        shelf.is_file_due = True
-        try:
-            os.makedirs(self.project.registry_dir, mode=0o700, exist_ok=True)
-            replace_file(path, text or file_text(snapshot, pace), pace)
-        except OSError as error:
-            storage, directory = self._storage, self.project.registry_dir
-            is_full = (
-                storage is not None and storage.failed(error, directory=directory, what="the registry") is not None
-            )
-            shelf.is_file_due = is_full  # it is tried again with each look then
-            if not shelf.is_file_due and not shelf.is_unwritable:
-                journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
-            shelf.is_unwritable = True
-        else:
-            shelf.is_unwritable = shelf.is_file_due = False
-            if self._storage is not None:
-                self._storage.succeeded(self.project.registry_dir)
-
     def _tell(self, shelf: Shelf, look: Look) -> None:
         """Report what has not been reported yet; what was mended and breaks again is news."""
         if look.warnings is None:
@@ -323,13 +340,6 @@ class Catalog:
         for warning in news:
             journal.warning("%s", warning)
             self.on_warning(warning)
-
-
-def _nearest(place: str) -> str:
-    """The directory itself, or where it would have to appear."""
-    while not os.path.isdir(place) and place != os.path.dirname(place):
-        place = os.path.dirname(place)
-    return place
 
 
 def _make_do(shelf: Shelf) -> bool:

@@ -5,24 +5,70 @@ A kind that the project registers by hand is not looked for on disk; templates a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import os
+import time
 
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.rules import Registration
-from mcpgreen.catalog.pace import Pace
-from mcpgreen.catalog.tree_scan import Tree
-from mcpgreen.project.project import Project
+from mcpgreen.catalog.pace import UNPACED, Pace
+from mcpgreen.catalog.tree_scan import SETTLING_NS, Tree, survey
+from mcpgreen.text.records import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpgreen.catalog.manual.rules import Registration
+    from mcpgreen.project.project import Project
 
 
 class Source(NamedTuple):
     """Where items come from: the directories that are walked, the reading of what the walk saw and of what is
-    registered, by kind, and what else besides tells that something changed."""
+    registered, by kind, and what else is looked at to tell that something changed."""
 
     directories: Callable[[Project], list[str]]
     read: Callable[[Project, Tree, Registration | None], dict[str, Discovery]]
     kinds: tuple[str, ...]
-    more_fingerprint: Callable[[Project, Pace], tuple[Any, ...]] = lambda project, pace: ()
+    look_at_more: Callable[[Project, Pace], Tree] | None = None
+
+
+def look_at_disk(
+    project: Project,
+    source: Source,
+    *,
+    registered: str | None = None,
+    only_below: str | None = None,
+    pace: Pace = UNPACED,
+) -> Tree:
+    """What is on disk for a source. Its fingerprint is that of all that its listing depends on, `registered` included:
+    the hash of what is registered by hand."""
+    tree = survey(project, source.directories(project), only_below=only_below, pace=pace)
+    if source.look_at_more is None:
+        return tree._replace(fingerprint=(registered, tree.fingerprint, ()))
+    more = source.look_at_more(project, pace)
+    return tree._replace(
+        fingerprint=(registered, tree.fingerprint, more.fingerprint),
+        is_settled=tree.is_settled and more.is_settled,
+        age_ns=min(tree.age_ns, more.age_ns),
+    )
+
+
+def look_at_kept(project: Project, source: Source, *, pace: Pace = UNPACED) -> Tree:
+    """The same where the files in `.registry/` decide: they count as well. Raises OSError if one is missing."""
+    began_ns = time.time_ns()
+    files = [os.stat(registry_file(project, kind)) for kind in source.kinds]
+    stamps = tuple((each.st_mtime_ns, each.st_ctime_ns, each.st_size, each.st_mode, each.st_ino) for each in files)
+    age_ns = began_ns - max(each.st_ctime_ns for each in files)
+    tree = look_at_disk(project, source, pace=pace)
+    return tree._replace(
+        fingerprint=(stamps, tree.fingerprint),
+        is_settled=tree.is_settled and age_ns > SETTLING_NS,
+        age_ns=min(tree.age_ns, age_ns),
+    )
+
+
+def registry_file(project: Project, kind: str) -> str:
+    """Where the listing of a kind is written for others."""
+    return os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json")
 
 
 def _registered(project: Project, registration: Registration | None, kind: str) -> Discovery | None:
@@ -93,10 +139,10 @@ def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
     return Discovery(items, [*found.warnings, *by_hand.warnings], [*found.hints, *hints])
 
 
-def _fingerprint_of_apps(project: Project, pace: Pace) -> tuple[Any, ...]:
-    from mcpgreen.catalog.apps.resources import fingerprint
+def _look_at_apps(project: Project, pace: Pace) -> Tree:
+    from mcpgreen.catalog.apps.places import look_at_apps
 
-    return fingerprint(project, pace)
+    return look_at_apps(project, pace)
 
 
 # By the name under which clients hear of changes. What is read together changes together.
@@ -106,7 +152,7 @@ SOURCES = {
         lambda project: [project.resources_dir, project.ui_dir],
         _read_resources,
         ("resources", "resourceTemplates", "ui"),
-        _fingerprint_of_apps,
+        _look_at_apps,
     ),
     "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
 }

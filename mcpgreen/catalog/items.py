@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
-
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
+from mcpgreen.text.records import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, Protocol, TypeVar
+
     from mcpgreen.catalog.tree_scan import Directory, Tree
+    from mcpgreen.project.project import Project
 
-Found = TypeVar("Found")
+    Found = TypeVar("Found")
 
+    class Item(Protocol):
+        """Something that is listed. `definition` is what goes on the wire, `registry_entry` all that is known."""
 
-class Item(Protocol):
-    """Something that is listed. `definition` is what goes on the wire, `registry_entry` all that is known."""
+        @property
+        def name(self) -> str: ...
 
-    @property
-    def name(self) -> str: ...
+        @property
+        def definition(self) -> dict[str, Any]: ...
 
-    @property
-    def definition(self) -> dict[str, Any]: ...
-
-    @property
-    def registry_entry(self) -> dict[str, Any]: ...
+        @property
+        def registry_entry(self) -> dict[str, Any]: ...
 
 
 class Loss(str):

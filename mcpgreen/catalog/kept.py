@@ -10,22 +10,26 @@ missing, or has another format, is not used at all: whoever asks has to look for
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
-from mcpgreen.catalog.manual.rules import content_of
-from mcpgreen.catalog.pace import Pace
-from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
+from mcpgreen.files.regular_files import content_of
 from mcpgreen.text import jsontext
 
-Json = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mcpgreen.catalog.pace import Pace
+    from mcpgreen.catalog.prompts import Prompt
+    from mcpgreen.catalog.resources import Resource, ResourceTemplate
+    from mcpgreen.project.project import Project
+
+    Json = dict[str, Any]
 
 
 def kept_items(project: Project, kind: str, path: str, *, max_bytes: int, pace: Pace) -> Discovery:
@@ -76,6 +80,8 @@ def _origin(project: Project, fields: Json, complaints: list[str]) -> Origin:
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
+    from mcpgreen.catalog.resources import describe_resource
+
     origin = _origin(project, fields, complaints)
     resource = describe_resource(origin, fields)
     has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
@@ -83,6 +89,8 @@ def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
+    from mcpgreen.catalog.resources import describe_template
+
     return describe_template(_origin(project, fields, complaints), fields)._replace(relative_path=fields["path"])
 
 

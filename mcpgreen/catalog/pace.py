@@ -8,12 +8,15 @@ Rule: in a step everything may change that others can change. Work on what nobod
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeVar
+
+    Thing = TypeVar("Thing")
 
 STRETCH_SECS = 0.005
-
-Thing = TypeVar("Thing")
 
 
 class Pace:

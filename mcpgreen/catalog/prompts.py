@@ -9,18 +9,22 @@ Rule: one bad description costs one prompt and a warning, never the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
 from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
-from mcpgreen.protocol.input import requests
 from mcpgreen.text import media
+from mcpgreen.text.records import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from mcpgreen.project.project import Project
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
@@ -94,9 +98,12 @@ def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str
     if "messages" in fields:
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
     input_requests = fields.get("inputRequests") or {}
-    fault = requests.fault_of(input_requests) if input_requests else None
-    if fault:
-        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
+    if input_requests:
+        from mcpgreen.protocol.input import requests
+
+        fault = requests.fault_of(input_requests)
+        if fault:
+            raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     if schemas:
         others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}

@@ -7,7 +7,7 @@ not wait for anybody.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from mcpgreen.text.records import NamedTuple
 
 
 class Provider(NamedTuple):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from mcpgreen.text.records import NamedTuple
 
-from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.catalog.tree_scan import Tree
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mcpgreen.catalog.snapshot import Snapshot
+    from mcpgreen.catalog.tree_scan import Tree
 
 
 class Look(NamedTuple):
@@ -16,6 +20,7 @@ class Look(NamedTuple):
     warnings: list[str] | None
     texts: dict[str, list[bytes]]
     left_out: dict[str, int]  # how many items, by kind
+    is_registered: bool = False  # at least in part
 
 
 class Shelf:
@@ -25,6 +30,8 @@ class Shelf:
         self.snapshots: dict[str, Snapshot] = {}
         self.left_out: dict[str, int] = {}
         self.fingerprint: tuple[Any, ...] | None = None
+        self.age_ns = 0  # how old the youngest file was
+        self.is_registered = False  # at least in part
         self.directories: list[str] = []
         self.checked_at = 0.0
         self.looks = 0  # how many were begun
@@ -41,4 +48,4 @@ class Shelf:
         self.told: set[str] = set()
         self.crowded: set[str] = set()
         self.is_unwritable = False
-        self.is_file_due = False
+        self.files_due: set[str] = set()  # the kinds whose files are to be written with the next look

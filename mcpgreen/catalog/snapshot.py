@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
-from mcpgreen.catalog.items import Item
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.files.regular_files import new_file, unguessable
 from mcpgreen.text import jsontext
+from mcpgreen.text.records import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from mcpgreen.catalog.items import Item
 
 FORMAT_VERSION = 1
 

@@ -12,9 +12,6 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
@@ -23,16 +20,21 @@ from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.confined import Private
-from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
-from mcpgreen.protocol.input.requests import NEEDS
+from mcpgreen.protocol.input.needs import NEEDS
 from mcpgreen.protocol.schemas import lint
 from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
 from mcpgreen.running.scripts.shebang import PYTHON_SUFFIX, SHELL_SUFFIXES, command_of, is_program, is_python
+from mcpgreen.text.records import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
     from mcpgreen.catalog.functions.reading import FunctionTool
+    from mcpgreen.files.confined import Private
+    from mcpgreen.project.project import Project
 
 UI_DIRECTORY = "ui"  # holds the app of a tool, and what that needs
 
@@ -96,7 +98,7 @@ class Description(NamedTuple):
     warm: bool | list[str] = True
 
 
-ATTRIBUTE_OF = {re.sub("_(.)", lambda match: match[1].upper(), name): name for name in Description._field_defaults}
+ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
 LISTED_FIELDS = KNOWN_FIELDS - ATTRIBUTE_OF.keys()
 
 

@@ -12,14 +12,19 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
+from mcpgreen.text.records import NamedTuple
 from mcpgreen.text.uris import is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from mcpgreen.project.project import Project
 
 # Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
 MAX_DEPTH = 32
@@ -41,6 +46,7 @@ class Tree(NamedTuple):
     warnings: list[str]
     links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
     pace: Pace = UNPACED  # for those who read what the walk saw
+    age_ns: int = 0  # how long before the walk the last of the files was changed
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
         """What was odd about the walk, and each link that leads out of `home`, as people call it."""
@@ -75,6 +81,13 @@ def subdirectory(project: Project, base: str, path: str) -> str:
         if os.path.isdir(place) and is_within(place, base):
             return place
     raise ProjectError(path, f"not a directory below {project.shown(base)}/")
+
+
+def nearest(place: str) -> str:
+    """The directory itself, or where it would have to appear."""
+    while not os.path.isdir(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return place
 
 
 class _Walk:
@@ -114,11 +127,13 @@ class _Walk:
                         pending.append((entry.path, depth + 1))
                         continue
                     status = self._status_of(entry, home)
+                    self._fingerprint.append(entry.name)
                     if status is not None:
                         files[entry.name] = status
-                        self._newest_ns = max(self._newest_ns, status.st_ctime_ns)
-                        self._fingerprint += (entry.name, status.st_mtime_ns, status.st_ctime_ns)
-                        self._fingerprint += (status.st_size, status.st_mode)
+                        if status.st_ctime_ns > self._newest_ns:
+                            self._newest_ns = status.st_ctime_ns
+                        self._fingerprint += (status.st_mtime_ns, status.st_ctime_ns)
+                        self._fingerprint += (status.st_size, status.st_mode, status.st_ino)
             self._directories.append(Directory(path, files))
             self._fingerprint.append(path)
 
@@ -130,9 +145,17 @@ class _Walk:
             self._warnings.append(warning)
 
     def tree(self) -> Tree:
-        is_settled = self._newest_ns < self._started_ns - SETTLING_NS
+        age_ns = self._started_ns - self._newest_ns
         fingerprint = tuple(self._fingerprint)
-        return Tree(self._directories, fingerprint, is_settled, self._warnings, self._links_out, self._pace)
+        return Tree(
+            self._directories,
+            fingerprint,
+            age_ns > SETTLING_NS,
+            self._warnings,
+            self._links_out,
+            self._pace,
+            age_ns,
+        )
 
     def _is_utterable(self, path: str) -> bool:
         """Registry, environment and log are lines of UTF-8; a name that breaks them cannot be served."""

@@ -20,6 +20,7 @@ from gevent.lock import Semaphore
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.item_kinds import SOURCES
+from mcpgreen.catalog.lists.keeping import PageKeeper
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
@@ -31,6 +32,7 @@ from mcpgreen.settings.settings import Settings
 START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 SAFETY_NET_FACTOR = 6
 LONGEST_BURST_SECS = 2.0
+STATIC_KEEPING_SECS = (2.0, 20.0)
 LONGEST_FAULT_SECS = 60.0
 
 
@@ -53,10 +55,14 @@ class ChangeWatch:
         self._news_at = 0.0
         self._greenlet: Any = None
         self._has_begun = False
+        self.on_begin: Callable[[], object] = lambda: None
+        self.keeper: PageKeeper | None = None
+        self._again_secs: float | None = None  # until what is too young to be kept is looked at again
 
     def start(self) -> None:
         if self._greenlet is None:
-            self._greenlet = gevent.spawn_later(START_AFTER_SECS, self._run)
+            run = self._finish_start if self._settings.static_registry else self._run
+            self._greenlet = gevent.spawn_later(START_AFTER_SECS, run)
 
     def stop(self) -> None:
         if self._greenlet is not None:
@@ -116,7 +122,21 @@ class ChangeWatch:
             if not self._catalog.has_looked_since(source, asked_at):
                 self._catalog.refresh(source, turn=let_others)
 
+    def _finish_start(self) -> None:
+        """For a project that is not looked at again."""
+        self.on_begin()
+        self._catalog.write_files()
+        for pause_secs in STATIC_KEEPING_SECS:  # when the first lists have probably been asked for
+            self._keep_pages()
+            gevent.sleep(pause_secs)
+        self._keep_pages()
+
+    def _keep_pages(self) -> None:
+        if self.keeper is not None:
+            self._again_secs = self.keeper.keep(let_others)
+
     def _run(self) -> None:
+        self.on_begin()
         # From now on what a look sees is watched; by what was seen before nobody is answered any more.
         self._catalog.on_look = self._on_look
         self._catalog.mark_stale()
@@ -133,6 +153,7 @@ class ChangeWatch:
     def _look_and_wait(self) -> None:
         began_at = time.monotonic()
         self._look()
+        self._keep_pages()
         ended_at = time.monotonic()
         # A large project that changes all the time takes half of our time, not all of it.
         rested_at = ended_at + min(ended_at - began_at, LONGEST_BURST_SECS)
@@ -166,7 +187,8 @@ class ChangeWatch:
         if retry_at is not None:
             return max(0.05, retry_at - time.monotonic())
         poll_secs: float = self._settings.registry_poll_secs
-        return poll_secs * SAFETY_NET_FACTOR if self._events.hears_all else poll_secs
+        pause_secs = poll_secs * SAFETY_NET_FACTOR if self._events.hears_all else poll_secs
+        return pause_secs if self._again_secs is None else min(pause_secs, self._again_secs)
 
     def _wait_for_quiet(self) -> None:
         give_up_at = time.monotonic() + LONGEST_BURST_SECS

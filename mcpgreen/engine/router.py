@@ -16,6 +16,7 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
+from mcpgreen.catalog.lists.pages import KINDS
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
@@ -72,7 +73,7 @@ ROUTES = {
     "logging/setLevel": Route(lifecycle.set_level),
     "shutdown": Route(lifecycle.shutdown),
     "exit": Route(lifecycle.leave),
-    **dict.fromkeys(listing.KINDS, Route(listing.list_page, uses_catalog=True)),
+    **dict.fromkeys(KINDS, Route(listing.list_page, uses_catalog=True)),
     "tools/call": Route(
         tools.call_tool,
         tools.runs_script,

@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
-from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.lists.early import EarlyLists, catalog_of
+from mcpgreen.catalog.lists.keeping import PageKeeper
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
@@ -51,7 +52,9 @@ class Server:
         environ: Mapping[str, str],
         identity: Identity | None = None,
         roots: Roots | None = None,
+        early: EarlyLists | None = None,
     ) -> None:
+        """`early`: what has been listed before there was a server."""
         identity = identity or Identity(project.server_info(), project.instructions())
         settings = _within_descriptors(settings)
         environ = temporary.with_usable_tmpdir(environ)
@@ -66,19 +69,18 @@ class Server:
             on_named=(lambda path: None) if settings.preserve_state else runner.protect,
         )
         shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
-        registrar = Registrar(project, settings=settings)
-        catalog = Catalog(
-            project,
-            ttl_secs=settings.tools_ttl,
-            max_bytes=settings.registry_max_bytes,
-            on_change=self._on_change,
-            on_warning=partial(self._log, "mcp.registry", "warning"),
-            storage=storage,
-            registrar=registrar,
-            is_static=settings.static_registry,
-        )
+        early = early or EarlyLists(project, settings, identity.info, {})
+        registrar = early.registrar or Registrar(project, settings=settings)
+        catalog = early.catalog or catalog_of(project, settings, answered=early.answered)
+        catalog.on_change = self._on_change
+        catalog.on_warning = partial(self._log, "mcp.registry", "warning")
+        catalog.files.storage = storage
+        catalog.registrar = registrar
         self._disk = DiskWatcher(uses_events=settings.watch_files != "poll")
         self._changes = ChangeWatch(catalog, settings, registrar=registrar, shell=shell, disk=self._disk)
+        self._changes.on_begin = partial(self._tell_news, early)
+        if early.store is not None:
+            self._changes.keeper = PageKeeper(early.store, catalog, early.terms)
         self.services = Services(
             settings,
             project,
@@ -130,8 +132,8 @@ class Server:
         return link
 
     def watch(self) -> None:
-        """Begin to notice changes on disk, unless they do not matter."""
-        if "tools" in self.services.offered and not self.services.settings.static_registry:
+        """Begin to notice changes on disk, if they matter."""
+        if "tools" in self.services.offered:
             self._changes.start()
 
     def disconnect(self, link: Link) -> None:
@@ -152,6 +154,13 @@ class Server:
         self.services.close()
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
         self.services.runner.close(is_clean=self.services.state_dir.remove())
+
+    def _tell_news(self, early: EarlyLists) -> None:
+        """What nobody could be told before there was a session."""
+        for warning in early.warnings:
+            self._log("mcp.registry", "warning", warning)
+        for source, total in early.changed.items():
+            self._on_change(source, total)
 
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)

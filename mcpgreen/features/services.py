@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.lists.pages import Terms
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.run import Places
 from mcpgreen.features.watching.subscriptions import Subscriptions
@@ -55,6 +56,7 @@ class Services:
         self.project = project
         self.identity = identity
         self.offered = offered_capabilities(is_minimal=settings.force_minimal)
+        self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
         self.roots = roots
         self.resource_directories = resource_directories(project, settings)  # for resources, besides the roots
         self.catalog = catalog

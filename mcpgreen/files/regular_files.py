@@ -10,6 +10,8 @@ import errno
 import os
 import stat
 
+from mcpgreen.errors import ProjectError
+
 # Non-blocking, because a FIFO would wait for its writer; a terminal must not become ours.
 CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -35,6 +37,18 @@ def regular(descriptor: int, path: str | bytes) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", path)
     return descriptor
+
+
+def content_of(path: str, limit_bytes: int) -> bytes:
+    """All of a file. Raises ProjectError if that is too much, or cannot be had."""
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            raw = file.read(limit_bytes + 1)
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+    if len(raw) > limit_bytes:
+        raise ProjectError(path, f"it is larger than {limit_bytes} bytes")
+    return raw
 
 
 def unguessable() -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Every list repeats the icon of every tool, so a photograph would cost each client megabytes.
 MAX_ICON_BYTES = 65_536
 MAX_ICONS = 16
+LEFT_OUT = "an icon is left out"
 
 
 def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> tuple[list[dict[str, Any]], list[str]]:
@@ -39,7 +40,7 @@ def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> t
         try:
             usable.append(_wire_icon(icon, directories, private))
         except ValueError as error:
-            complaints.append(f"an icon is left out: {error}")
+            complaints.append(f"{LEFT_OUT}: {error}")
     return usable, complaints
 
 

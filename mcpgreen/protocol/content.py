@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 LINK_WORDS = ("title", "description", "mimeType")
 BLOCK_TYPES = ("text", "image", "audio", "resource", "resource_link")

@@ -10,10 +10,13 @@ refused with the remedy in the message, and never answered with a page that sile
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from typing import Any
 
 from mcpgreen.errors import InvalidParams
 from mcpgreen.text import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 1
 MAX_CURSOR_CHARS = 1024

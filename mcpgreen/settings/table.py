@@ -263,6 +263,9 @@ GROUPS = {
         Setting("static_registry", flag, False, doc=
             "For projects that do not change: serve what `.registry/` lists, or else read the project once, and "
             "never look at the disk again."),
+        Setting("list_cache", flag, True, doc=
+            "Whether lists are kept in the user's cache directory: as long as nothing in the project changes, the next "
+            "start answers the first of them from there."),
         Setting("watch_files", choice("auto", "poll"), "auto", doc=
             "How changes on disk are noticed. auto: by the system's file events where there are some; poll: by "
             "looking regularly."),

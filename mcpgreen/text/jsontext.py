@@ -201,11 +201,9 @@ def _sha256() -> Any:
     """SHA-256 without hashlib where Python has it built in: hashlib loads OpenSSL, 8 ms and 4 MB."""
     global _known_sha256
     if _known_sha256 is None:
-        import importlib
-
         for module in ("_sha2", "_sha256", "hashlib"):
             try:
-                _known_sha256 = importlib.import_module(module).sha256
+                _known_sha256 = __import__(module).sha256
                 break
             except ImportError:
                 continue

@@ -37,18 +37,21 @@ def serve(
     *,
     handshake: Handshake,
     greeting: tuple[bytes, bytes] | None,
+    unsent: bytes,
     first: bytes,
     is_at_end: bool,
     token: RemoteToken | None,
     parent_pid: int,
 ) -> int:
     """Serve one client until it leaves. The exit status of the process. `greeting` is what was said and answered
-    before."""
+    before, `unsent` the end of the last answer, if it is still to be written."""
     settings = server.services.settings
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
     frames = _frame_log(server, greeting)
     outbox = _outbox(target, settings.max_backlog_bytes, frames)
+    if unsent:
+        outbox.respond(unsent.removesuffix(b"\n"))
     link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
     session = link.session
     outbox.on_broken = lambda: session.end("nobody reads")

@@ -52,6 +52,9 @@ class Verdict:
 METRICS = {
     "first_answer": Metric("exec to first answer", "ms"),
     "first_list": Metric("exec to first tools/list (100 tools)", "ms"),
+    "first_list_1000": Metric("exec to first tools/list (1000 tools)", "ms"),
+    "again_list_1000": Metric("the same, second start", "ms"),
+    "static_list": Metric("exec to first tools/list (100, static registry)", "ms"),
     "call_p50": Metric("tools/call p50, one by one", "ms"),
     "calls_16": Metric("calls/s, 16 in flight", "/s", higher_is_better=True),
     "calls_500": Metric("calls/s, 500 pipelined", "/s", higher_is_better=True),
@@ -86,7 +89,9 @@ METRICS = {
 
 BARS = {
     "first_answer": Bar((Limit(2.5, "floor-py"),), goal=Limit(1.5, "floor-py")),
-    "first_list": Bar((Limit(5, "floor-py"),), goal=Limit(3, "floor-py")),
+    "first_list": Bar((Limit(2.2, "floor-py"),), goal=Limit(1.8, "floor-py")),
+    "again_list_1000": Bar((Limit(3, "floor-py"),), goal=Limit(1.5, "floor-py")),
+    "static_list": Bar((Limit(1.5, "floor-py"),), goal=Limit(1.3, "floor-py")),
     "call_p50": Bar((Limit(2.0, "floor-c"),), goal=Limit(1.5, "floor-c")),
     "calls_16": Bar((Limit(0.70, "floor-c"), Limit(1, BEST_SDK)), goal=Limit(0.9, "floor-c")),
     "call_cpu": Bar((Limit(0.4, "python-sdk"),), goal=Limit(0.15, "python-sdk")),

@@ -25,7 +25,8 @@ def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
     _calls_project(folder / "calls")
     for count in tool_counts:
         _tools_project(folder / f"tools-{count}", count)
-    _tools_project(folder / "changing", 100)
+    for name in ("changing", "static"):
+        _tools_project(folder / name, 100)
     _resources_project(folder / "resources")
     _watched_project(folder / "watched")
     _python_project(folder / "python")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -82,8 +82,8 @@ class Stand:
         self._scratch = scratch
         self._shared: Session | None = None
 
-    def start(self, project: str) -> Session:
-        return self.subject.start(self.folder(project), scratch=self._scratch)
+    def start(self, project: str, more_env: Mapping[str, str] | None = None) -> Session:
+        return self.subject.start(self.folder(project), scratch=self._scratch, more_env=more_env)
 
     def folder(self, project: str) -> Path:
         return self._scratch / project
@@ -93,6 +93,7 @@ class Stand:
             self._shared = self.start("calls")
             greet(self._shared)
             list_tools(self._shared)
+            settle(self._shared)
         return self._shared
 
     def close(self) -> None:
@@ -112,6 +113,11 @@ class Workload:
 def greet(session: Session) -> None:
     session.initialize()
     session.confirm()
+
+
+def settle(session: Session) -> None:
+    """Until the server is up: a first list may come earlier."""
+    result_of(session.ask(session.encode("ping")))
 
 
 def list_tools(session: Session) -> int:

@@ -30,10 +30,10 @@ class Subject:
     extra_env: Mapping[str, str] = field(default_factory=dict)
     is_peer: bool = False
 
-    def start(self, project: Path, *, scratch: Path) -> Session:
+    def start(self, project: Path, *, scratch: Path, more_env: Mapping[str, str] | None = None) -> Session:
         return Session(
             [*self.command, str(project)],
-            env={**os.environ, **self.extra_env},
+            env={**os.environ, **self.extra_env, **(more_env or {})},
             cwd=project,
             stderr=scratch / f"{self.name}.stderr",
         )
@@ -48,8 +48,10 @@ def subject_named(name: str, *, scratch: Path) -> Subject:
     if name in (OURS, FRESH):
         path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
         command = (sys.executable, "-m", "mcpgreen", "serve", "--project-root")
-        is_warm = "true" if name == OURS else "false"
-        return Subject(name, command, extra_env={"PYTHONPATH": path, "MCPGREEN_WARM_PYTHON": is_warm})
+        # Every start is a first one, unless a workload is about the second.
+        extra_env = {"PYTHONPATH": path, "MCPGREEN_LIST_CACHE": "false"}
+        extra_env["MCPGREEN_WARM_PYTHON"] = "true" if name == OURS else "false"
+        return Subject(name, command, extra_env=extra_env)
     package, script = {"python-sdk": ("mcp", "peer_sdk.py"), "fastmcp": ("fastmcp", "peer_fastmcp.py")}[name]
     if importlib.util.find_spec(package) is None:
         raise Unavailable(f"the package {package} is not installed")

@@ -17,7 +17,8 @@ from changes import idle_subscriptions, resource_changes, tool_changes
 from client import Session, SubjectError, result_of, text_of
 from projects import MB, RESOURCE_BYTES
 from real_tools import python_calls
-from stand import Stand, Values, Workload, greet, list_tools, since_ms
+from restarts import first_starts, second_starts, static_starts
+from stand import Stand, Values, Workload, greet, list_tools, settle, since_ms
 
 IN_FLIGHT = 16
 PYTHON_METRICS = tuple(name for name in METRICS if name.startswith("python_"))
@@ -32,6 +33,7 @@ def start_up(stand: Stand) -> Values:
             session.confirm()
             cold.append(timed_list(session, 100))
             listed.append(since_ms(session.started_at))
+            settle(session)
             warm += [timed_list(session, 100) for _ in range(stand.counts.lists)]
     return {
         "first_answer": median(answered),
@@ -46,6 +48,7 @@ def listing(tool_count: int) -> Callable[[Stand], Values]:
         with stand.start(f"tools-{tool_count}") as session:
             greet(session)
             cold = timed_list(session, tool_count)
+            settle(session)
             warm = [timed_list(session, tool_count) for _ in range(stand.counts.lists)]
         return {f"list_{tool_count}_cold": cold, f"list_{tool_count}_warm": median(warm)}
 
@@ -210,6 +213,9 @@ def await_tree(pid: int, helpers: frozenset[int], *, size: int) -> list[int]:
 
 WORKLOADS = (
     Workload("start-up", ("first_answer", "first_list", "list_100_cold", "list_100_warm"), start_up),
+    Workload("start-up of 1000", ("first_list_1000",), first_starts),
+    Workload("second start of 1000", ("again_list_1000",), second_starts),
+    Workload("static registry", ("static_list",), static_starts),
     Workload("list of 1", ("list_1_cold", "list_1_warm"), listing(1)),
     Workload("list of 1000", ("list_1000_cold", "list_1000_warm"), listing(1000)),
     Workload("memory at start", ("rss_start",), memory_at_start),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.catalog.apps.places import look_at_apps
 from mcpgreen.catalog.apps.resources import (
     MIME_TYPE,
     App,
@@ -16,7 +17,6 @@ from mcpgreen.catalog.apps.resources import (
     app_html,
     directory_beside,
     discover_apps,
-    fingerprint,
     with_ui,
 )
 from mcpgreen.catalog.pace import Pace
@@ -73,7 +73,7 @@ def test_pages_are_found_beside_tools_and_below_ui(tree: TreeBuilder) -> None:
 
 def test_a_project_without_pages_has_none(tree: TreeBuilder) -> None:
     assert pages_of(tree) == []
-    assert fingerprint(tree.project) == ()
+    assert look_at_apps(tree.project).fingerprint == ()
 
 
 def test_the_page_of_a_tool_comes_before_one_of_the_same_name(tree: TreeBuilder) -> None:
@@ -364,15 +364,15 @@ def test_the_fingerprint_changes_with_the_files_of_pages_and_only_then(tree: Tre
     describe(tree, entrypoint="dist/app.html")
     tree.write("ui/board/dist/app.html", HTML)
     tree.tool("x")
-    seen = [fingerprint(tree.project)]
+    seen = [look_at_apps(tree.project).fingerprint]
 
     tree.write("tools/x/notes.txt", "no page")
     tree.write("ui/board/node_modules/big.js", "no page")
-    assert fingerprint(tree.project) == seen[0]
+    assert look_at_apps(tree.project).fingerprint == seen[0]
 
     for change in ("ui/board/dist/app.html", "ui/board/ui.meta.json", "ui/new/index.html", "tools/x/ui/index.html"):
         tree.write(change, f"{change} with another size")
-        seen.append(fingerprint(tree.project))
+        seen.append(look_at_apps(tree.project).fingerprint)
     assert len(set(seen)) == len(seen)
 
 

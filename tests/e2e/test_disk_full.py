@@ -96,6 +96,7 @@ def test_without_room_for_the_registry_lists_are_served_and_calls_are_not(small_
     with Wire(project.root, env={"MCPGREEN_REGISTRY_POLL_SECS": "0.05"}) as wire:
         wire.handshake()
         assert [tool["name"] for tool in wire.result("tools/list")["tools"]] == ["hello"]
+        eventually(lambda: not is_served(wire, "hello"))
         error = wire.error("tools/call", {"name": "hello"})
         assert (error["code"], error["message"][:30]) == (-32603, "The disk is full: the registry")
 

@@ -76,6 +76,7 @@ def test_whatever_is_asked_without_descriptors_costs_that_request_alone(
     with Wire(project.root, is_fresh=True, env=OBSERVABLE) as wire:
         wire.handshake()
         wire.result("tools/list")
+        wire.settle()  # a first list may come before the engine is there
         if is_warm:
             wire.call_tool("hello")
         allow_descriptors(wire, 0, spare=spare)

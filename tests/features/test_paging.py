@@ -5,17 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
+from mcpgreen.catalog.lists import pages
+from mcpgreen.catalog.lists.pages import Terms
 from mcpgreen.catalog.snapshot import snapshot_of
-from mcpgreen.features import listing
 from mcpgreen.protocol import pagination, revisions
-from mcpgreen.protocol.admission import ClientView
-from mcpgreen.protocol.introduction import Identity
-from mcpgreen.settings.table import load
 from tests.support.client import ALL_REVISIONS, Client
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE
@@ -125,14 +122,10 @@ def test_only_regular_pages_are_kept() -> None:
     """A client that invents limits, or offsets in cursors, would otherwise fill the memory with pages."""
     tools = [ListedTool(str(number), {"name": str(number), "inputSchema": {}}) for number in range(100)]
     snapshot = snapshot_of("tools", tools, None)
-    settings = load({}, {}, {}).with_values(page_size=20)
-    identity = Identity({"name": "test", "version": "1"}, None)
-    services = SimpleNamespace(snapshot=lambda kind: snapshot, settings=settings, identity=identity)
+    terms = Terms(page_size=20, limit_bytes=0, info={"name": "test", "version": "1"})
 
     def page(**params: Any) -> Json:
-        view = ClientView(revisions.BY_NAME[LATEST_HANDSHAKE], {}, None)
-        call: Any = SimpleNamespace(method="tools/list", services=services, params=params, view=view)
-        answer: Json = json.loads(listing.list_page(call))
+        answer: Json = json.loads(pages.page(snapshot, revisions.BY_NAME[LATEST_HANDSHAKE], params, terms))
         return answer
 
     def cursor_to(offset: int) -> str:

@@ -129,6 +129,7 @@ def test_the_lists_are_written_down_for_other_programs(project: ProjectBuilder, 
     project.described("weather", uriTemplate="weather://{city}", description="of a city")
     client = speak()
     client.result("resources/list")
+    eventually(lambda: (project.root / ".registry/ui-resources.json").exists())  # the last of them
 
     written = {name: json.loads(project.read(f".registry/{name}.json")) for name in ("resources", "resource-templates")}
 

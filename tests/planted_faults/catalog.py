@@ -6,6 +6,48 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "kept-list-of-a-changed-project",
+        "mcpgreen/catalog/lists/early.py",
+        "if body is None or digest_of(self._fingerprint(source, Pace(turn))) != kept.fingerprint:",
+        "if body is None:",
+        "tests/catalog/test_early_lists.py::test_after_any_change_the_disk_counts",
+    ),
+    fault(
+        "kept-list-that-others-wrote",
+        "mcpgreen/catalog/lists/page_store.py",
+        "            if self._ground.problem_with(path, may_be_link=False):\n                return None\n",
+        "",
+        "tests/catalog/test_early_lists.py::test_a_file_that_others_could_have_written_or_that_is_damaged_has_no_effect",
+    ),
+    fault(
+        "kept-list-in-the-project",
+        "mcpgreen/catalog/lists/page_store.py",
+        "if any(is_within(base, directory) for directory in directories):",
+        "if base in directories:",
+        "tests/catalog/test_early_lists.py::test_a_project_cannot_bring_its_own",
+    ),
+    fault(
+        "lists-of-young-files-kept",
+        "mcpgreen/catalog/lists/keeping.py",
+        "if age_secs <= MIN_AGE_SECS:",
+        "if age_secs < 0:",
+        "tests/catalog/test_early_lists.py::test_what_is_too_young_is_not_kept_yet",
+    ),
+    fault(
+        "lists-with-pictures-kept",
+        "mcpgreen/catalog/lists/keeping.py",
+        "if not any(map(_has_embedded_icons, snapshots.values())):",
+        "if snapshots:",
+        "tests/catalog/test_early_lists.py::test_pictures_that_may_lie_anywhere_are_not_kept",
+    ),
+    fault(
+        "change-after-a-kept-list-not-told",
+        "mcpgreen/catalog/catalog.py",
+        "return any(self._answered.get(kind, each.hash) != each.hash for kind, each in look.snapshots.items())",
+        "return False",
+        "tests/catalog/test_early_lists.py::test_a_change_after_a_kept_answer_is_a_change",
+    ),
+    fault(
         "function-tools-are-open",
         "mcpgreen/catalog/functions/signatures.py",
         "    if arguments.kwarg is None:\n        schema",
@@ -290,8 +332,8 @@ FAULTS = [
     fault(
         "registered-path-through-a-link",
         "mcpgreen/catalog/manual/items.py",
-        "if not is_within(path, below) or not is_within(os.path.realpath(path), below):",
-        "if not is_within(path, below):",
+        "return os.stat(path) if is_within(os.path.realpath(path), below) else None",
+        "return os.stat(path)",
         "tests/catalog/test_registered.py",
     ),
     fault(

@@ -98,9 +98,9 @@ FAULTS = [
     ),
     fault(
         "static-registry-watched",
-        "mcpgreen/engine/server.py",
-        'if "tools" in self.services.offered and not self.services.settings.static_registry:',
-        'if "tools" in self.services.offered:',
+        "mcpgreen/engine/changes.py",
+        "run = self._finish_start if self._settings.static_registry else self._run",
+        "run = self._run",
         "tests/e2e/test_registered_kinds.py::test_a_static_registry_sees_no_change_of_any_kind",
     ),
     fault(

@@ -181,10 +181,24 @@ FAULTS = [
         "tests/test_disk_watcher.py::test_a_directory_with_two_names_is_watched_until_both_are_given_up",
     ),
     fault(
+        "end-of-the-handshake-kept-from-the-engine",
+        "mcpgreen/first_answer.py",
+        '        self._to_repeat += line + b"\\n"\n',
+        "",
+        "tests/e2e/test_first_lists.py::test_the_client_is_asked_for_its_roots_all_the_same",
+    ),
+    fault(
+        "first-list-holds-up-others",
+        "mcpgreen/first_answer.py",
+        "                raise Interrupted\n",
+        "                return\n",
+        "tests/test_first_answer.py::test_a_long_look_is_given_up_when_somebody_waits",
+    ),
+    fault(
         "input-behind-the-greeting-lost",
         "mcpgreen/first_answer.py",
-        "opening.unread = rest",
-        'opening.unread = b""',
+        'line, _, self._rest = self._rest.partition(b"\\n")',
+        'line, self._rest = self._rest.partition(b"\\n")[0], b""',
         "tests/e2e/test_endings.py::test_a_whole_conversation_may_be_piped_in",
     ),
     fault(

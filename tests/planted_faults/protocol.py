@@ -267,7 +267,7 @@ FAULTS = [
     ),
     fault(
         "few-repeats-are-slow",
-        "mcpgreen/protocol/schemas/lint.py",
+        "mcpgreen/protocol/schemas/slow_patterns.py",
         "or most > MANY",
         "or most > 1",
         "tests/protocol/test_slow_patterns.py",

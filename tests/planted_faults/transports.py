@@ -6,6 +6,13 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "end-of-an-early-list-lost",
+        "mcpgreen/transports/stdio.py",
+        "    if unsent:\n",
+        "    if not first:\n",
+        "tests/e2e/test_first_lists.py::test_a_client_that_reads_late_gets_all_of_its_first_list",
+    ),
+    fault(
         "no-grace-at-the-end-of-input",
         "mcpgreen/transports/stdio.py",
         '"eof": settings.eof_grace_secs',

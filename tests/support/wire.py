@@ -271,6 +271,9 @@ class Wire(Asker):
             self._stderr.append(line)
 
 
+CLIENTS_PASS_ON = ("HOME", "PATH", "TERM", "USER", "TMPDIR", "XDG_CACHE_HOME")
+
+
 @cache
 def nursery() -> Nursery:
     return Nursery(clean_environment())
@@ -283,7 +286,7 @@ def command_of_tests() -> Path:
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What the SDK clients pass on to a server, and the checkout on Python's path."""
-    kept = {name: os.environ[name] for name in ("HOME", "PATH", "TERM", "USER", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in CLIENTS_PASS_ON if name in os.environ}
     return {**kept, "PYTHONPATH": str(CHECKOUT), **(extra or {})}
 
 

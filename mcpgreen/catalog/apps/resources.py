@@ -10,21 +10,25 @@ directory of its app; this is checked again when an app is read, because links c
 from __future__ import annotations
 
 import os
-import re
-import stat
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
 
+from mcpgreen.catalog.apps.places import candidates, candidates_named
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
 from mcpgreen.catalog.items import Loss
 from mcpgreen.catalog.pace import UNPACED, Pace
-from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
-from mcpgreen.project.project import Project
+from mcpgreen.text.patterns import pattern
+from mcpgreen.text.records import NamedTuple
 from mcpgreen.text.uris import is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from mcpgreen.project.project import Project
 
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
@@ -35,7 +39,7 @@ FLAT_KEY = "ui/resourceUri"  # where early clients looked; its successor is reso
 CSP_FIELDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
 PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
 # Hosts put a domain into a header of their own: what could end one directive and begin another is no domain.
-_DOMAIN = re.compile(r"[^\s;,'\"]+")
+_DOMAIN = pattern(r"[^\s;,'\"]+")
 
 FIELD_RULES = {
     "title": A_STRING,
@@ -73,7 +77,7 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
     """Every app, those of tools first, each group by name; and what is wrong with the others."""
     warnings: list[str] = []
     apps: dict[str, App] = {}
-    for name, directory in pace.over(_candidates(project, warnings, pace)):
+    for name, directory in pace.over(candidates(project, warnings, pace)):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
             warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
@@ -88,18 +92,10 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
     return list(apps.values()), warnings
 
 
-def fingerprint(project: Project, pace: Pace = UNPACED) -> tuple[Any, ...]:
-    """Changes whenever a file of an app does. Stats only; reads nothing."""
-    directories = [directory for _, directory in _candidates(project, [], pace)]
-    # What a build leaves behind is not served, and there may be a lot of it.
-    tree = survey(project, directories, pace=pace, without=("node_modules",))
-    return (*tree.fingerprint, *tree.links_out)
-
-
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
     """The app that `ui://<server>/<name>` or `ui://<name>` means. Raises InvalidParams for what can be none. Looks at
     nothing else: there may be thousands."""
-    for name, directory in _candidates_named(name_in(uri), project):
+    for name, directory in candidates_named(name_in(uri), project):
         with suppress(ProjectError):
             app = _app_in(directory, name, server_name, warnings=[], project=project)
             if app is not None:
@@ -149,56 +145,6 @@ def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]
     ui["resourceUri"] = ui.get("resourceUri") or flat_uri or app_uri
     ui["visibility"] = ui.get("visibility") or list(VISIBILITY)
     return {**meta, "ui": ui}
-
-
-def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
-    """Names and directories that may hold an app."""
-    for name, path in _directories_in(project, project.tools_dir, [], pace):  # what is wrong with it is told elsewhere
-        below = os.path.join(path, "ui")
-        if _is_directory(project, below, warnings):
-            yield name, below
-        pace.step()
-    yield from _directories_in(project, project.ui_dir, warnings, pace)
-
-
-def _candidates_named(name: str, project: Project) -> Iterator[tuple[str, str]]:
-    """Those of one name."""
-    if name.startswith(".") or not name.isprintable():
-        return
-    tool = os.path.join(project.tools_dir, name)
-    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
-        if _is_directory(project, parent, []) and _is_directory(project, path, []):
-            yield name, path
-
-
-def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
-    """By name. There may be many files beside them."""
-    try:
-        with os.scandir(parent) as entries:
-            found = [entry for entry in pace.over(entries) if entry.is_symlink() or entry.is_dir(follow_symlinks=False)]
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except PermissionError:
-        warnings.append(f"{project.shown(parent)}: the directory may not be read")
-        return
-    for entry in sorted(found, key=lambda entry: entry.name):
-        if entry.name.startswith(".") or not _is_directory(project, entry.path, warnings):
-            continue
-        if entry.name.isprintable():
-            yield entry.name, entry.path
-        else:
-            shown = f"{project.shown(entry.path)!a}"
-            warnings.append(Loss(f"{shown}: skipped, its name has characters that cannot be shown"))
-
-
-def _is_directory(project: Project, path: str, warnings: list[str]) -> bool:
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return False
-    if stat.S_ISLNK(mode) and os.path.isdir(path):
-        warnings.append(f"{project.shown(path)}: a symbolic link to a directory is not followed")
-    return stat.S_ISDIR(mode)
 
 
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:

@@ -9,16 +9,20 @@ is not part of it is blank, so that each place that its parser names is one in t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from mcpgreen.text.patterns import pattern
+from mcpgreen.text.records import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
 
 HEAD_BYTES = 32_768
 INLINE_LINES = 10
 ARGUMENT = b"@arg"  # see `argument_comments`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
-_INLINE = re.compile(
+_INLINE = pattern(
     rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)(?![#/;%*-])"  # no part of a marker is tried as one
     rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
 )
@@ -34,11 +38,12 @@ CLOSER_OF = {
     b"(*": b"*)",
     b"<#": b"#>",
 }
-_OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb")")
-_AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
-_ALONE = re.compile(rb"(\s*)mcp:\s*")
-_STAR = re.compile(rb"\s*\*(?=\s|$)")
-_MEMBER = re.compile(rb"""["']?[\w$-]+["']?\s*:(\s|$)""")
+_OPENERS = (b"".join(b"%c" % code if chr(code).isalnum() else b"\\%c" % code for code in each) for each in CLOSER_OF)
+_OPENER = pattern(rb"\s*[rRuU]?(" + b"|".join(_OPENERS) + rb")")
+_AFTER_OPENER = pattern(rb"[*!-]*(\s*)mcp:\s*")
+_ALONE = pattern(rb"(\s*)mcp:\s*")
+_STAR = pattern(rb"\s*\*(?=\s|$)")
+_MEMBER = pattern(rb"""["']?[\w$-]+["']?\s*:(\s|$)""")
 
 
 class Inline(NamedTuple):

@@ -5,13 +5,15 @@ Rule: the script is read, never run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import ARGUMENT, inline_in
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
+from mcpgreen.text.records import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mcpgreen.catalog.descriptions.argument_comments import Arguments
 
 SCHEMAS = ("inputSchema", "arguments")

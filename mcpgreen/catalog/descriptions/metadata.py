@@ -11,17 +11,22 @@ item; what is decoration (icons, annotations) is dropped with a warning.
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, Inline, inline_in
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.confined import Private
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
+from mcpgreen.text.patterns import pattern
+from mcpgreen.text.records import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from mcpgreen.files.confined import Private
 
 UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
@@ -32,18 +37,17 @@ MAX_META_BYTES = 524_288
 MAX_META_VALUES = 30_000  # to look at them takes 30 ms, and nobody is served meanwhile
 READ_BYTES = 16_384
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_JSON_PLACE = re.compile(r"\bline 1 column (\d+)")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+MAX_NAME_CHARS = 128
+_JSON_PLACE = pattern(r"\bline 1 column (\d+)")
+_NOT_IN_NAMES = pattern(r"[^A-Za-z0-9_.-]")
 OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # servers and APIs that people come from
 MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
-# Two patterns, because one with an alternative takes three times as long.
-_HUGE_EXPONENT = re.compile(rb"\d[eE]\+?\d{3}")
-_DIGITS_TO_0 = bytes(ord("0") if chr(code).isdigit() and code < 128 else ord(" ") for code in range(256))
-_MANY_DIGITS = 300
+# A number as it looks: every digit a 0, and `e` and `+` where they stand. In this, numbers are found without patterns.
+_LOOKS = bytes.maketrans(b"123456789E", b"000000000e")
+_HUGE = (b"0e000", b"0e+000", b"0" * 300)
 # As narrow as the strictest client, which rejects a whole list for one leap second.
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_INSTANT = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})", re.ASCII)
+_INSTANT = pattern(rf"(?a)(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})")
 
 
 def is_number(value: Any) -> bool:
@@ -68,6 +72,13 @@ def is_instant(value: Any) -> bool:
     return True
 
 
+def is_name(value: Any) -> bool:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS:
+        return False
+    rest = value.replace("_", "").replace(".", "").replace("-", "")
+    return value.isascii() and (rest.isalnum() or not rest)
+
+
 class Origin(NamedTuple):
     """Where a description was read, what icons may not be taken from, and what is wrong but does not cost the item."""
 
@@ -85,9 +96,9 @@ class Rule(NamedTuple):
 
 
 A_NAME = Rule(
-    lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)),
-    "1 to 128 of A-Z a-z 0-9 _ . -",
-    {"type": "string", "pattern": f"^{NAME.pattern}$"},
+    is_name,
+    f"1 to {MAX_NAME_CHARS} of A-Z a-z 0-9 _ . -",
+    {"type": "string", "pattern": f"^[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}$"},
 )
 A_STRING = Rule(lambda value: isinstance(value, str), "a string", {"type": "string"})
 AN_OBJECT = Rule(lambda value: isinstance(value, dict), "an object", {"type": "object"})
@@ -277,7 +288,8 @@ def definition_of(
 
 def default_name(file_name: str) -> str:
     """A legal name made from the name of the file, which may hold anything."""
-    return _NOT_IN_NAMES.sub("-", stem_of(file_name))[:128]
+    stem = stem_of(file_name)
+    return stem if is_name(stem) else _NOT_IN_NAMES.sub("-", stem)[:MAX_NAME_CHARS]
 
 
 def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
@@ -304,7 +316,8 @@ def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
         raise ProjectError(path, f"it has more than {MAX_META_VALUES} values")
     try:
         value = jsontext.loads(raw)
-        if _HUGE_EXPONENT.search(raw) or b"0" * _MANY_DIGITS in raw.translate(_DIGITS_TO_0):
+        looks = raw.translate(_LOOKS)
+        if any(each in looks for each in _HUGE):
             # 1e999 reads as infinity, and one number that cannot be written would take the whole list with it.
             jsontext.dumps(value)
     except ValueError as error:

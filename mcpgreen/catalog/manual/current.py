@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.manual import rules
-from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.tree_scan import SETTLING_NS
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
-from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell
 from mcpgreen.settings.table import default_of
+from mcpgreen.text.records import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Union
+
+    from mcpgreen.catalog.manual.rules import Registration
+    from mcpgreen.project.project import Project
+    from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell
     from mcpgreen.settings.settings import Settings
 
-Fingerprint = tuple[Any, ...]
-Said = Registration | ProjectError | None
+    Fingerprint = tuple[Any, ...]
+    Said = Union[Registration, ProjectError, None]  # noqa: UP007  (the runtime of this alias is type checking only)
 
 
 class Statement(NamedTuple):

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import Origin, shown
 from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.pace import UNPACED, Pace
-from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
-from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
-from mcpgreen.catalog.tools import Tool, tool_at
 from mcpgreen.errors import ProjectError
-from mcpgreen.project.project import Project
+from mcpgreen.text.records import NamedTuple
 from mcpgreen.text.uris import is_within
 
-Json = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mcpgreen.catalog.manual.rules import Registration
+    from mcpgreen.catalog.prompts import Prompt
+    from mcpgreen.catalog.resources import Resource, ResourceTemplate
+    from mcpgreen.catalog.tools import Tool
+    from mcpgreen.project.project import Project
+
+    Json = dict[str, Any]
 
 
 class Reader(NamedTuple):
@@ -74,6 +79,8 @@ def read_each(project: Project, source: str, entries: list[Json], reader: Reader
 
 
 def read_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
+    from mcpgreen.catalog.tools import tool_at  # as below: a list of one kind needs no other
+
     path, status = file_of(project, fields, below=project.tools_dir)
     tool, problems = tool_at(project, path, fields, status=status)
     complaints.extend(problems)
@@ -81,6 +88,8 @@ def read_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
 
 
 def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
+    from mcpgreen.catalog.prompts import describe_prompt, is_program, with_file
+
     home = _in(project.prompts_dir)
     if fields.get("path") is None and fields.get("messages") is not None:
         return describe_prompt(Origin(home, project.private, complaints), fields)
@@ -90,12 +99,16 @@ def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
+    from mcpgreen.catalog.resources import describe_resource
+
     resource = describe_resource(Origin(_in(project.resources_dir), project.private, complaints), fields)
     # Clients of older servers look for the provider in the list.
     return resource._replace(definition={**resource.definition, "provider": resource.provider})
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
+    from mcpgreen.catalog.resources import describe_template
+
     home = _in(project.resources_dir)
     if fields.get("uriTemplate") is None:
         raise ProjectError(home, "uriTemplate is missing")
@@ -113,15 +126,29 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
     if not isinstance(given, str) or not given or not given.isprintable():
         raise ProjectError(place, f"path must be a text that names a file below {place}/")
     path = os.path.normpath(os.path.join(below, given))
-    if not is_within(path, below) or not is_within(os.path.realpath(path), below):
-        raise ProjectError(place, f"path {given} leads out of {place}/")
     try:
-        status = os.stat(path)
+        status = _status_within(path, below)
     except OSError:
         raise ProjectError(place, f"there is no file {given} in {place}/") from None
+    if status is None:
+        raise ProjectError(place, f"path {given} leads out of {place}/")
     if not stat.S_ISREG(status.st_mode):
         raise ProjectError(place, f"path {given} is no file")
     return path, status
+
+
+def _status_within(path: str, below: str) -> os.stat_result | None:
+    """Of what the path leads to; None if that lies elsewhere. `below` is a real path, so only the steps from there on
+    are looked at, and as nearly always none is a link."""
+    if not is_within(path, below) or path == below:
+        return None if path != below else os.stat(path)
+    place = below.rstrip("/")
+    for name in path[len(place) + 1 :].split("/"):
+        place = f"{place}/{name}"
+        status = os.lstat(place)
+        if stat.S_ISLNK(status.st_mode):
+            return os.stat(path) if is_within(os.path.realpath(path), below) else None
+    return status
 
 
 READERS = {

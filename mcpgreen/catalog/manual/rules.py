@@ -11,23 +11,26 @@ so guessing, or offering what lies on disk instead, would offer something else.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_object, shown
 from mcpgreen.catalog.items import Loss
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import without_waiting
-from mcpgreen.project.project import Project
-from mcpgreen.running.hooks.shell import Hook, HookEnd, records_in
+from mcpgreen.files.regular_files import content_of, without_waiting
 from mcpgreen.text import jsontext
+from mcpgreen.text.records import NamedTuple
 from mcpgreen.text.uris import is_within
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mcpgreen.project.project import Project
+    from mcpgreen.running.hooks.shell import Hook, HookEnd
     from mcpgreen.settings.settings import Settings
 
-Json = dict[str, Any]
+    Json = dict[str, Any]
 
 # Each kind, with the fields that an item of it cannot do without when a script registers it. A prompt may have
 # messages in place of a path.
@@ -95,6 +98,8 @@ def run_register_sh(
         warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
         return None
     limit_bytes = max(settings.manual_buffer_max_bytes, settings.max_manual_registry_bytes)
+    from mcpgreen.running.hooks.shell import Hook, records_in
+
     end = run(Hook("register", path, HOOK_SECS, limit_bytes))
     records = records_in(end.answer)
     if end.failure:
@@ -106,18 +111,6 @@ def run_register_sh(
     if len(end.stdout) > settings.max_manual_registry_bytes:
         raise ProjectError(path, f"it printed more than {settings.max_manual_registry_bytes} bytes")
     return _recorded(project, path, records, end.stdout)
-
-
-def content_of(path: str, limit_bytes: int) -> bytes:
-    """All of a file. Raises ProjectError if that is too much, or cannot be had."""
-    try:
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(limit_bytes + 1)
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
-    if len(raw) > limit_bytes:
-        raise ProjectError(path, f"it is larger than {limit_bytes} bytes")
-    return raw
 
 
 def _object_in(path: str, raw: bytes) -> Json:

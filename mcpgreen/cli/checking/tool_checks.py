@@ -11,7 +11,8 @@ from mcpgreen.cli.checking.findings import Problem
 from mcpgreen.cli.checking.reading.places import Keys
 from mcpgreen.cli.checking.reading.sources import Source
 from mcpgreen.cli.output import did_you_mean
-from mcpgreen.protocol.schemas.lint import NOT_SCHEMAS, slow_patterns_in
+from mcpgreen.protocol.schemas.lint import NOT_SCHEMAS
+from mcpgreen.protocol.schemas.slow_patterns import slow_patterns_in
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 
 SCHEMAS = ("inputSchema", "outputSchema")

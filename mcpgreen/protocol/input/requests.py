@@ -13,21 +13,12 @@ from typing import Any
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.content import ROLES
 from mcpgreen.protocol.input import forms
+from mcpgreen.protocol.input.needs import FEATURE_OF_NEED
 from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS, SAMPLE, blocks_of, problem_with
-from mcpgreen.protocol.revisions import Feature, Revision, supports_ui
+from mcpgreen.protocol.revisions import Revision, supports_ui
 from mcpgreen.text import jsontext
 
 Json = dict[str, Any]
-
-# What a description may say that a tool needs: a capability that a client declares, or a part of one.
-NEEDS = ("elicitation", "elicitation.form", "elicitation.url", "sampling", "sampling.tools", "roots")
-# What a revision must have for a client to declare it. Needs that are not named here are in all of them.
-FEATURE_OF_NEED = {
-    "elicitation": Feature.ELICITATION,
-    "elicitation.form": Feature.ELICITATION,
-    "elicitation.url": Feature.URL_ELICITATION,
-    "sampling.tools": Feature.SAMPLING_TOOLS,
-}
 
 MAX_REQUESTS = 32
 MAX_KEY_CHARS = 200

@@ -6,9 +6,9 @@ The kernel says "no such file" of a script that is there when the interpreter is
 from __future__ import annotations
 
 import os
-import re
 
 from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.text.patterns import pattern
 
 MARK = b"#!"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -22,7 +22,7 @@ PYTHON_SUFFIX = ".py"
 PYTHON = ("env", "python3")
 # How files begin that can be run: scripts, ELF, the kinds of Mach-O, PE.
 BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
-_PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
+_PYTHON = pattern(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool, is_described: bool = False) -> list[str] | None:
@@ -79,7 +79,8 @@ def is_python(path: str, head: bytes) -> bool:
     """Whether a file that begins so is Python: by its first line, or by its name if it has none."""
     if not head.startswith(MARK):
         return path.endswith(PYTHON_SUFFIX)
-    return _PYTHON.search(head, 0, LINE_BYTES) is not None
+    line = head[:LINE_BYTES]
+    return (b"py" in line or b"uv" in line) and _PYTHON.search(line) is not None
 
 
 def is_program(path: str, head: bytes) -> bool:

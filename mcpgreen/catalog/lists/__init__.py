@@ -1,0 +1,1 @@
+"""Lists as clients get them: pages, and those of an earlier start."""
