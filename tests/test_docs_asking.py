@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from mcpgreen.features import tools as call_of_tools
-from mcpgreen.protocol.input.requests import MAX_REQUESTS, NEEDS
+from mcpgreen.protocol.input.needs import NEEDS
+from mcpgreen.protocol.input.requests import MAX_REQUESTS
 from mcpgreen.settings.table import load
 from tests.support.prerequisites import require_program
 from tests.support.questions import ALL

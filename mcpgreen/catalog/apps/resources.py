@@ -10,7 +10,6 @@ directory of its app; this is checked again when an app is read, because links c
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from mcpgreen.catalog.apps.places import candidates, candidates_named
 from mcpgreen.catalog.descriptions import metadata
@@ -96,10 +95,12 @@ def app_for(uri: str, project: Project, server_name: str) -> App | None:
     """The app that `ui://<server>/<name>` or `ui://<name>` means. Raises InvalidParams for what can be none. Looks at
     nothing else: there may be thousands."""
     for name, directory in candidates_named(name_in(uri), project):
-        with suppress(ProjectError):
+        try:
             app = _app_in(directory, name, server_name, warnings=[], project=project)
-            if app is not None:
-                return app
+        except ProjectError:
+            continue
+        if app is not None:
+            return app
     return None
 
 

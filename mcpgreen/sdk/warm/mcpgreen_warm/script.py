@@ -85,6 +85,8 @@ class Script:
     def _leaves_nothing(self, *, is_usual: bool) -> bool:
         """Whether all has been written, and nobody could tell how the process ends."""
         try:
+            if is_usual and "threading" in sys.modules:
+                sys.modules["threading"]._shutdown()  # as the interpreter does first, and again if it ends the process
             has_streams = sys.stdout is STDOUT and sys.stderr is STDERR
             is_usual = is_usual and has_streams and not count_of_threads()
             is_usual = is_usual and _count_of_other_exit_functions() == self._exit_functions
