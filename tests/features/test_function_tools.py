@@ -235,6 +235,9 @@ def test_an_async_function_is_awaited(project: ProjectBuilder, speak: Callable[.
     assert called(speak, project, body, {"a": 3})["structuredContent"] == {"result": 3}
 
 
+@pytest.mark.skipif(
+    (3, 12) <= sys.version_info < (3, 12, 2), reason="these versions start no threads after the end of a file"
+)
 def test_threads_work_in_a_function_that_is_run_at_the_end(
     project: ProjectBuilder, speak: Callable[..., Client]
 ) -> None:
