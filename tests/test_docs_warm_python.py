@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.running.warm.interpreters import Interpreters
+from tests.running.warm.programs import DIFFERENT_ON_PURPOSE
 from tests.support.waiting import eventually
 from tests.support.wire import Wire
 from tests.test_docs_examples import CHECKOUT, Walk, blocks_of
@@ -31,6 +32,13 @@ def test_the_tool_of_the_page_is_forked(tmp_path: Path) -> None:
             return re.search(re.sub(r"\d+ ms", r"\\d+ ms", line.strip()), server.stderr) is not None
 
         eventually(is_forked)
+
+
+def test_the_page_lists_what_is_different_on_purpose() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## What is different")[2]
+    rows = re.findall(r"^\| `?([^|`]+)`? \|", section, re.MULTILINE)
+
+    assert set(rows) - {"What"} == set(DIFFERENT_ON_PURPOSE)
 
 
 def test_the_table_says_which_first_lines_are_forked(tmp_path: Path) -> None:
