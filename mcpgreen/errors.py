@@ -65,6 +65,23 @@ class Denied(InvalidParams):
     """Allow-list, path check or the project's policy said no."""
 
 
+class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
+    """The caller is known, but may not use this: its token lacks scopes.
+
+    -32600, as for any request that cannot be served from this caller as it is: no other parameters would help, which
+    -32602 would make a model try, but another token would. A transport that knows of tokens says so in its own words:
+    over HTTP, 403 and a challenge with `required`. `data` has both lists for whoever sees nothing but the message.
+    """
+
+    def __init__(self, missing: Sequence[str], *, required: Sequence[str]) -> None:
+        super().__init__(
+            f"This needs the scope {' '.join(missing)}, which the caller does not have.",
+            data={"requiredScopes": list(required), "missingScopes": list(missing)},
+        )
+        self.missing = tuple(missing)
+        self.required = tuple(required)
+
+
 class InternalError(RpcError):
     """A bug in the server, or a problem of the machine."""
 

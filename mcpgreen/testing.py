@@ -20,6 +20,7 @@ import gevent
 
 from mcpgreen.engine.server import Server
 from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.principal import Principal
 from mcpgreen.links.session import Session
 from mcpgreen.project.project import open_project
 from mcpgreen.protocol import admission, revisions
@@ -43,10 +44,17 @@ def serving(project_root: str | os.PathLike[str], **settings: Any) -> Iterator[S
 class FakeLink:
     """One stream, as a client sees it: of a session of its own, or of that of another link."""
 
-    def __init__(self, server: Server, *, session: Session | None = None, transport: str = "fake") -> None:
+    def __init__(
+        self,
+        server: Server,
+        *,
+        session: Session | None = None,
+        transport: str = "fake",
+        principal: Principal | None = None,
+    ) -> None:
         self._server = server
         self.sink = MemorySink()
-        self.link = server.connect(self.sink, transport=transport, session=session)
+        self.link = server.connect(self.sink, transport=transport, session=session, principal=principal)
 
     @property
     def session(self) -> Session:

@@ -67,6 +67,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Name it there, or `*` for all: [Security](security.md#which-tools-may-run).",
         ),
         Known(
+            "This needs the scope …, which the caller does not have.",
+            "The tool or prompt has `scopes`, and the token of the caller lacks the ones that are named.",
+            "Get a token with these scopes: [Tokens and scopes](oauth.md#scopes-for-a-tool).",
+        ),
+        Known(
             "may be written to by others",
             "The group or others may change the script or a folder above it, so anybody could have written it.",
             "`chmod go-w` on what the message names, or `mcpgreen validate --fix`. After a clone under umask 002: "

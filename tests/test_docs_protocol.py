@@ -255,14 +255,14 @@ def test_the_page_names_every_variable_that_the_sdk_reads() -> None:
 
 
 def test_the_server_sets_the_variables_of_the_page(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    """Long payloads are in files instead; answers exist in a second run only."""
+    """Long payloads are in files instead; answers exist in a second run only, and callers not on stdio."""
     project.tool("env", "env")
     server = start()
     server.handshake()
     given = set(re.findall(r"^(MCP_\w+)=", text_of(server.call_tool("env")), re.MULTILINE))
     table = PAGE.read_text(encoding="utf-8").split("## In: the environment")[1].split("##")[0]
     named = set(re.findall(r"`(MCP_[A-Z_]+)`", table))
-    elsewhere = {"MCP_TOOL_ARGS_FILE", "MCP_TOOL_META_FILE", "MCP_TOOL_METADATA_FILE"}
+    elsewhere = {"MCP_TOOL_ARGS_FILE", "MCP_TOOL_META_FILE", "MCP_TOOL_METADATA_FILE", "MCP_AUTH_JSON"}
 
     assert {name for name in named - given - elsewhere if not name.startswith(OF_ASKING)} == set()
     assert given - named - {"MCP_SDK"} == set()

@@ -12,6 +12,7 @@ import os
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
+from mcpgreen.catalog.descriptions.scopes import SCOPES
 from mcpgreen.catalog.items import Discovery, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
@@ -21,7 +22,7 @@ from mcpgreen.text.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from mcpgreen.project.project import Project
@@ -43,6 +44,7 @@ class Prompt(NamedTuple):
     input_requests: dict[str, Any]  # elicitations and the like, whose results become arguments
     definition: dict[str, Any]
     timeout_secs: float | None
+    scopes: Sequence[str]  # that a caller has to have, where callers have any
     registry_entry: dict[str, Any]
     path: str | None = None
     relative_path: str = ""
@@ -69,6 +71,7 @@ FIELD_RULES = {
     "placeholders": metadata.one_of(PLACEHOLDERS),
     "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
+    "scopes": SCOPES,
 }
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path", "metadata"}
 ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, "required": metadata.A_BOOLEAN}
@@ -117,6 +120,7 @@ def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str
         input_requests=input_requests,
         definition=definition,
         timeout_secs=fields.get("timeoutSecs"),
+        scopes=fields.get("scopes", ()),
         registry_entry={"description": "", **others, **definition, "role": role},
     )
 

@@ -16,6 +16,7 @@ import os
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import Told, told_by
+from mcpgreen.catalog.descriptions.scopes import SCOPES
 from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.tree_scan import Directory, Tree
@@ -67,6 +68,7 @@ FIELD_RULES = {
         {"type": "array", "items": {"enum": list(NEEDS)}},
     ),
     "interaction": metadata.one_of(INTERACTIONS),
+    "scopes": SCOPES,
     "warm": metadata.Rule(
         lambda value: (
             isinstance(value, bool)
@@ -95,6 +97,7 @@ class Description(NamedTuple):
     strict_arguments: bool | None = None
     needs: Sequence[str] = ()  # what has to be asked of a client
     interaction: str = INTERACTIONS[0]
+    scopes: Sequence[str] = ()  # that a caller has to have, where callers have any
     warm: bool | list[str] = True
 
 
@@ -187,6 +190,8 @@ def _tool_of(
     function = _function_tool(path, head or b"")
     if function is not None:
         said = told or Told({})
+        if function.hides_scopes and "scopes" not in said.fields:
+            raise ProjectError(path, "its scopes cannot be read; write them as texts, or into a description beside it")
         told = said._replace(fields={**_not_said_by(said.fields, function.fields), **said.fields})
         warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
     if told is None and not (is_executable and (head is None or is_program(path, head))):

@@ -67,6 +67,7 @@ TEXTS = {
     "strictArguments": "Whether arguments have to be as inputSchema says, to the letter",
     "maxConcurrent": "How many calls of it may run at the same time",
     "needs": "What the script asks of a client",
+    "scopes": "What the token of a caller has to allow, where callers have tokens",
     "warm": "Whether a Python script may be forked from a running Python, or the modules that are loaded there ahead",
     "interaction": "Whether a call that waits for an answer may be started again",
     "uri": "The address of the resource",

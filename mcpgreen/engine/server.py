@@ -17,6 +17,7 @@ from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.router import Router
+from mcpgreen.errors import Denied
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
@@ -36,6 +37,7 @@ from mcpgreen.running.system.descriptor_limit import descriptor_limit, scripts_t
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
 
 STOP_GRACE_SECS = 0.3
@@ -100,10 +102,24 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is left out: nothing in /proc, /sys or /dev is served", path)
 
-    def open_session(self, sink: Sink, *, handshake: Handshake | None = None, has_strangers: bool = False) -> Session:
+    def open_session(
+        self,
+        sink: Sink,
+        *,
+        handshake: Handshake | None = None,
+        has_strangers: bool = False,
+        principal: Principal | None = None,
+    ) -> Session:
         """`sink` is for what belongs to no request."""
         services = self.services
-        session = Session(sink, services.settings, services.roots, handshake=handshake, has_strangers=has_strangers)
+        session = Session(
+            sink,
+            services.settings,
+            services.roots,
+            handshake=handshake,
+            has_strangers=has_strangers,
+            principal=principal,
+        )
         self._sessions.add(session)
         services.subscriptions.add_session(session)
         return session
@@ -121,12 +137,17 @@ class Server:
         session: Session | None = None,
         handshake: Handshake | None = None,
         token: RemoteToken | None = None,
+        principal: Principal | None = None,
     ) -> Link:
-        """Another stream of a session, or the first one of a new session, which ends with it."""
+        """Another stream of a session, or the first one of a new session, which ends with it. Raises Denied for a
+        session of somebody else."""
         is_own = session is None
         if session is None:
-            session = self.open_session(sink, handshake=handshake, has_strangers=token is not None)
-        link = Link(self._router, session, Stream(sink, transport=transport), token=token, owns_session=is_own)
+            session = self.open_session(sink, handshake=handshake, has_strangers=token is not None, principal=principal)
+        elif session.principal != principal:
+            raise Denied("This session belongs to somebody else.")
+        stream = Stream(sink, transport=transport, principal=principal)
+        link = Link(self._router, session, stream, token=token, owns_session=is_own)
         session.streams.add(link.stream)
         self._links.append(link)
         return link

@@ -22,9 +22,12 @@ from mcpgreen.protocol.input.requests import client_variables
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcpgreen.features.asking.scripts import AskingScript
     from mcpgreen.features.run import Run
     from mcpgreen.features.services import Services
+    from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
     from mcpgreen.running.processes.deadline import Deadline
 
@@ -66,6 +69,7 @@ class Call:
         "method",
         "params",
         "received_at",
+        "required_scopes",
         "run",
         "serial",
         "services",
@@ -105,6 +109,7 @@ class Call:
         self.weight_bytes = 0  # of the request, in memory
         self.received_at = 0.0  # if the log wants to know
         self.target: Any = None  # what the request is about, once its feature has found it
+        self.required_scopes: Sequence[str] = ()  # of whoever calls, once the target is found
         self.greenlet: Any = None
         self.has_waited = False  # for a look at the disk: what was not there then is not there
         self._arguments_json: bytes | None = None
@@ -126,6 +131,23 @@ class Call:
     def roots(self) -> Roots:
         """What is in scope now: what the client named after its handshake, else what is configured."""
         return self.services.roots if self.session is None else self.session.roots.current
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who calls; None where the transport does not tell callers apart."""
+        return self.stream.principal
+
+    @property
+    def auth_json(self) -> str:
+        """What scripts may know of who calls; empty for nobody in particular. Not part of `about_the_client`, which is
+        kept for a session: its client may come with another token."""
+        return "" if self.principal is None else self.principal.claims_json
+
+    def require_scopes(self, scopes: Sequence[str]) -> None:
+        """Raises InsufficientScope if the target needs scopes that the caller does not have."""
+        self.required_scopes = scopes
+        if self.principal is not None:
+            self.principal.require(scopes)
 
     @property
     def is_cancelled(self) -> bool:

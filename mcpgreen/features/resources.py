@@ -15,7 +15,7 @@ from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
 from mcpgreen.running.scripts.channel import Channel
-from mcpgreen.running.scripts.environment import described, token_variable
+from mcpgreen.running.scripts.environment import AUTH_VARIABLE, described, token_variable
 from mcpgreen.running.scripts.scratch import CANCEL_FILE
 from mcpgreen.running.turns import in_turns
 from mcpgreen.text import jsontext, media
@@ -113,8 +113,12 @@ def _read_by_script(call: Call, request: Request) -> Content:
 
 
 def within_limits(call: Call, request: Request) -> Request:
-    """With the directories below which a file may be read now."""
-    return request._replace(allowed=[*call.services.resource_directories, *call.roots.paths])
+    """With the directories below which a file may be read now. A script of the project is told who wants it; that makes
+    it another read than that of somebody else, also where a subscription looks."""
+    allowed = [*call.services.resource_directories, *call.roots.paths]
+    if not call.auth_json or not call.services.providers.has_own(request.provider):
+        return request._replace(allowed=allowed)
+    return request._replace(allowed=allowed, variables={**request.variables, AUTH_VARIABLE: call.auth_json})
 
 
 def is_only_a_uri(block: Json) -> bool:

@@ -79,6 +79,7 @@ def run_for(
             progress_token=call.token,
             answers_json=jsontext.dumps(interaction.answers) if interaction.answers else b"",
             own_state=interaction.own_state,
+            auth_json=call.auth_json,
             wants_table=script.wants_table,
         )
         reports = Reports(call, deadline)

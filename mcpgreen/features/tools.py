@@ -143,6 +143,7 @@ def runs_script(call: Call) -> bool:
         snapshot = call.services.snapshot("tools")  # it may have come this very moment
     tool = snapshot.by_name.get(name)
     if tool is not None:
+        call.require_scopes(tool.description.scopes)  # before anything waits: HTTP can still say it by its status
         call.target = snapshot, tool
     elif not call.may_find_later("tools"):
         raise InvalidParams(f"Tool '{name}' not found")

@@ -5,7 +5,7 @@ A session may have several streams, one after the other or side by side. Statele
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import AsyncResult
@@ -20,10 +20,14 @@ from mcpgreen.protocol import messages
 from mcpgreen.protocol.admission import ClientView, Handshake
 from mcpgreen.settings.settings import Settings
 
+if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
+
 
 class Session:
     """`sink` is for what belongs to no request. `ended` is set, with the reason, when the client or a timer wants it to
-    end. `has_strangers`: others than the client may write to us."""
+    end. `has_strangers`: others than the client may write to us. It belongs to the `principal` that opened it, and
+    nobody else may use it."""
 
     def __init__(
         self,
@@ -33,8 +37,10 @@ class Session:
         *,
         handshake: Handshake | None = None,
         has_strangers: bool = False,
+        principal: Principal | None = None,
     ) -> None:
         self.sink = sink
+        self.principal = principal
         self.handshake = handshake or Handshake()
         self.requests = OutgoingRequests(has_strangers=has_strangers)
         self.roots = SessionRoots(configured, self.requests, sink, settings, has_strangers=has_strangers)

@@ -5,11 +5,14 @@ A pipe is one stream for as long as it lasts. Where each request has a stream of
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gevent.event import Event
 
 from mcpgreen.links.sink import Answerable, Sink
+
+if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
 
 
 class Request(Answerable, Protocol):
@@ -22,13 +25,15 @@ class Request(Answerable, Protocol):
 
 
 class Stream:
-    """`idle` is set while no request is in flight. `transport` is what scripts are told of it."""
+    """`idle` is set while no request is in flight. `transport` is what scripts are told of it; `principal` is who sends
+    its requests, if the transport knows."""
 
-    __slots__ = ("idle", "in_flight", "listens", "sink", "transport")
+    __slots__ = ("idle", "in_flight", "listens", "principal", "sink", "transport")
 
-    def __init__(self, sink: Sink, *, transport: str) -> None:
+    def __init__(self, sink: Sink, *, transport: str, principal: Principal | None = None) -> None:
         self.sink = sink
         self.transport = transport
+        self.principal = principal
         self.in_flight: dict[str | int, Request] = {}
         self.listens: dict[str | int, Request] = {}  # open as well, but nobody waits for their end
         self.idle = Event()

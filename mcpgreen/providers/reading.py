@@ -103,10 +103,14 @@ class Providers:
 
     def runs_script(self, provider: str) -> bool:
         """Whether reading takes a process."""
-        return provider in NETWORK_PROVIDERS or script_for(provider, self._project) is not None
+        return provider in NETWORK_PROVIDERS or self.has_own(provider)
 
     def knows(self, provider: str) -> bool:
-        return provider in PROVIDERS or script_for(provider, self._project) is not None
+        return provider in PROVIDERS or self.has_own(provider)
+
+    def has_own(self, provider: str) -> bool:
+        """Whether a script of the project reads it."""
+        return script_for(provider, self._project) is not None
 
     def local_path(self, request: Request) -> str | None:
         """The file that would be read, if it is one and we read it ourselves; it need not exist."""

@@ -32,6 +32,7 @@ TOOL: Json = {
     "maxConcurrent": 2,
     "needs": ["elicitation.form"],
     "interaction": "replay",
+    "scopes": ["files:read"],
     "mine": [1],
 }
 
@@ -58,7 +59,7 @@ def full(tmp_path: Path) -> TreeBuilder:
     tree.write("prompts/hello.meta.json", json.dumps({"arguments": by_schema, "role": "assistant"}))
     tree.write("prompts/program.sh", "#!/bin/sh\necho\n", mode=0o755)
     listed = [{"name": "x", "required": True, "schema": {"enum": ["1"]}}, {"name": "y", "title": "Y"}]
-    tree.write("prompts/program.meta.json", json.dumps({"arguments": listed, "timeoutSecs": 3}))
+    tree.write("prompts/program.meta.json", json.dumps({"arguments": listed, "timeoutSecs": 3, "scopes": ["x"]}))
     tree.write("prompts/alone.meta.json", json.dumps({"messages": [{"content": "Hi"}], "description": "Alone"}))
     tree.write("prompts/plain.txt", "nothing")
     return tree

@@ -151,7 +151,7 @@ def test_an_annotation_that_is_cut_off_asks_for_a_file() -> None:
 def test_without_fields_everything_has_a_default() -> None:
     description = described({})
     assert description.definition == {"name": "greet", "inputSchema": NO_ARGUMENTS}
-    assert description[1:] == ({}, [], None, None, None, None, None, None, (), "auto", True)
+    assert description[1:] == ({}, [], None, None, None, None, None, None, (), "auto", (), True)
 
 
 def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None:
@@ -222,6 +222,11 @@ def test_the_input_schema_always_has_an_object_at_its_root(fields: dict[str, Any
         ({"maxTimeoutSecs": -1}, "maxTimeoutSecs must be a positive number"),
         ({"maxConcurrent": 0}, "maxConcurrent must be a positive integer"),
         ({"timeoutHint": 1}, "timeoutHint must be a string"),
+        ({"scopes": "files:read"}, "scopes must be an array of at most 50 scopes"),
+        ({"scopes": ["files:read files:write"]}, "scopes must be an array"),
+        ({"scopes": ['a"b']}, "scopes must be an array"),
+        ({"scopes": [""]}, "scopes must be an array"),
+        ({"scopes": ["caf\u00e9"]}, "scopes must be an array"),
         ({"progressExtendsTimeout": "yes"}, "progressExtendsTimeout must be true or false"),
     ],
 )

@@ -6,6 +6,62 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "state-of-somebody-is-anybodys",
+        "mcpgreen/features/asking/asking.py",
+        "    who = None if call.principal is None else jsontext.digest(call.principal.name)\n",
+        "    who = None\n",
+        "tests/engine/test_principals.py::test_a_sealed_state_is_good_for_its_principal_alone",
+    ),
+    fault(
+        "nobody-is-everybody",
+        "mcpgreen/features/asking/asking.py",
+        "belongs_to=_identity_of(call))",
+        "belongs_to={key: value for key, value in _identity_of(call).items() if value is not None})",
+        "tests/engine/test_principals.py::test_a_sealed_state_is_good_for_its_principal_alone",
+    ),
+    fault(
+        "parked-script-goes-on-without-scopes",
+        "mcpgreen/features/asking/asking.py",
+        '        self.parking.require_scopes(payload.get("h"), call)\n',
+        "",
+        "tests/engine/test_principals.py::test_a_parked_script_waits_for_a_token_that_still_allows_it",
+    ),
+    fault(
+        "session-of-somebody-is-anybodys",
+        "mcpgreen/engine/server.py",
+        "        elif session.principal != principal:\n",
+        "        elif False:\n",
+        "tests/engine/test_principals.py::test_a_session_belongs_to_whoever_opened_it",
+    ),
+    fault(
+        "scopes-are-decoration",
+        "mcpgreen/features/call.py",
+        "            self.principal.require(scopes)\n",
+        "            pass\n",
+        "tests/engine/test_principals.py::test_a_tool_is_refused_to_a_caller_without_its_scopes",
+    ),
+    fault(
+        "unreadable-scopes-are-none",
+        "mcpgreen/catalog/functions/signatures.py",
+        '        hides_scopes = bool(unread & {"scopes", "**"})\n',
+        "",
+        "tests/catalog/functions/test_discovery.py::test_a_tool_whose_scopes_cannot_be_read_is_served_to_nobody",
+    ),
+    fault(
+        "claims-of-another-server",
+        "mcpgreen/running/scripts/environment.py",
+        "WITHHELD = SECRETS | {AUTH_VARIABLE}",
+        "WITHHELD = SECRETS",
+        "tests/engine/test_principals.py::test_the_claims_that_our_own_surroundings_name_are_nobodys",
+    ),
+    fault(
+        "provider-read-for-somebody-else",
+        "mcpgreen/features/resources.py",
+        "variables={**request.variables, AUTH_VARIABLE: call.auth_json}",
+        "variables=request.variables",
+        "tests/engine/test_principals.py::test_a_provider_is_asked_for_each_principal",
+    ),
+    fault(
         "progress-repeats-itself",
         "mcpgreen/features/call.py",
         "progress <= self._last_progress:",

@@ -24,6 +24,7 @@ from mcpgreen.catalog.functions.outline import Outline, outline
 from mcpgreen.catalog.functions.signatures import Note, described
 
 MARK = b"mcp_tool"
+SCOPES = b"scopes"
 MAX_BYTES = 131_072
 MAX_PIECES = 12_000  # names, numbers and signs, also in texts: each becomes an object or two
 BRACE = 20  # an opening one is worth so many: in a text, what it holds may be parsed by itself
@@ -42,6 +43,7 @@ class FunctionTool(NamedTuple):
     fields: Json
     notes: list[str]
     is_sound: bool = False  # its schemas have nothing that an author could have got wrong
+    hides_scopes: bool = False  # it may need scopes that cannot be read, so nobody must be served
 
 
 class TooLong(Exception):
@@ -134,7 +136,8 @@ def _parse(source: bytes) -> ast.Module:
 def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
     if not _LIKELY.search(source):
         return None
-    return FunctionTool({}, _sentences([(line, f"the arguments of its function are not known: {reason}")]))
+    sentence = f"the arguments of its function are not known: {reason}"
+    return FunctionTool({}, _sentences([(line, sentence)]), hides_scopes=SCOPES in source)
 
 
 def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool | None:
@@ -154,10 +157,12 @@ def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool |
         names = ", ".join(function.name for function, _ in marked[:5]) or "none"
         line = marked[1][0].lineno if marked else 1
         sentence = f"which function is the tool is not clear: {names}; mark one with @mcp_tool.tool"
-        return FunctionTool({}, _sentences([(line, sentence)]))
+        options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
+        hides_scopes = "scopes" in options or None in options
+        return FunctionTool({}, _sentences([(line, sentence)]), hides_scopes=hides_scopes)
     (function, mark), *_ = marked
     found = described(module, function, mark, tree)
-    return FunctionTool(found.fields, _sentences(found.notes), found.is_sound)
+    return FunctionTool(found.fields, _sentences(found.notes), found.is_sound, found.hides_scopes)
 
 
 def _marks(module: Module, function: Function) -> Iterator[ast.expr]:

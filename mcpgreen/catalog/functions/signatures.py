@@ -18,7 +18,7 @@ HINTS = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
-PLAIN_OPTIONS = ("name", "title", "description")
+PLAIN_OPTIONS = ("name", "title", "description", "scopes")
 MAX_PARAMETERS = 256
 
 
@@ -26,6 +26,7 @@ class Described(NamedTuple):
     fields: Json
     notes: list[Note]
     is_sound: bool
+    hides_scopes: bool = False  # what it needs of a caller is written in a way that only Python understands
 
 
 def described(module: Module, function: Function, decorator: ast.expr | None, tree: ast.Module) -> Described:
@@ -41,9 +42,12 @@ def described(module: Module, function: Function, decorator: ast.expr | None, tr
     output = _output_schema(schemas, function, documented, notes)
     if output is not None:
         fields["outputSchema"] = output
+    hides_scopes = False
     if isinstance(decorator, ast.Call):
-        fields.update(_options(module, decorator, notes))
-    return Described(fields, [*notes, *schemas.notes], schemas.is_sound)
+        options, unread = _options(module, decorator, notes)
+        fields.update(options)
+        hides_scopes = bool(unread & {"scopes", "**"})
+    return Described(fields, [*notes, *schemas.notes], schemas.is_sound, hides_scopes)
 
 
 def _input_schema(
@@ -121,18 +125,22 @@ def _output_schema(
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
 
-def _options(module: Module, decorator: ast.Call, notes: list[Note]) -> Json:
+def _options(module: Module, decorator: ast.Call, notes: list[Note]) -> tuple[Json, set[str]]:
+    """What they say, and the names of those that cannot be read."""
+    unread: set[str] = set()
     fields: Json = {}
     hints: Json = {}
     for keyword in decorator.keywords:
         name = keyword.arg or "**"
         if name not in PLAIN_OPTIONS and name not in HINTS:
             notes.append((keyword.value.lineno, f"mcp_tool.tool has no option {name}"))
+            unread.add(name)
             continue
         try:
             value = module.value_of(keyword.value)
         except Unreadable as error:
             notes.append((keyword.value.lineno, f"{name} of mcp_tool.tool does not count: {error}"))
+            unread.add(name)
             continue
         if value is None:
             continue
@@ -140,4 +148,4 @@ def _options(module: Module, decorator: ast.Call, notes: list[Note]) -> Json:
             hints[HINTS[name]] = value
         else:
             fields[name] = value
-    return {**fields, **({"annotations": hints} if hints else {})}
+    return {**fields, **({"annotations": hints} if hints else {})}, unread

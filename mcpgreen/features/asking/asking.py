@@ -172,6 +172,7 @@ class Asking:
         answers = {key: responses[key] for key, problem in problems.items() if not problem}
         missing = {key: request for key, request in asked.items() if key not in answers}
         _require_askable(call, missing)
+        self.parking.require_scopes(payload.get("h"), call)
         parked = self.parking.take(payload.get("h"))
         interaction.answers = {**payload["memo"], **answers}
         interaction.own_state = payload.get("own")
@@ -191,7 +192,8 @@ class Asking:
         call.sink.respond(_result_line(call, explained, state))
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
-        payload: Json = {**_identity_of(call), "q": asked, "memo": call.interaction.answers}
+        identity = {member: value for member, value in _identity_of(call).items() if value is not None}
+        payload: Json = {**identity, "q": asked, "memo": call.interaction.answers}
         if handle is not None:
             payload["h"] = handle
         if own_state is not None:
@@ -221,11 +223,14 @@ def _responses_of(call: Call) -> Json:
 
 
 def _identity_of(call: Call) -> Json:
-    """What a state is bound to: this server, and the request in all that matters."""
+    """What a state is bound to: this server, the request in all that matters, and who sends it. A member that is None
+    must be absent, so that nobody is not everybody."""
     params = call.params
     try:
         arguments = jsontext.digest(call.arguments or {})
     except (ValueError, OverflowError):
         raise InvalidParams("arguments cannot be passed on as JSON: a number is out of range.") from None
     named = [params.get("name"), params.get("uri")]
-    return {"s": call.services.identity.info["name"], "m": call.method, "t": named, "a": arguments}
+    # The name may be long, and the client need not read how we call it.
+    who = None if call.principal is None else jsontext.digest(call.principal.name)
+    return {"s": call.services.identity.info["name"], "m": call.method, "t": named, "a": arguments, "p": who}

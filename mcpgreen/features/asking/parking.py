@@ -74,6 +74,12 @@ class Parking:
         self._parked[handle] = parked, gevent.spawn_later(self._ttl_secs, self._give_up, handle)
         return handle
 
+    def require_scopes(self, handle: Any, retry: Call) -> None:
+        """Raises InsufficientScope if whoever comes back may not use any more what is parked; it stays where it is."""
+        if isinstance(handle, str) and handle in self._parked:
+            parked, _ = self._parked[handle]
+            retry.require_scopes(parked.call.required_scopes)
+
     def take(self, handle: Any) -> Parked | None:
         """Each handle once. None if it is unknown, used or too old."""
         if not isinstance(handle, str) or handle not in self._parked:

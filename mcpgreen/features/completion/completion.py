@@ -112,6 +112,8 @@ def _referenced(call: Call, ref: Json) -> tuple[str, Any]:
     if item is None and name not in services.catalog.completions():
         what = "Prompt" if key == "name" else "Resource or template"
         raise InvalidParams(f"{what} '{value}' not found")
+    if isinstance(item, Prompt):
+        call.require_scopes(item.scopes)
     return name, item
 
 

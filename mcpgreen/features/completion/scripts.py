@@ -19,7 +19,7 @@ from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import ScriptFiles, allowed_secs, encoded, output_or_error
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.scripts import tracing
-from mcpgreen.running.scripts.environment import described
+from mcpgreen.running.scripts.environment import AUTH_VARIABLE, described
 from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script, unheard
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -91,6 +91,8 @@ def suggested(call: Call, request: CompletionRequest) -> Answer:
     script = Script(f"Completion '{request.name}'", path, command, services.project.ground(_home_of(call, path)))
     with ScriptFiles(call) as files:
         variables = {**_variables(call, request), "MCPBASH_STATE_DIR": files.directory.path}
+        if call.auth_json:
+            variables[AUTH_VARIABLE] = call.auth_json
         env = services.provider_environment.for_run("", variables)
         run = ScriptRun(script, env, Deadline(secs), Limits.of(services.settings), call.serial, unheard)
         outcome = run_script(services.runner, run)

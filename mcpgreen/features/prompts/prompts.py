@@ -40,6 +40,7 @@ def runs_script(call: Call) -> bool:
         if call.may_find_later("prompts"):
             return True
         raise InvalidParams(f"Prompt '{name}' not found")
+    call.require_scopes(prompt.scopes)
     call.target = prompt
     if prompt.is_program or prompt.input_requests or resources.are_needed(prompt.messages):
         return True

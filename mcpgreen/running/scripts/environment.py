@@ -24,6 +24,9 @@ from mcpgreen.text import jsontext
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
+# What is never handed down: the caller that it names is that of another server, in whose script this one was started.
+AUTH_VARIABLE = "MCP_AUTH_JSON"
+WITHHELD = SECRETS | {AUTH_VARIABLE}
 MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")
 PROVIDER_NAMES = (
     *("PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LANG"),
@@ -124,6 +127,7 @@ class ToolEnvironment:
         progress_token: str | int | None,
         answers_json: bytes = b"",
         own_state: str | None = None,
+        auth_json: str = "",
         wants_table: bool = False,
     ) -> Environment:
         """The variables of one call, added to a copy of those that `with_more` gave."""
@@ -144,6 +148,8 @@ class ToolEnvironment:
             self._add_payload(env, files, b"MCP_INPUT_RESPONSES", answers_json)
         if own_state is not None:
             env[b"MCP_REQUEST_STATE"] = os.fsencode(own_state)
+        if auth_json:
+            env[AUTH_VARIABLE.encode()] = auth_json.encode("ascii")
         self._add_payload(env, files, b"MCP_TOOL_ARGS", arguments_json)
         if wants_table:
             env[b"MCP_TOOL_ARGS_TABLE"] = b""
@@ -190,7 +196,7 @@ class ProviderEnvironment:
         kept = {
             name: value
             for name, value in self._environ.items()
-            if (self._inherits or name in names or name.startswith(PROVIDER_PREFIXES)) and name not in SECRETS
+            if (self._inherits or name in names or name.startswith(PROVIDER_PREFIXES)) and name not in WITHHELD
         }
         own = {"MCPGREEN_PYTHON": sys.executable, **kept, **_python_path(kept)}
         return packed({**own, **self._about_the_server, **variables})
@@ -210,7 +216,7 @@ def _inherited(environ: Mapping[str, str], settings: Settings, project_root: str
         for ours, theirs in (("MCPGREEN_", "MCPBASH_"), ("MCPBASH_", "MCPGREEN_")):
             if name.startswith(ours):
                 kept.setdefault(theirs + name[len(ours) :], kept[name])
-    return {name: value for name, value in kept.items() if name not in SECRETS}
+    return {name: value for name, value in kept.items() if name not in WITHHELD}
 
 
 def _places_and_programs(environ: Mapping[str, str], settings: Settings, project_root: str) -> dict[str, str]:
@@ -230,5 +236,5 @@ def _python_path(kept: Mapping[str, str]) -> dict[str, str]:
 
 def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
     """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
-    kept = {name: value for name, value in environ.items() if name not in SECRETS}
+    kept = {name: value for name, value in environ.items() if name not in WITHHELD}
     return {"MCPGREEN_PYTHON": sys.executable, **kept, **_places_and_programs(environ, settings, project_root)}

@@ -211,3 +211,57 @@ def test_a_file_that_would_do_harm_when_it_is_imported_does_none(tree: TreeBuild
     assert broken.definition["inputSchema"] == {"type": "object", "properties": {}}
     assert "cannot be parsed" in found.warnings[0]
     assert not trace.exists()
+
+
+SCOPES = ["files:read", "files:write"]
+JSON_SCOPES = json.dumps(SCOPES)
+FORMS = {
+    "meta.json": {"tools/greet.sh": "#!/bin/sh\n", "tools/greet.meta.json": f'{{"scopes": {JSON_SCOPES}}}'},
+    "meta.yaml": {"tools/greet.sh": "#!/bin/sh\n", "tools/greet.meta.yaml": "scopes:\n- files:read\n- files:write\n"},
+    "comment": {"tools/greet.sh": f'#!/bin/sh\n# mcp: {{"scopes": {JSON_SCOPES}}}\n'},
+    "comment in YAML": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes: [files:read, files:write]\n"},
+    "decorator": {"tools/greet.py": ENV + GREET.replace("read_only=True", f"scopes={SCOPES!r}")},
+    "constant": {
+        "tools/greet.py": f"{ENV}BOTH = {SCOPES!r}\n" + GREET.replace("read_only=True", "scopes=BOTH"),
+    },
+    "beside a function": {
+        "tools/greet.py": ENV + GREET.replace("read_only=True", "scopes=computed()"),
+        "tools/greet.meta.json": f'{{"scopes": {JSON_SCOPES}}}',
+    },
+}
+
+
+@pytest.mark.parametrize("files", FORMS.values(), ids=FORMS)
+def test_scopes_may_stand_in_every_form_of_a_description(tree: TreeBuilder, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        tree.write(path, text, mode=0o755 if ".meta." not in path else 0o644)
+    tool = only_tool(tree)
+
+    assert tool.description.scopes == SCOPES
+    assert "scopes" not in tool.definition
+
+
+UNREADABLE = {
+    "computed": GREET.replace("read_only=True", "scopes=computed()"),
+    "no list": GREET.replace("read_only=True", "scopes='files:read'"),
+    "among options": GREET.replace("read_only=True", "**OPTIONS"),
+    "of two functions": GREET.replace("read_only=True", "scopes=['a']") + "@mcp_tool.tool\ndef other(): 0\n",
+    "for a newer Python": GREET.replace("read_only=True", "scopes=['a']") + "match = :=\n",
+    "too long": GREET.replace("read_only=True", "scopes=['a']") + "x = 1\n" * 50_000,
+}
+
+
+@pytest.mark.parametrize("source", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_tool_whose_scopes_cannot_be_read_is_served_to_nobody(tree: TreeBuilder, source: str) -> None:
+    """Else a typing error would open it for everybody."""
+    tree.write("tools/greet.py", ENV + source, mode=0o755)
+    found = discovered(tree)
+
+    assert found.items == []
+    assert any("scopes" in warning for warning in found.warnings)
+
+
+def test_a_tool_that_says_that_it_needs_no_scopes_needs_none(tree: TreeBuilder) -> None:
+    tree.write("tools/greet.py", ENV + GREET.replace("read_only=True", "scopes=None"), mode=0o755)
+
+    assert only_tool(tree).description.scopes == ()

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         destructive: bool | None = None,
         idempotent: bool | None = None,
         open_world: bool | None = None,
+        scopes: list[str] | None = None,
     ) -> Callable[[Marked], Marked]: ...
 
 
@@ -105,6 +106,7 @@ def tool(
     destructive: bool | None = None,
     idempotent: bool | None = None,
     open_world: bool | None = None,
+    scopes: list[str] | None = None,
 ) -> Any:
     """Mark the function that is the tool. It is called at the end of the file, unless `run` was; whoever imports the
     file gets the function as it is. The options describe the tool, and the server reads them from the source."""

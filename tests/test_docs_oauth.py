@@ -1,0 +1,43 @@
+"""docs/oauth.md tells the truth: its tools need the scopes that the page names, and know who calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from mcpgreen.engine.server import Server
+from mcpgreen.links.principal import Principal
+from mcpgreen.testing import FakeLink, serving
+from tests.support.project import ProjectBuilder
+from tests.test_docs_examples import CHECKOUT, blocks_of
+
+BLOCKS = blocks_of(CHECKOUT / "docs" / "oauth.md")
+TOOLS = {block.info: block.text for block in BLOCKS if block.info.startswith("tools/")}
+SCOPE = "files:write"
+
+
+@pytest.fixture
+def server(project: ProjectBuilder) -> Iterator[Server]:
+    for path, text in TOOLS.items():
+        project.write(path, text).chmod(0o755)
+    with serving(project.root) as server:
+        yield server
+
+
+def test_the_tools_need_the_scope_and_know_the_caller(server: Server) -> None:
+    ada = FakeLink(server, principal=Principal("i|ada", frozenset({SCOPE}), {"sub": "ada"}))
+
+    noted = ada.ask_stateless("tools/call", {"name": "note"}, id=1)["result"]
+    assert noted["content"][0]["text"] == "noted for ada\n"
+    forgot = ada.ask_stateless("tools/call", {"name": "forget", "arguments": {"note": "x"}}, id=2)["result"]
+    assert forgot["content"][0]["text"] == "forgot x"
+
+
+@pytest.mark.parametrize("tool", ["note", "forget"])
+def test_a_caller_without_the_scope_gets_the_error_that_is_shown(server: Server, tool: str) -> None:
+    (shown,) = (json.loads(block.text) for block in BLOCKS if '"requiredScopes"' in block.text)
+    bob = FakeLink(server, principal=Principal("i|bob", frozenset({"files:read"})))
+
+    assert bob.ask_stateless("tools/call", {"name": tool, "arguments": {"note": "x"}}, id=1)["error"] == shown
