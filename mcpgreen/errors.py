@@ -111,6 +111,10 @@ class MissingClientCapability(RpcError, stateless_code=-32021, summary="Missing 
     """The call needs to ask something that this client did not declare that it can answer."""
 
 
+class HeaderMismatch(RpcError, code=-32020, summary="Header mismatch"):
+    """Stateless era, over HTTP: a header is missing, or says something else than the body."""
+
+
 class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol version"):
     """Stateless era: the envelope names a revision that is not served there."""
 

@@ -25,6 +25,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
+    from mcpgreen.features.watching.subscriptions import Subscriptions
     from mcpgreen.protocol.token import RemoteToken
 
 FAULT = "fault"  # the reason for an end that nobody foresaw
@@ -89,6 +90,10 @@ class Link:
     def close_listens(self) -> None:
         """The orderly end of all listens: each gets its result."""
         self._router.services.subscriptions.end_all(self.stream)
+
+    def drop(self) -> None:
+        """The client is gone, and nobody waits for anything that it has begun."""
+        stop_stream(self.stream, self._router.services.subscriptions)
 
     def close(self) -> None:
         """Drop everything in flight; what can still be told is told."""
@@ -216,6 +221,14 @@ class Link:
         sink.respond(messages.error(request_id, revision_fields.error_object(error)))
         if journal.tells_failures:
             self._router.tell("refused", "a request", None, error)
+
+
+def stop_stream(stream: Stream, subscriptions: Subscriptions) -> None:
+    """End all that was asked for on it, without a word."""
+    for call in list(stream.listens.values()):
+        subscriptions.close(call)
+    for call in list(stream.in_flight.values()):
+        call.cancel()
 
 
 @lru_cache(maxsize=64)

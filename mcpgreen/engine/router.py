@@ -115,6 +115,12 @@ class Router:
         self._changes = changes
         self._slots = Semaphore(services.settings.max_concurrent_requests)
 
+    @property
+    def running(self) -> int:
+        """How many places are taken."""
+        free: int = self._slots.counter
+        return int(self.services.settings.max_concurrent_requests) - free
+
     def tell(self, what: str, *values: Any) -> None:
         """A line about a call in the log, by one of its methods. Whatever is wrong there, as when nothing can be opened
         any more, costs no answer."""

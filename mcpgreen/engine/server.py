@@ -7,18 +7,19 @@ module-level state, so two servers can live in one process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.lists.early import EarlyLists, catalog_of
 from mcpgreen.catalog.lists.keeping import PageKeeper
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.engine.changes import ChangeWatch
-from mcpgreen.engine.link import Link
+from mcpgreen.engine.link import Link, stop_stream
 from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied
 from mcpgreen.features.services import Services
+from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
 from mcpgreen.links.stream import Stream
@@ -43,6 +44,14 @@ if TYPE_CHECKING:
 STOP_GRACE_SECS = 0.3
 
 
+class Load(NamedTuple):
+    """What a server has to do: calls in their places, calls that wait for one, open listens."""
+
+    running: int
+    waiting: int
+    listens: int
+
+
 class Server:
     """One project, served."""
 
@@ -61,7 +70,7 @@ class Server:
         settings = _within_descriptors(settings)
         environ = temporary.with_usable_tmpdir(environ)
         storage = Storage(on_news=partial(self._log, "mcp.storage"))
-        self._links: list[Link] = []
+        self._links: dict[Link, None] = {}
         self._sessions: set[Session] = set()
         runner = Runner(directory=project.root, is_open_to_others=settings.core_dumps, keeps_warm=settings.warm_python)
         state_dir = StateDir(
@@ -125,9 +134,18 @@ class Server:
         return session
 
     def close_session(self, session: Session) -> None:
-        self._sessions.discard(session)
+        """May be called twice."""
+        if session not in self._sessions:
+            return
+        self._sessions.remove(session)
         session.close()
         self.services.subscriptions.remove_session(session)
+
+    def end_session(self, session: Session) -> None:
+        """As its client wants: all that it has running is stopped, by whatever stream it came."""
+        for stream in list(session.streams):
+            stop_stream(stream, self.services.subscriptions)
+        self.close_session(session)
 
     def connect(
         self,
@@ -149,8 +167,20 @@ class Server:
         stream = Stream(sink, transport=transport, principal=principal)
         link = Link(self._router, session, stream, token=token, owns_session=is_own)
         session.streams.add(link.stream)
-        self._links.append(link)
+        self._links[link] = None
         return link
+
+    def connect_stateless(self, sink: Sink, *, transport: str, principal: Principal | None = None) -> Link:
+        """A stream of no session: each request on it says who sends it."""
+        stream = Stream(sink, transport=transport, principal=principal)
+        link = Link(self._router, self._without_session, stream, token=None, owns_session=False)
+        self._links[link] = None
+        return link
+
+    @cached_property
+    def _without_session(self) -> Session:
+        """Never agrees on anything, and has no streams: what one client says reaches no other."""
+        return Session(MemorySink(), self.services.settings, self.services.roots)
 
     def watch(self) -> None:
         """Begin to notice changes on disk, if they matter."""
@@ -158,11 +188,28 @@ class Server:
             self._changes.start()
 
     def disconnect(self, link: Link) -> None:
-        """What it has in flight is dropped. What is parked stays: its client may come back by another link."""
-        self._links.remove(link)
+        """What it has in flight is dropped. What is parked stays: its client may come back by another link. May be
+        called twice."""
+        if link not in self._links:
+            return
+        del self._links[link]
         link.close()
         if link.owns_session:
             self.close_session(link.session)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return any(link.stream.in_flight for link in self._links)
+
+    @property
+    def load(self) -> Load:
+        return Load(self._router.running, len(self.services.waiting), len(self.services.subscriptions))
+
+    def end_listens(self) -> None:
+        """In good order, on whatever stream they are."""
+        for link in list(self._links):
+            link.close_listens()
 
     def stop(self) -> None:
         """End everything: links, scripts, watchers, temporary files."""

@@ -29,6 +29,10 @@ class BatchSink:
         return self._sink.has_room
 
     @property
+    def carries_requests(self) -> bool:
+        return self._sink.carries_requests
+
+    @property
     def is_full(self) -> bool:
         """Whether there is no room for another answer."""
         return self._left_bytes <= 0
@@ -62,6 +66,8 @@ class BatchSink:
         self._answers.clear()
         if lines:
             self._sink.respond(b"[" + b",".join(lines) + b"]")
+        else:
+            self._sink.withdraw()
 
 
 def too_long() -> InternalError:

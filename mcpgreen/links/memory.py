@@ -16,6 +16,8 @@ Hear = Callable[[Any], object]
 class MemorySink:
     """All frames in their order, and each kind by itself, decoded. Nobody has to wait, unless room is taken away."""
 
+    carries_requests = True
+
     def __init__(self, *, on_request: Hear | None = None, on_notification: Hear | None = None) -> None:
         self.frames: list[Any] = []
         self.responses: list[Any] = []

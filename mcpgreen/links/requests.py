@@ -18,7 +18,7 @@ from typing import Any
 from gevent.event import AsyncResult
 
 from mcpgreen import journal
-from mcpgreen.errors import AnswerOverdue, LinkClosed, RefusedByClient
+from mcpgreen.errors import AnswerOverdue, LinkClosed, MethodNotFound, RefusedByClient
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages
 from mcpgreen.text.json_types import Json
@@ -53,6 +53,9 @@ class OutgoingRequests:
         """
         if self._is_closed:
             raise LinkClosed(f"{method} cannot be asked: the link is closed")
+        if not sink.carries_requests:
+            reason = "The client cannot be asked here: it accepts no stream in answer to this request."
+            raise RefusedByClient(reason, code=MethodNotFound.code)
         request_id = self._new_id()
         answer = self._pending[request_id] = AsyncResult()
         sink.request(messages.request(request_id, method, params))

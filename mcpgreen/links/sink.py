@@ -24,6 +24,10 @@ class Sink(Protocol):
     """A way to a client. It says what it carries; nothing here waits but `wait_for_room`."""
 
     @property
+    def carries_requests(self) -> bool:
+        """Whether the client can be asked something by this way, now."""
+
+    @property
     def has_room(self) -> bool:
         """Whether the client reads what it gets."""
 

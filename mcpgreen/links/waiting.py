@@ -25,6 +25,9 @@ class WaitingCalls:
         self._room = Event()
         self._room.set()
 
+    def __len__(self) -> int:
+        return len(self._calls)
+
     @property
     def is_heavy(self) -> bool:
         """Whether nothing more should be read."""

@@ -49,6 +49,15 @@ def error(request_id: RequestId | None, error_object: dict[str, Any]) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encoded_id(request_id), body)
 
 
+def error_code(line: bytes, request_id: RequestId) -> int | None:
+    """The code of an error line of ours to this request; None for a result."""
+    beginning = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % _encoded_id(request_id)
+    if not line.startswith(beginning):
+        return None
+    digits = line[len(beginning) : len(beginning) + 12].partition(b",")[0]
+    return int(digits)
+
+
 def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
     if params is None:
         return jsontext.dumps({"jsonrpc": "2.0", "method": method})

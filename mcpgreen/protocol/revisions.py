@@ -37,6 +37,7 @@ class Feature:
     ELICITATION_IDS = "ids of URL elicitations, and a notification when one is complete"
     ICONS = "icons"
     LAST_MODIFIED = "lastModified annotation"
+    PRIMED_STREAMS = "an empty first event on streams over HTTP, to go on from"
     PROGRESS_MESSAGE = "message in progress notifications"
     RESERVED_ERROR_CODES = "reserved error codes"
     RESOURCE_LINKS = "resource links in content"
@@ -47,6 +48,7 @@ class Feature:
     TOOL_ANNOTATIONS = "tool annotations"
     URL_ELICITATION = "URL elicitation, and modes"
     UI_EXTENSION = "extension for user interfaces"
+    VERSION_HEADER = "the revision as a header of each request over HTTP"
 
 
 class Revision:
@@ -121,6 +123,7 @@ THIRD = SECOND.next(
         Feature.RESOURCE_LINKS,
         Feature.STRUCTURED_CONTENT,
         Feature.TITLES,
+        Feature.VERSION_HEADER,
     },
     loses={Feature.BATCHES},
 )
@@ -129,6 +132,7 @@ FOURTH = THIRD.next(
     gains={
         Feature.ELICITATION_IDS,
         Feature.ICONS,
+        Feature.PRIMED_STREAMS,
         Feature.SAMPLING_TOOLS,
         Feature.UI_EXTENSION,
         Feature.URL_ELICITATION,

@@ -36,6 +36,8 @@ NOBODY_READS = frozenset(
 class Outbox:
     """A sink in front of a descriptor."""
 
+    carries_requests = True
+
     def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
         self._endpoint = endpoint
         self._max_backlog_bytes = max_backlog_bytes

@@ -98,6 +98,10 @@ class Subscriptions:
         self._sessions: dict[Session, dict[str, Subscription]] = {}
         self._watched = 0  # how many resources, for all together
 
+    def __len__(self) -> int:
+        """How many listens are open."""
+        return len(self._listens)
+
     def has_subscribed(self, session: Session) -> bool:
         """Whether its client waits for news of a resource."""
         return bool(self._sessions.get(session))
