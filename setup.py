@@ -48,6 +48,8 @@ setup(
     extras_require={
         # `config` for clients that have TOML; Python has a parser of its own from 3.11 on.
         "toml": ["tomli>=2; python_version < '3.11'"],
+        # `/metrics` of a server over HTTP.
+        "metrics": ["prometheus-client>=0.20"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
         # match, setuptools builds the wheel that is tried; fastmcp is a peer in the benchmark only.
         "test": [
@@ -56,6 +58,7 @@ setup(
             "pytest-xdist>=3.2.1",  # the one before could wait for ever for the last test
             "mcp>=2.3",
             "mcp-types>=2.3",
+            "prometheus-client>=0.20",
             "trustme",
             "uritemplate>=4.1.1",
             "setuptools>=70.1",

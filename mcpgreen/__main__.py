@@ -76,8 +76,10 @@ def _root_to_serve(arguments: list[str]) -> str | None:
     return None
 
 
-def serve(root: str) -> int:
-    """Serve over stdin and stdout. The exit status."""
+def serve(root: str, http: str | None = None) -> int:
+    """Serve over stdin and stdout, or, if there is an address, over HTTP. The exit status."""
+    if http is not None:
+        return serve_http(root, http)
     parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
     _take_over_signals()
@@ -130,6 +132,31 @@ def serve(root: str) -> int:
             token=token,
             parent_pid=parent_pid,
         )
+    finally:
+        close_log()
+
+
+def serve_http(root: str, address: str) -> int:
+    """Serve over HTTP at this address. The exit status. Raises ProjectError and UsageError."""
+    patch()
+    from mcpgreen import journal
+    from mcpgreen.engine.server import Server
+    from mcpgreen.project.project import open_project
+    from mcpgreen.project.start_checks import operator_roots, require_tmp_root
+    from mcpgreen.transports.http import serving
+
+    project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
+    roots = operator_roots(project, settings)
+    require_tmp_root(project, settings)
+    journal.set_level(settings.stderr_level)
+    journal.never_block()
+    close_log = _set_up_log(settings, project)
+    for note in settings.notes:
+        journal.warning("%s", note)
+    os.chdir(project.root)
+    server = Server(serving.prepared_settings(settings), project, environ=environ, roots=roots)
+    try:
+        return serving.serve(server, address, os.environ)
     finally:
         close_log()
 

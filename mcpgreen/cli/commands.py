@@ -33,7 +33,7 @@ class Command(NamedTuple):
 
 
 GROUPS: dict[str, tuple[Command, ...]] = {
-    "Serve": (Command("serve"),),
+    "Serve": (Command("serve", max_words=1),),
     "Connect": (Command("config", "clients.config"),),
     "Try": (
         Command("list", "trying.list_items", max_words=1),

@@ -17,10 +17,13 @@ COMMANDS_OF_MCP_BASH = ("publish", "debug")
 ROOT = "--project-root"
 
 
-def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
+Serve = Callable[..., int]  # a project root and, for HTTP, an address
+
+
+def run(arguments: Sequence[str], *, serve: Serve) -> int:
     """Obey one command line. The exit status: 0 done, 1 failed, 2 wrong usage, 141 nobody reads what is printed.
 
-    `serve` serves a project root; it comes from `__main__`, which has the shortest way to it.
+    `serve` comes from `__main__`, which has the shortest way to it.
     """
     try:
         status = _obeyed(arguments, serve)
@@ -37,7 +40,7 @@ def run(arguments: Sequence[str], *, serve: Callable[[str], int]) -> int:
     return failure
 
 
-def _obeyed(arguments: Sequence[str], serve: Callable[[str], int]) -> int:
+def _obeyed(arguments: Sequence[str], serve: Serve) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return _help(arguments[1:])
     if arguments[0] in ("-v", "--version"):
@@ -61,7 +64,9 @@ def _obeyed(arguments: Sequence[str], serve: Callable[[str], int]) -> int:
     if options.get(ROOT) == "":
         return _refused(f"{ROOT} needs a value", command)
     try:
-        return command.obeying().run(options) if command.module else serve(options[ROOT] or "")
+        if command.module:
+            return command.obeying().run(options)
+        return serve(options[ROOT] or "", http=(options["ADDRESS"] or "") if options["--http"] else None)
     except McpgreenError as error:
         journal.error("%s", error)
         return 2 if isinstance(error, UsageError) else 1

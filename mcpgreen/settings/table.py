@@ -7,6 +7,7 @@ from these rows by `make docs`, so `doc` speaks to users, in one sentence or two
 from __future__ import annotations
 
 from mcpgreen import journal
+from mcpgreen.settings.http_rows import HTTP_ROWS
 from mcpgreen.settings.settings import (
     Setting,
     Settings,
@@ -249,6 +250,7 @@ GROUPS = {
         Setting("remote_token_max_failures_per_min", integer, 10, low=0, high=10_000, doc=
             "After how many messages without the token in a minute the error says \"throttled\". 0: never."),
     ),
+    "http": HTTP_ROWS,
     "registry": (
         Setting("tools_ttl", seconds, 5.0, low=0, high=3600, aliases=("MCP_TOOLS_TTL",), doc=
             "For how many seconds the list of tools counts as current where there are no file events."),

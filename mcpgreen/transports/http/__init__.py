@@ -1,0 +1,1 @@
+"""Streamable HTTP: many clients, of both eras, on one endpoint."""

@@ -1,0 +1,87 @@
+"""The WSGI application: what is where, and who may go there.
+
+Whatever a request ends with becomes a response here; nothing raises out of it but a client that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError, InvalidRequest
+from mcpgreen.transports.http import responses
+from mcpgreen.transports.http.door import Door
+from mcpgreen.transports.http.endpoint import Endpoint
+from mcpgreen.transports.http.parts import Parts
+from mcpgreen.transports.http.responses import Headers, Refusal, Response
+from mcpgreen.transports.http.wire.bodies import BadBody
+
+if TYPE_CHECKING:
+    from mcpgreen.transports.http.metrics import Metrics
+
+ENDPOINT = "/mcp"
+HEALTH = "/healthz"
+METRICS = "/metrics"
+
+Variables = dict[str, Any]
+Serve = Callable[[Variables], Response]
+
+
+class Application:
+    """One server's. `is_draining`: it finishes what it has begun, and takes nothing new."""
+
+    def __init__(self, parts: Parts, door: Door, metrics: Metrics | None) -> None:
+        self._door = door
+        self._endpoint = Endpoint(parts)
+        self._metrics = metrics
+        self.is_draining = False
+        self._routes: dict[str, Serve] = {ENDPOINT: self._serve_endpoint, HEALTH: self._health, METRICS: self._measures}
+
+    def __call__(self, variables: Variables, start_response: Callable[[str, Headers], object]) -> Iterable[bytes]:
+        try:
+            response = self._response(variables)
+        except Refusal as refusal:
+            response = refusal.response()
+        except (OSError, BadBody):
+            raise
+        except Exception:
+            journal.exception("an HTTP request failed unexpectedly")
+            response = Refusal("500 Internal Server Error", InternalError()).response()
+        headers = response.headers
+        if "HTTP_ORIGIN" in variables and response.status[:3] != "403":
+            headers = [*headers, *self._door.cors_headers(variables)]
+        start_response(response.status, headers)
+        if self._metrics is not None:
+            self._metrics.count(variables["PATH_INFO"], response.status)
+        return response.body
+
+    def _response(self, variables: Variables) -> Response:
+        serve = self._routes.get(variables["PATH_INFO"])
+        if serve is None:
+            self._door.require_good_names(variables)
+            raise Refusal("404 Not Found", InvalidRequest(f"There is nothing here; MCP is served at {ENDPOINT}."))
+        if variables["REQUEST_METHOD"] == "OPTIONS":
+            return self._door.preflight(variables)
+        return serve(variables)
+
+    def _serve_endpoint(self, variables: Variables) -> Response:
+        principal = self._door.admit(variables)
+        if self.is_draining:
+            headers = [("Retry-After", "1"), ("Connection", "close")]
+            raise Refusal("503 Service Unavailable", InternalError("The server is stopping."), headers=headers)
+        return self._endpoint.serve(variables, principal)
+
+    def _health(self, variables: Variables) -> Response:
+        """For whoever watches over the server: it needs no token."""
+        self._door.require_good_names(variables)
+        if self.is_draining:
+            return responses.text("503 Service Unavailable", "draining\n")
+        return responses.text("200 OK", "serving\n")
+
+    def _measures(self, variables: Variables) -> Response:
+        self._door.admit(variables)
+        if self._metrics is None:
+            reason = "Metrics need the extra: pip install 'mcpgreen[metrics]'."
+            raise Refusal("404 Not Found", InvalidRequest(reason))
+        return self._metrics.response()

@@ -1,0 +1,143 @@
+"""Who may come in: the host that was meant, the page that asks, the caller behind it.
+
+Looked at for every request, in this order, before anything of its body is read. A page that a person happens to have
+open can send requests to this machine, and by a name of its own that leads here (DNS rebinding) even read the answers:
+so the name in `Host` has to be one of ours, and the page in `Origin` one that is let in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcpgreen.errors import InvalidRequest, ProjectError
+from mcpgreen.settings.settings import Settings
+from mcpgreen.transports.http.responses import Headers, Refusal, Response
+from mcpgreen.transports.http.wire.listening import Address, is_loopback
+
+if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
+
+MIN_TOKEN_CHARS = 32
+ANY = "*"
+HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
+ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
+BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*)")
+
+ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
+ALLOWED_HEADERS = (
+    "Accept",
+    "Authorization",
+    "Content-Type",
+    "Last-Event-ID",
+    "Mcp-Method",
+    "Mcp-Name",
+    "MCP-Protocol-Version",
+    "Mcp-Session-Id",
+)
+PARAM_HEADER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,100}", re.IGNORECASE)
+MAX_PARAM_HEADERS = 50
+EXPOSED_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+PREFLIGHT_SECS = 600
+
+
+class Door:
+    """Of one server. Raises ProjectError, when it is made, for settings under which it could not be guarded."""
+
+    def __init__(self, settings: Settings, address: Address, oauth: Any = None) -> None:
+        self._token: str = settings.http_token
+        self._oauth = oauth
+        self._hosts = {name.lower() for name in settings.http_allowed_hosts}
+        if not is_loopback(address.host):
+            self._hosts.add(address.host.lower())
+        # Nobody reaches a Unix socket by a name.
+        self._takes_any_host = bool(address.path) or ANY in self._hosts
+        self._origins = {origin.rstrip("/").lower() for origin in settings.http_allowed_origins}
+        if self._token and len(self._token) < MIN_TOKEN_CHARS:
+            reason = f"a token needs at least {MIN_TOKEN_CHARS} characters, this one has {len(self._token)}"
+            raise ProjectError(settings.origin("http_token"), reason)
+        if not (address.is_private or self._token or oauth or settings.http_allow_anonymous):
+            raise ProjectError(
+                f"--http {address.host}:{address.port}",
+                "others can reach this address, so it needs http_token (32 characters or more) or http_oauth_issuer; "
+                "http_allow_anonymous=true would let everybody in",
+            )
+
+    def admit(self, variables: Mapping[str, Any]) -> Principal | None:
+        """Who asks; None for anybody. Raises Refusal."""
+        self.require_good_names(variables)
+        return self._caller(variables.get("HTTP_AUTHORIZATION", ""))
+
+    def require_good_names(self, variables: Mapping[str, Any]) -> None:
+        """`Host` and `Origin`. Raises Refusal."""
+        host = variables.get("HTTP_HOST", "")
+        if not self._takes_any_host and not self._is_our_host(host):
+            raise _forbidden("This host name is not served here; the setting http_allowed_hosts names those that are.")
+        origin = variables.get("HTTP_ORIGIN")
+        if origin is not None and not self._is_allowed_origin(origin):
+            raise _forbidden("This origin may not ask; the setting http_allowed_origins names those that may.")
+
+    def cors_headers(self, variables: Mapping[str, Any]) -> Headers:
+        """What lets a page read the answer: for origins that are let in."""
+        origin = variables.get("HTTP_ORIGIN")
+        if origin is None:
+            return []
+        allowed = [("Access-Control-Allow-Origin", origin), ("Vary", "Origin")]
+        return [*allowed, ("Access-Control-Expose-Headers", EXPOSED_HEADERS)]
+
+    def preflight(self, variables: Mapping[str, Any]) -> Response:
+        """`OPTIONS`: a browser asks what a page may send. That it carries no token yet is as it should be."""
+        self.require_good_names(variables)
+        wanted = str(variables.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "")).split(",")
+        params = [name for name in map(str.strip, wanted) if PARAM_HEADER.fullmatch(name)]
+        headers = [
+            ("Allow", ALLOWED_METHODS),
+            ("Access-Control-Allow-Methods", ALLOWED_METHODS),
+            ("Access-Control-Allow-Headers", ", ".join((*ALLOWED_HEADERS, *params[:MAX_PARAM_HEADERS]))),
+            ("Access-Control-Max-Age", str(PREFLIGHT_SECS)),
+        ]
+        return Response("204 No Content", headers, [])
+
+    def _is_our_host(self, host: str) -> bool:
+        found = HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = found[1].strip("[]").lower()
+        return is_loopback(name) or name in self._hosts or host.lower() in self._hosts
+
+    def _is_allowed_origin(self, origin: str) -> bool:
+        found = ORIGIN.fullmatch(origin)
+        is_local = found is not None and is_loopback(found[1].strip("[]"))
+        return is_local or origin.lower() in self._origins or (ANY in self._origins and found is not None)
+
+    def _caller(self, authorization: str) -> Principal | None:
+        if not self._token and self._oauth is None:
+            return None
+        found = BEARER.fullmatch(authorization)
+        if found is None:
+            raise self._unauthorized("A bearer token is needed." if not authorization else "This is no bearer token.")
+        return self._holder_of(found[1])
+
+    def _holder_of(self, token: str) -> Principal:
+        from hmac import compare_digest
+
+        from mcpgreen.links.principal import Principal
+
+        if self._token and compare_digest(token.encode("latin-1"), self._token.encode("utf-8", "surrogateescape")):
+            return Principal("token")
+        if self._oauth is None:
+            raise self._unauthorized("The token is not the right one.", error="invalid_token")
+        principal: Principal = self._oauth.principal_of(token)
+        return principal
+
+    def _unauthorized(self, reason: str, *, error: str = "") -> Refusal:
+        if self._oauth is not None:
+            challenge = self._oauth.challenge(error=error, description=reason if error else "")
+        else:
+            challenge = f'Bearer error="{error}", error_description="{reason}"' if error else "Bearer"
+        return Refusal("401 Unauthorized", InvalidRequest(reason), headers=[("WWW-Authenticate", challenge)])
+
+
+def _forbidden(reason: str) -> Refusal:
+    return Refusal("403 Forbidden", InvalidRequest(reason))

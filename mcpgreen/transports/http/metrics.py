@@ -1,0 +1,46 @@
+"""`/metrics`: what Prometheus reads, by its own client library, which is an extra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpgreen.engine.server import Server
+from mcpgreen.transports.http.responses import NOT_STORED, Response
+from mcpgreen.transports.http.sessions import HttpSessions
+
+KNOWN_PATHS = ("/mcp", "/healthz", "/metrics", "/sse", "/messages")
+
+
+def metrics_of(server: Server, sessions: HttpSessions) -> Metrics | None:
+    """None without the library."""
+    try:
+        import prometheus_client
+    except ImportError:
+        return None
+    return Metrics(prometheus_client, server, sessions)
+
+
+class Metrics:
+    """Of one server."""
+
+    def __init__(self, library: Any, server: Server, sessions: HttpSessions) -> None:
+        self._library = library
+        self._registry = library.CollectorRegistry()
+        self._requests = library.Counter(
+            "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry
+        )
+        self._measured("mcpgreen_sessions", "Open sessions of handshake clients.", lambda: len(sessions))
+        self._measured("mcpgreen_running_calls", "Calls that run a script.", lambda: server.load.running)
+        self._measured("mcpgreen_waiting_calls", "Calls that wait for a place.", lambda: server.load.waiting)
+        self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
+        library.ProcessCollector(registry=self._registry)
+
+    def count(self, path: str, status: str) -> None:
+        self._requests.labels(path if path in KNOWN_PATHS else "other", status[:3]).inc()
+
+    def response(self) -> Response:
+        headers = [("Content-Type", self._library.CONTENT_TYPE_LATEST), NOT_STORED]
+        return Response("200 OK", headers, [self._library.generate_latest(self._registry)])
+
+    def _measured(self, name: str, text: str, measure: Any) -> None:
+        self._library.Gauge(name, text, registry=self._registry).set_function(measure)

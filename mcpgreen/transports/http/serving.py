@@ -1,0 +1,159 @@
+"""Serve many clients over HTTP, from the listening socket to the end of the process.
+
+SIGTERM and SIGINT drain: nobody new comes in, what runs may finish for `shutdown_timeout`, streams end properly. A
+second signal ends it at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+import gevent
+from gevent.event import Event
+
+from mcpgreen import journal
+from mcpgreen.catalog.item_kinds import SOURCE_OF
+from mcpgreen.engine.server import Server
+from mcpgreen.errors import InternalError, ProjectError
+from mcpgreen.settings.settings import Settings
+from mcpgreen.transports.http.application import ENDPOINT, Application
+from mcpgreen.transports.http.door import Door
+from mcpgreen.transports.http.metrics import metrics_of
+from mcpgreen.transports.http.parts import Parts
+from mcpgreen.transports.http.sessions import HttpSessions
+from mcpgreen.transports.http.streams.outlet import Outlets
+from mcpgreen.transports.http.wire import listening
+from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LAST_WORDS_SECS = 1.0
+LOOK_SECS = 0.02
+
+
+def prepared_settings(settings: Settings) -> Settings:
+    """As they hold for clients that may be anywhere: what one of them calls its roots is no place on this machine."""
+    return settings if settings.http_trust_client_roots else settings.with_values(client_roots="never")
+
+
+def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
+    """Serve until a signal comes. The exit status of the process. Raises UsageError and ProjectError."""
+    settings = server.services.settings
+    listener = listening.inherited(environ) or listening.listen(listening.parse_address(where))
+    address = listening.address_of(listener)
+    tls = _tls(settings)
+    outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes)
+    sessions = HttpSessions(server, settings, outlets)
+    parts = Parts(server, settings, outlets, sessions)
+    door = Door(settings, address)
+    metrics = metrics_of(server, sessions)
+    application = Application(parts, door, metrics)
+    http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
+    serving = _Serving(server, sessions, http, application)
+    signals = [gevent.signal_handler(number, serving.on_signal, number) for number in STOP_SIGNALS]
+    try:
+        _look_at_project(server)
+        server.watch()
+        http.start()
+        gc.freeze()
+        _announce(address, is_secure=tls is not None)
+        serving.stop_wanted.wait()
+        serving.drain(settings.shutdown_timeout)
+    finally:
+        http.close()
+        sessions.stop()
+        server.stop()
+        http.end_all()
+        for handler in signals:
+            handler.cancel()
+        if address.path and not environ.get("LISTEN_FDS"):
+            _remove_socket(address.path)
+    return 0
+
+
+class _Serving:
+    """The way to the end."""
+
+    def __init__(self, server: Server, sessions: HttpSessions, http: HttpServer, application: Application) -> None:
+        self._server = server
+        self._sessions = sessions
+        self._http = http
+        self._application = application
+        self._received = 0
+        self.stop_wanted = Event()
+
+    def on_signal(self, number: int) -> None:
+        self._received += 1
+        self.stop_wanted.set()
+
+    def drain(self, secs: float) -> None:
+        """Finish what is under way, for so long at the most, or until another signal comes."""
+        journal.info("draining: no new requests, %d connections are open", self._http.connections)
+        self._application.is_draining = True
+        self._http.stop_accepting()
+        self._http.end_waiting_ones()
+        began_with = self._received
+        with gevent.Timeout(secs, False):
+            while self._received == began_with and self._server.is_busy:
+                gevent.sleep(LOOK_SECS)
+        self._server.end_listens()
+        self._sessions.stop()
+        with gevent.Timeout(LAST_WORDS_SECS, False):
+            while self._http.connections:
+                gevent.sleep(LOOK_SECS)
+
+
+def _look_at_project(server: Server) -> None:
+    """Before anybody is told that we are ready: what clients ask for first is known then."""
+    if "tools" not in server.services.offered:
+        return
+    for kind in SOURCE_OF:
+        try:
+            server.services.snapshot(kind)
+        except InternalError as error:
+            journal.error("%s", error.message)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        connections=settings.http_max_connections,
+        idle_secs=settings.http_idle_secs,
+        head_secs=settings.http_header_timeout_secs,
+        body_secs=settings.http_body_timeout_secs,
+        body_bytes=settings.http_max_body_bytes,
+        send_secs=settings.http_send_timeout_secs,
+    )
+
+
+def _tls(settings: Settings) -> Any:
+    if not settings.http_cert and not settings.http_key:
+        return None
+    from gevent import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.http_cert, settings.http_key or None)
+    except (OSError, ssl.SSLError) as error:
+        raise ProjectError(settings.http_cert or "http_cert", f"cannot be used for TLS: {error}") from error
+    return context
+
+
+def _announce(address: Address, *, is_secure: bool) -> None:
+    """What whoever started us waits for; at every level of the log."""
+    if address.path:
+        line = f"mcpgreen: serving http+unix://{address.path}:{ENDPOINT}\n"
+    else:
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        line = f"mcpgreen: serving {'https' if is_secure else 'http'}://{host}:{address.port}{ENDPOINT}\n"
+    journal.write(line.encode("utf-8", "replace"))
+
+
+def _remove_socket(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # somebody was quicker

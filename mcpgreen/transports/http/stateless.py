@@ -1,0 +1,143 @@
+"""POSTs of stateless clients: each says who sends it, in its envelope and once more in its headers.
+
+The ladder: headers first, then the envelope, then the method; a failure there is told by the status of the response,
+too. What goes wrong later is told by the JSON alone, but for a capability or a scope that is missing. A client that
+closes the connection cancels what it asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcpgreen.errors import (
+    HeaderMismatch,
+    InsufficientScope,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    MissingClientCapability,
+    RpcError,
+    UnsupportedVersion,
+)
+from mcpgreen.links.sink import Line, whole
+from mcpgreen.protocol import messages
+from mcpgreen.protocol.admission import Handshake, admit
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+from mcpgreen.transports.http.exchange import Accepts, Exchange
+from mcpgreen.transports.http.header_checks import Path, marked_arguments, require_match
+from mcpgreen.transports.http.parts import TRANSPORT, Parts
+from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
+
+if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
+
+OK = "200 OK"
+BAD = "400 Bad Request"
+# Of errors that a request ends with, before or after it was begun.
+STATUS_OF = {
+    HeaderMismatch.code: BAD,
+    UnsupportedVersion.code: BAD,
+    MissingClientCapability.stateless_code: BAD,
+    InvalidRequest.code: BAD,
+    MethodNotFound.code: "404 Not Found",
+}
+LISTEN = "subscriptions/listen"
+NOBODY = Handshake()
+
+
+class Stateless:
+    """Serves them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def post(
+        self,
+        message: Any,
+        variables: Mapping[str, Any],
+        *,
+        accepts: Accepts,
+        principal: Principal | None,
+        weight_bytes: int,
+    ) -> Response:
+        """Raises Refusal, and ClientGone."""
+        request_id = self._id_of(message)
+        if request_id is None:
+            return accepted()  # a notification; the stateless era has none that would mean something here
+        self._require_admissible(message, variables, request_id)
+        if message["method"] == LISTEN and not accepts.events:
+            raise Refusal("406 Not Acceptable", InvalidRequest(f"{LISTEN} is answered by a stream of events."))
+        parts = self._parts
+        outlet = parts.outlets.new(takes_events=accepts.events)
+        link = parts.server.connect_stateless(outlet, transport=TRANSPORT, principal=principal)
+        exchange = Exchange(
+            parts.server,
+            link,
+            outlet,
+            accepts=accepts,
+            keep_alive_secs=parts.settings.http_keepalive_secs,
+            is_dropped_with_client=True,
+        )
+        return exchange.respond(
+            message,
+            variables,
+            weight_bytes=weight_bytes,
+            status_of=lambda line: _status_of(line, request_id),
+            is_primed=False,
+        )
+
+    def _id_of(self, message: Any) -> str | int | None:
+        """None for a notification. Raises Refusal for what is neither that nor a request."""
+        if type(message) is not dict:
+            raise Refusal(BAD, InvalidRequest("A message must be a JSON object; batches do not exist here."))
+        request_id = messages.normal_id(message.get("id"))
+        if type(message.get("method")) is not str or message.get("jsonrpc") != "2.0":
+            reason = 'A message needs jsonrpc "2.0" and a method; responses are not expected here.'
+            raise Refusal(BAD, InvalidRequest(reason), id=request_id)
+        if "id" in message and request_id is None:
+            raise Refusal(BAD, InvalidRequest("id must be a string or an integer."))
+        return request_id
+
+    def _require_admissible(self, message: Json, variables: Mapping[str, Any], request_id: str | int) -> None:
+        params = message.get("params")
+        try:
+            require_match(variables, message, self._marked_in(message, params))
+            if params is not None and type(params) is not dict:
+                raise InvalidParams("params must be an object.")
+            if message["method"] == "initialize":
+                raise MethodNotFound("initialize does not exist in the stateless era; send server/discover.")
+            admit(message["method"], params or {}, NOBODY, self._parts.server.services.offered)
+        except InvalidParams as error:
+            raise Refusal(BAD, error, id=request_id) from error
+        except RpcError as error:
+            raise Refusal(STATUS_OF.get(error.code, OK), error, id=request_id) from error
+
+    def _marked_in(self, message: Json, params: Any) -> Mapping[str, Path]:
+        """The arguments of a tool that have headers of their own."""
+        name = params.get("name") if message["method"] == "tools/call" and type(params) is dict else None
+        if type(name) is not str:
+            return {}
+        try:
+            snapshot = self._parts.server.services.catalog.snapshot("tools")
+        except InternalError:
+            return {}  # the call will say what is wrong
+        by_tool: dict[str, dict[str, Path]] = snapshot.cache.setdefault("arguments with headers", {})
+        if name not in by_tool and name in snapshot.by_name:
+            by_tool[name] = marked_arguments(snapshot.by_name[name].definition.get("inputSchema"))
+        return by_tool.get(name, {})
+
+
+def _status_of(line: Line, request_id: str | int) -> tuple[str, Headers]:
+    begin = line if isinstance(line, bytes) else line[0]
+    code = messages.error_code(begin, request_id)
+    if code is None:
+        return OK, []
+    if code == InsufficientScope.code:
+        data = jsontext.loads(whole(line))["error"].get("data")
+        if type(data) is dict and "requiredScopes" in data:
+            scope = " ".join(data["requiredScopes"])
+            return "403 Forbidden", [("WWW-Authenticate", f'Bearer error="insufficient_scope", scope="{scope}"')]
+    return STATUS_OF.get(code, OK), []

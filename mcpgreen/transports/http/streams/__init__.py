@@ -1,0 +1,1 @@
+"""Where frames go over HTTP: the answer to a POST, the stream of a session, events and their replay."""

@@ -1,0 +1,37 @@
+"""Server-sent events: how frames are written, and how one is named so that a client can go on after it."""
+
+from __future__ import annotations
+
+import re
+
+from mcpgreen.links.sink import Line, whole
+
+CONTENT_TYPE = "text/event-stream"
+KEEP_ALIVE = b": keep-alive\n\n"
+OPENED = b": open\n\n"  # the client should not wait for the head until there is an event
+RETRY_MS = 1000
+EVENT_ID = re.compile(r"([0-9]{1,12})-([0-9]{1,12})")
+
+# For every answer that is a stream. What lies between must neither keep it back nor change it.
+HEADERS = [
+    ("Content-Type", CONTENT_TYPE),
+    ("Cache-Control", "no-cache, no-transform"),
+    ("X-Accel-Buffering", "no"),
+]
+
+
+def event(line: Line, event_id: str | None) -> bytes:
+    if event_id is None:
+        return b"data: %b\n\n" % whole(line)
+    return b"id: %b\ndata: %b\n\n" % (event_id.encode("ascii"), whole(line))
+
+
+def first_event(event_id: str) -> bytes:
+    """Without a message: from now on the client has a place to go on from."""
+    return b"id: %b\nretry: %d\ndata:\n\n" % (event_id.encode("ascii"), RETRY_MS)
+
+
+def named(text: str) -> tuple[int, int] | None:
+    """The stream and the number in a `Last-Event-ID`; None for what is none of ours."""
+    found = EVENT_ID.fullmatch(text)
+    return None if found is None else (int(found[1]), int(found[2]))

@@ -1,0 +1,84 @@
+"""The body of a request: read by its length or in chunks, never more than allowed, never longer than allowed.
+
+Chunks are read as strictly as heads: no extensions, no trailers, no missing line ends. Nobody who speaks MCP sends
+those, and what nobody sends need not be understood.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
+MAX_SIZE_LINE_BYTES = 32
+
+
+class BadBody(Exception):
+    """A body that is not served. The connection cannot be used any more: nobody knows where its next request begins."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class Source(Protocol):
+    """What a connection offers to whoever reads from it."""
+
+    def receive(self, at_most_bytes: int) -> bytes:
+        """What has come, at least a byte. Raises BadBody when nothing comes any more."""
+
+    def receive_line(self, at_most_bytes: int) -> bytes:
+        """Up to a line end, which is left out."""
+
+
+class Body:
+    """Of one request, as WSGI knows it. `limit_bytes` is how much of it is read at the most."""
+
+    def __init__(self, source: Source, length_bytes: int | None, *, limit_bytes: int) -> None:
+        self._source = source
+        self._limit_bytes = limit_bytes
+        self._is_chunked = length_bytes is None
+        self._left_bytes = length_bytes or 0  # of the whole, or of a chunk
+        self._read_bytes = 0
+        self.is_at_end = length_bytes == 0
+        if self._left_bytes > limit_bytes:
+            raise _too_long(limit_bytes)
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes, or all that is left. Less only at the end. Raises BadBody."""
+        pieces: list[bytes] = []
+        wanted = size
+        while wanted != 0 and not self.is_at_end:
+            if not self._left_bytes:
+                self._begin_chunk()
+                continue
+            piece = self._source.receive(self._left_bytes if wanted < 0 else min(wanted, self._left_bytes))
+            self._left_bytes -= len(piece)
+            self._read_bytes += len(piece)
+            wanted -= len(piece) if wanted > 0 else 0
+            pieces.append(piece)
+            if not self._left_bytes:
+                self._end_part()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _begin_chunk(self) -> None:
+        line = self._source.receive_line(MAX_SIZE_LINE_BYTES)
+        if CHUNK_SIZE.fullmatch(line) is None:
+            raise BadBody("400 Bad Request", "A chunk does not begin with its size.")
+        self._left_bytes = int(line, 16)
+        if self._read_bytes + self._left_bytes > self._limit_bytes:
+            raise _too_long(self._limit_bytes)
+        if not self._left_bytes:
+            self._end_part()
+            self.is_at_end = True
+
+    def _end_part(self) -> None:
+        if not self._is_chunked:
+            self.is_at_end = True
+        elif self._source.receive_line(MAX_SIZE_LINE_BYTES):
+            raise BadBody("400 Bad Request", "A chunk does not end where its size says.")
+
+
+def _too_long(limit_bytes: int) -> BadBody:
+    return BadBody("413 Content Too Large", f"The body may have {limit_bytes} bytes (setting http_max_body_bytes).")

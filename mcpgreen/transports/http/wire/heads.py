@@ -1,0 +1,134 @@
+"""The head of a request: what it says, or the status that refuses it. Pure.
+
+Strict, because a proxy in front may read a doubtful head in another way than we do, and one of the two would then take
+the end of a request for the beginning of the next. No folded lines, no bare newlines, one length or one encoding, and
+nothing that means one thing said twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MAX_HEAD_BYTES = 32_768
+MAX_FIELDS = 100
+MAX_TARGET_CHARS = 8_192
+
+REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
+# One line after the other, each with a name that is a token. Nothing in it can be matched in two ways, so this takes
+# time in proportion to its length, whatever comes in.
+FIELDS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*")
+LENGTH = re.compile(r"[0-9]{1,15}")
+
+# Said twice, each of these could be understood in two ways.
+SINGLE = frozenset(
+    {
+        "authorization",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "last-event-id",
+        "mcp-method",
+        "mcp-name",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "origin",
+        "transfer-encoding",
+    }
+)
+
+
+class BadHead(Exception):
+    """A head that is not served. What it says is for whoever sent it."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class Head(NamedTuple):
+    """`fields` by their names in lower case. `length_bytes` is None for a body in chunks."""
+
+    method: str
+    target: str
+    minor_version: int
+    fields: dict[str, str]
+    length_bytes: int | None
+    is_kept_alive: bool
+    expects_continue: bool
+
+
+def parse(raw: bytes) -> Head:
+    """The head up to the empty line, without it. Raises BadHead."""
+    line, _, rest = raw.partition(b"\r\n")
+    found = REQUEST_LINE.fullmatch(line)
+    if found is None:
+        raise BadHead("400 Bad Request", "The request line is not one of HTTP/1.1.")
+    method, target, major, minor = found.groups()
+    if len(target) > MAX_TARGET_CHARS:
+        raise BadHead("414 URI Too Long", f"The path may have {MAX_TARGET_CHARS} characters.")
+    if major != b"1":
+        raise BadHead("505 HTTP Version Not Supported", "This server speaks HTTP/1.1.")
+    fields = _fields(rest + b"\r\n" if rest else b"")
+    minor_version = int(minor)
+    if minor_version and "host" not in fields:
+        raise BadHead("400 Bad Request", "A request needs one Host.")
+    connection = fields.get("connection", "").lower()
+    return Head(
+        method.decode("ascii"),
+        target.decode("ascii"),
+        minor_version,
+        fields,
+        _length_of(fields, minor_version),
+        is_kept_alive="close" not in connection if minor_version else "keep-alive" in connection,
+        expects_continue=_expects_continue(fields),
+    )
+
+
+def _fields(raw: bytes) -> dict[str, str]:
+    if FIELDS.fullmatch(raw) is None:
+        raise BadHead("400 Bad Request", "A header line is not well-formed.")
+    lines = raw.decode("latin-1").split("\r\n")
+    lines.pop()
+    if len(lines) > MAX_FIELDS:
+        raise BadHead("431 Request Header Fields Too Large", f"A request may have {MAX_FIELDS} header lines.")
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if "_" in name:
+            continue  # in the variables of WSGI it could not be told from the name with hyphens
+        name, value = name.lower(), value.strip(" \t")
+        if name not in fields:
+            fields[name] = value
+        elif name in SINGLE:
+            raise BadHead("400 Bad Request", f"{name} is there twice.")
+        else:
+            fields[name] += f", {value}"
+    return fields
+
+
+def _length_of(fields: dict[str, str], minor_version: int) -> int | None:
+    """How long the body is; None for one in chunks."""
+    encoding, length = fields.get("transfer-encoding"), fields.get("content-length")
+    if encoding is None:
+        if length is None:
+            return 0
+        if LENGTH.fullmatch(length) is None:
+            raise BadHead("400 Bad Request", "Content-Length is no number.")
+        return int(length)
+    if length is not None:
+        raise BadHead("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other.")
+    if encoding.lower() != "chunked" or not minor_version:
+        raise BadHead("501 Not Implemented", "The only transfer encoding is chunked, from HTTP/1.1 on.")
+    return None
+
+
+def _expects_continue(fields: dict[str, str]) -> bool:
+    expected = fields.get("expect")
+    if expected is None:
+        return False
+    if expected.lower() != "100-continue":
+        raise BadHead("417 Expectation Failed", "The only expectation is 100-continue.")
+    return True
