@@ -12,7 +12,7 @@ scripts run as processes, and greenlets have to be given time by whoever waits (
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -42,7 +42,8 @@ def serving(project_root: str | os.PathLike[str], **settings: Any) -> Iterator[S
 
 
 class FakeLink:
-    """One stream, as a client sees it: of a session of its own, or of that of another link."""
+    """One stream, as a client sees it: of a session of its own, or of that of another link. `owner`: whose it is, where
+    clients take turns."""
 
     def __init__(
         self,
@@ -51,10 +52,11 @@ class FakeLink:
         session: Session | None = None,
         transport: str = "fake",
         principal: Principal | None = None,
+        owner: Hashable = None,
     ) -> None:
         self._server = server
         self.sink = MemorySink()
-        self.link = server.connect(self.sink, transport=transport, session=session, principal=principal)
+        self.link = server.connect(self.sink, transport=transport, session=session, principal=principal, owner=owner)
 
     @property
     def session(self) -> Session:

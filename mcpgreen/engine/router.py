@@ -6,11 +6,12 @@ there; the reader never waits. Whatever a feature raises ends here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import gevent
 from gevent.lock import Semaphore
@@ -114,6 +115,7 @@ class Router:
         self.services = services
         self._changes = changes
         self._slots = Semaphore(services.settings.max_concurrent_requests)
+        self._gates: WeakValueDictionary[Hashable, Semaphore] = WeakValueDictionary()  # of clients that wait for one
 
     @property
     def running(self) -> int:
@@ -170,7 +172,7 @@ class Router:
             if method == "subscriptions/listen":
                 self.services.subscriptions.open(call)
             elif not self._is_answered(call, ROUTES[method]):
-                self.services.waiting.require_place(free_slots=self._slots.counter)
+                self.services.waiting.require_place(free_slots=self._slots.counter, owner=link.stream.owner)
                 self._start(call, ROUTES[method])
         except Exception as error:
             call.leave_stream()
@@ -233,13 +235,22 @@ class Router:
         hold a slot; and nobody holds one whose client does not read."""
         while True:
             call.sink.wait_for_room()
-            call.run = Run(Slot(self._slots), None if route.turn is None else route.turn(call))
+            call.run = Run(Slot(self._slots, self._gate_of(call)), None if route.turn is None else route.turn(call))
             with call.run.turn or NO_TURN, call.run.slot:
                 if call.is_cancelled:
                     raise gevent.GreenletExit  # which is on its way: a place that was free came first
                 if call.sink.has_room:
                     self.services.waiting.remove(call)
                     return self._answer(call, route)
+
+    def _gate_of(self, call: Call) -> Semaphore | None:
+        owner = call.stream.owner
+        if owner is None:
+            return None
+        gate = self._gates.get(owner)
+        if gate is None:
+            gate = self._gates[owner] = Semaphore(1)
+        return gate
 
     def _answer(self, call: Call, route: Route) -> Line:
         """The response line for whatever the handler does."""

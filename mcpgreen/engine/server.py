@@ -6,7 +6,7 @@ module-level state, so two servers can live in one process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -156,6 +156,7 @@ class Server:
         handshake: Handshake | None = None,
         token: RemoteToken | None = None,
         principal: Principal | None = None,
+        owner: Hashable = None,
     ) -> Link:
         """Another stream of a session, or the first one of a new session, which ends with it. Raises Denied for a
         session of somebody else."""
@@ -164,15 +165,17 @@ class Server:
             session = self.open_session(sink, handshake=handshake, has_strangers=token is not None, principal=principal)
         elif session.principal != principal:
             raise Denied("This session belongs to somebody else.")
-        stream = Stream(sink, transport=transport, principal=principal)
+        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
         link = Link(self._router, session, stream, token=token, owns_session=is_own)
         session.streams.add(link.stream)
         self._links[link] = None
         return link
 
-    def connect_stateless(self, sink: Sink, *, transport: str, principal: Principal | None = None) -> Link:
+    def connect_stateless(
+        self, sink: Sink, *, transport: str, principal: Principal | None = None, owner: Hashable = None
+    ) -> Link:
         """A stream of no session: each request on it says who sends it."""
-        stream = Stream(sink, transport=transport, principal=principal)
+        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
         link = Link(self._router, self._without_session, stream, token=None, owns_session=False)
         self._links[link] = None
         return link

@@ -45,12 +45,16 @@ class Places:
 
 
 class Slot:
-    """One of the places in which scripts run. A call that waits for an answer leaves its own to others."""
+    """One of the places in which scripts run. A call that waits for an answer leaves its own to others.
 
-    __slots__ = ("_is_held", "_is_over", "_slots")
+    With a `gate`, only one of all calls that share it waits for a place, and the others wait for the gate: so each of
+    many clients stands in line once, however many calls it has."""
 
-    def __init__(self, slots: Semaphore | Places) -> None:
+    __slots__ = ("_gate", "_is_held", "_is_over", "_slots")
+
+    def __init__(self, slots: Semaphore | Places, gate: Semaphore | None = None) -> None:
         self._slots = slots
+        self._gate = gate
         self._is_held = False
         self._is_over = False
 
@@ -61,7 +65,11 @@ class Slot:
 
     def take(self) -> None:
         """May wait."""
-        self._slots.acquire()
+        if self._gate is None:
+            self._slots.acquire()
+        else:
+            with self._gate:
+                self._slots.acquire()
         if self._is_over:
             self._slots.release()  # the call has ended while its helper waited here
         else:

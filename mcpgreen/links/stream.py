@@ -5,6 +5,7 @@ A pipe is one stream for as long as it lasts. Where each request has a stream of
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Protocol
 
 from gevent.event import Event
@@ -19,6 +20,7 @@ class Request(Answerable, Protocol):
     """A call, as far as the stream is concerned on which its answer is to go."""
 
     sink: Sink
+    stream: Stream
     weight_bytes: int
 
     def cancel(self) -> None: ...
@@ -26,14 +28,18 @@ class Request(Answerable, Protocol):
 
 class Stream:
     """`idle` is set while no request is in flight. `transport` is what scripts are told of it; `principal` is who sends
-    its requests, if the transport knows."""
+    its requests, if the transport knows. Where there are many clients, those of one `owner` take turns with those of
+    others."""
 
-    __slots__ = ("idle", "in_flight", "listens", "principal", "sink", "transport")
+    __slots__ = ("idle", "in_flight", "listens", "owner", "principal", "sink", "transport")
 
-    def __init__(self, sink: Sink, *, transport: str, principal: Principal | None = None) -> None:
+    def __init__(
+        self, sink: Sink, *, transport: str, principal: Principal | None = None, owner: Hashable = None
+    ) -> None:
         self.sink = sink
         self.transport = transport
         self.principal = principal
+        self.owner = owner
         self.in_flight: dict[str | int, Request] = {}
         self.listens: dict[str | int, Request] = {}  # open as well, but nobody waits for their end
         self.idle = Event()

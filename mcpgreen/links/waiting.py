@@ -6,12 +6,26 @@ the client wait; requests are refused only when reading had to go on all the sam
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import NamedTuple
+
 from gevent.event import Event
 
 from mcpgreen.errors import InternalError
 from mcpgreen.links.stream import Request
 
 REFUSED_FACTOR = 2  # of the memory at which reading pauses; what one read brings may always wait
+OWNERS_PART = 4  # one of many clients may take a quarter of all, and leaves the rest to the others
+
+
+class Share(NamedTuple):
+    """What the waiting requests of one client take."""
+
+    calls: int
+    bytes: int
+
+
+NO_SHARE = Share(0, 0)
 
 
 class WaitingCalls:
@@ -22,6 +36,7 @@ class WaitingCalls:
         self._max_bytes = max_bytes
         self._calls: set[Request] = set()
         self._bytes = 0
+        self._share_of: dict[Hashable, Share] = {}
         self._room = Event()
         self._room.set()
 
@@ -37,14 +52,23 @@ class WaitingCalls:
         """At most so long."""
         self._room.wait(secs)
 
-    def require_place(self, *, free_slots: int) -> None:
+    def require_place(self, *, free_slots: int, owner: Hashable = None) -> None:
         """Raises InternalError if no more can wait."""
         if len(self._calls) - free_slots >= self._max_calls or self._bytes > REFUSED_FACTOR * self._max_bytes:
             raise InternalError("Too many requests are waiting; try again later.")
+        share = self._share_of.get(owner)
+        if share is not None and (
+            OWNERS_PART * (share.calls - free_slots) >= self._max_calls or OWNERS_PART * share.bytes > self._max_bytes
+        ):
+            raise InternalError("Too many of your requests are waiting; try again later.")
 
     def add(self, call: Request) -> None:
         self._calls.add(call)
         self._bytes += call.weight_bytes
+        owner = call.stream.owner
+        if owner is not None:
+            share = self._share_of.get(owner, NO_SHARE)
+            self._share_of[owner] = Share(share.calls + 1, share.bytes + call.weight_bytes)
         if self.is_heavy:
             self._room.clear()
 
@@ -53,5 +77,16 @@ class WaitingCalls:
         if call in self._calls:
             self._calls.remove(call)
             self._bytes -= call.weight_bytes
+            self._take_from_share(call)
             if not self.is_heavy:
                 self._room.set()
+
+    def _take_from_share(self, call: Request) -> None:
+        owner = call.stream.owner
+        if owner is None:
+            return
+        share = self._share_of[owner]
+        if share.calls == 1:
+            del self._share_of[owner]
+        else:
+            self._share_of[owner] = Share(share.calls - 1, share.bytes - call.weight_bytes)

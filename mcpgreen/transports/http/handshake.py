@@ -116,7 +116,9 @@ class HandshakeEra:
         parts, key = self._parts, session.new_key()
         outlet = parts.outlets.new(key=key, takes_events=accepts.events)
         session.keep(key, outlet)
-        link = parts.server.connect(outlet, transport=TRANSPORT, session=session.session, principal=session.principal)
+        link = parts.server.connect(
+            outlet, transport=TRANSPORT, session=session.session, principal=session.principal, owner=session.key
+        )
         exchange = Exchange(
             parts.server,
             link,

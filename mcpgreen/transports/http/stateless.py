@@ -72,7 +72,9 @@ class Stateless:
             raise Refusal("406 Not Acceptable", InvalidRequest(f"{LISTEN} is answered by a stream of events."))
         parts = self._parts
         outlet = parts.outlets.new(takes_events=accepts.events)
-        link = parts.server.connect_stateless(outlet, transport=TRANSPORT, principal=principal)
+        # Without sessions, callers are told apart by what they prove and where they are.
+        owner = (None if principal is None else principal.name, variables["REMOTE_ADDR"])
+        link = parts.server.connect_stateless(outlet, transport=TRANSPORT, principal=principal, owner=owner)
         exchange = Exchange(
             parts.server,
             link,

@@ -1,0 +1,81 @@
+"""Many clients of one server: whoever has many calls does not keep others waiting, nor takes all the room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mcpgreen.engine.server import Server
+from mcpgreen.testing import FakeLink, serving
+from tests.support.project import ProjectBuilder
+
+NOTE = (
+    'until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; '
+    'echo "$MCP_TOOL_ARGS_JSON" >> "$MCPGREEN_PROJECT_ROOT/order"'
+)
+
+
+@pytest.fixture
+def server(project: ProjectBuilder) -> Iterator[Server]:
+    project.tool("note", NOTE)
+    with serving(project.root, max_concurrent_requests=1, max_queued_requests=16) as server:
+        yield server
+
+
+def call(link: FakeLink, number: int, who: str) -> None:
+    link.send_stateless("tools/call", {"name": "note", "arguments": {"who": who}}, id=number)
+
+
+def test_a_client_with_one_call_does_not_wait_for_all_calls_of_another(server: Server, project: ProjectBuilder) -> None:
+    greedy, modest = FakeLink(server, owner="greedy"), FakeLink(server, owner="modest")
+    for number in range(4):
+        call(greedy, number, "greedy")
+    call(modest, 0, "modest")
+    project.write("go", "")
+
+    modest.response(0)
+    for number in range(4):
+        greedy.response(number)
+
+    order = project.read("order").split()
+    assert order.index('{"who":"modest"}') <= 2, order  # behind the one that ran, and the one that stood in line
+
+
+def test_those_of_one_client_run_in_their_order(server: Server, project: ProjectBuilder) -> None:
+    link = FakeLink(server, owner="one")
+    for number in range(4):
+        call(link, number, str(number))
+    project.write("go", "")
+
+    for number in range(4):
+        link.response(number)
+
+    assert project.read("order").split() == [f'{{"who":"{number}"}}' for number in range(4)]
+
+
+def test_a_client_can_not_take_all_the_places_in_line(server: Server, project: ProjectBuilder) -> None:
+    greedy, modest = FakeLink(server, owner="greedy"), FakeLink(server, owner="modest")
+    for number in range(8):
+        call(greedy, number, "greedy")
+
+    refused = greedy.response(7)
+
+    assert "your requests are waiting" in refused["error"]["message"]
+    call(modest, 0, "modest")
+    project.write("go", "")
+    assert "result" in modest.response(0)
+
+
+def test_a_client_that_is_gone_keeps_nobody_waiting(server: Server, project: ProjectBuilder) -> None:
+    greedy, modest = FakeLink(server, owner="greedy"), FakeLink(server, owner="modest")
+    for number in range(4):
+        call(greedy, number, "greedy")
+    call(modest, 0, "modest")
+
+    greedy.link.drop()
+    project.write("go", "")
+
+    assert "result" in modest.response(0)
+    assert not greedy.sink.responses
+    assert len(server.services.waiting) == 0
