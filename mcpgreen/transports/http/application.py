@@ -6,6 +6,7 @@ Whatever a request ends with becomes a response here; nothing raises out of it b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
@@ -13,11 +14,13 @@ from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.transports.http import responses
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.endpoint import Endpoint
+from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Headers, Refusal, Response
 from mcpgreen.transports.http.wire.bodies import BadBody
 
 if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
     from mcpgreen.transports.http.metrics import Metrics
 
 ENDPOINT = "/mcp"
@@ -26,6 +29,7 @@ METRICS = "/metrics"
 
 Variables = dict[str, Any]
 Serve = Callable[[Variables], Response]
+ServeCaller = Callable[[Variables, "Principal | None"], Response]
 
 
 class Application:
@@ -33,10 +37,21 @@ class Application:
 
     def __init__(self, parts: Parts, door: Door, metrics: Metrics | None) -> None:
         self._door = door
-        self._endpoint = Endpoint(parts)
+        reader = Reader(max_body_bytes=parts.settings.http_max_body_bytes)
+        self._endpoint = Endpoint(parts, reader)
         self._metrics = metrics
         self.is_draining = False
-        self._routes: dict[str, Serve] = {ENDPOINT: self._serve_endpoint, HEALTH: self._health, METRICS: self._measures}
+        self._routes: dict[str, Serve] = {
+            ENDPOINT: partial(self._admitted, self._endpoint.serve),
+            HEALTH: self._health,
+            METRICS: self._measures,
+        }
+        if parts.settings.http_legacy_sse:
+            from mcpgreen.transports.http.eras import legacy_sse
+
+            legacy = legacy_sse.LegacySse(parts, reader)
+            self._routes[legacy_sse.STREAM] = partial(self._admitted, legacy.open)
+            self._routes[legacy_sse.MESSAGES] = partial(self._admitted, legacy.take)
 
     def __call__(self, variables: Variables, start_response: Callable[[str, Headers], object]) -> Iterable[bytes]:
         try:
@@ -65,12 +80,12 @@ class Application:
             return self._door.preflight(variables)
         return serve(variables)
 
-    def _serve_endpoint(self, variables: Variables) -> Response:
+    def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
         principal = self._door.admit(variables)
         if self.is_draining:
             headers = [("Retry-After", "1"), ("Connection", "close")]
             raise Refusal("503 Service Unavailable", InternalError("The server is stopping."), headers=headers)
-        return self._endpoint.serve(variables, principal)
+        return serve(variables, principal)
 
     def _health(self, variables: Variables) -> Response:
         """For whoever watches over the server: it needs no token."""

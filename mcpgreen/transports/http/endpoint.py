@@ -5,35 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mcpgreen.errors import InternalError, InvalidRequest, ParseError
+from mcpgreen.errors import InvalidRequest
 from mcpgreen.protocol import revisions
 from mcpgreen.protocol.admission import is_stateless
-from mcpgreen.running.turns import let_others
-from mcpgreen.text import jsontext
-from mcpgreen.text.json_bounds import weight_of
-from mcpgreen.transports.http.exchange import Accepts
-from mcpgreen.transports.http.handshake import SESSION, VERSION, HandshakeEra
+from mcpgreen.transports.http.eras.exchange import Accepts
+from mcpgreen.transports.http.eras.handshake import SESSION, VERSION, HandshakeEra
+from mcpgreen.transports.http.eras.stateless import Stateless
+from mcpgreen.transports.http.incoming import JSON_TYPE, Reader
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response
-from mcpgreen.transports.http.stateless import Stateless
 from mcpgreen.transports.http.streams.events import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
 
-JSON_TYPE = "application/json"
-PIECE_BYTES = 65_536
-FREE_BYTES = PIECE_BYTES  # of each body that do not count: connections are bounded, and so are these
-BODIES_AT_ONCE = 16  # of the longest kind
-
 
 class Endpoint:
     """Serves requests to it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, reader: Reader) -> None:
         self._handshake = HandshakeEra(parts)
         self._stateless = Stateless(parts)
-        self._room_bytes = BODIES_AT_ONCE * parts.settings.http_max_body_bytes  # for bodies that are being read
+        self._reader = reader
 
     def serve(self, variables: Mapping[str, Any], principal: Principal | None) -> Response:
         """Raises Refusal, and ClientGone."""
@@ -49,19 +42,13 @@ class Endpoint:
         return self._handshake.get(variables, accepts=_accepted_by(variables), principal=principal)
 
     def _post(self, variables: Mapping[str, Any], principal: Principal | None) -> Response:
-        if variables.get("CONTENT_TYPE", "").partition(";")[0].strip().lower() != JSON_TYPE:
-            raise Refusal("415 Unsupported Media Type", InvalidRequest(f"Content-Type must be {JSON_TYPE}."))
         accepts = _accepted_by(variables)
         if not (accepts.json or accepts.events):
             reason = f"Accept must allow {JSON_TYPE} and {CONTENT_TYPE}."
             raise Refusal("406 Not Acceptable", InvalidRequest(reason))
-        raw = self._read(variables["wsgi.input"])
-        try:
-            message = jsontext.loads(raw, let_others)
-        except ValueError as error:
-            raise Refusal("400 Bad Request", ParseError(data=str(error))) from error
+        message, weight_bytes = self._reader.read(variables)
         era = self._stateless if self._is_stateless(message, variables) else self._handshake
-        return era.post(message, variables, accepts=accepts, principal=principal, weight_bytes=weight_of(raw))
+        return era.post(message, variables, accepts=accepts, principal=principal, weight_bytes=weight_bytes)
 
     def _is_stateless(self, message: Any, variables: Mapping[str, Any]) -> bool:
         """By the header, or by the envelope: if only one of them says so, that is a mistake which is told there."""
@@ -73,22 +60,6 @@ class Endpoint:
         return is_stateless(message.get("params")) or (
             not has_session and message.get("method") in revisions.STATELESS_ONLY_REQUESTS
         )
-
-    def _read(self, body: Any) -> bytes:
-        pieces: list[bytes] = []
-        counted_bytes = 0
-        try:
-            while piece := body.read(PIECE_BYTES):
-                if pieces:
-                    if len(piece) > self._room_bytes:
-                        reason = "Too many large requests arrive at once; try again later."
-                        raise Refusal("503 Service Unavailable", InternalError(reason), headers=[("Retry-After", "1")])
-                    self._room_bytes -= len(piece)
-                    counted_bytes += len(piece)
-                pieces.append(piece)
-        finally:
-            self._room_bytes += counted_bytes
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _accepted_by(variables: Mapping[str, Any]) -> Accepts:

@@ -106,7 +106,8 @@ class Outlet:
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if not self.is_over:
             self._put(line, call)
-            self.end()
+            if not self._is_for_session:
+                self.end()
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
         if self.is_over or not self.takes_events or (is_droppable and not self.has_room):

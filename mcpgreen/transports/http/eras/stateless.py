@@ -26,8 +26,8 @@ from mcpgreen.protocol import messages
 from mcpgreen.protocol.admission import Handshake, admit
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-from mcpgreen.transports.http.exchange import Accepts, Exchange
-from mcpgreen.transports.http.header_checks import Path, marked_arguments, require_match
+from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
+from mcpgreen.transports.http.eras.header_checks import Path, marked_arguments, require_match
 from mcpgreen.transports.http.parts import TRANSPORT, Parts
 from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
 

@@ -15,7 +15,7 @@ from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
-from mcpgreen.transports.http.exchange import Accepts, Exchange
+from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
 from mcpgreen.transports.http.parts import TRANSPORT, Parts
 from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
 from mcpgreen.transports.http.sessions import STANDING_KEY, HttpSession, NoRoom
