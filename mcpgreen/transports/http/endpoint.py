@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen.errors import InvalidRequest
@@ -64,9 +65,11 @@ class Endpoint:
 
 def _accepted_by(variables: Mapping[str, Any]) -> Accepts:
     """What the client takes. One that does not say takes all."""
-    sent = variables.get("HTTP_ACCEPT")
-    if not sent:
-        return Accepts(json=True, events=True)
+    return _accepted(variables.get("HTTP_ACCEPT") or "*/*")
+
+
+@lru_cache(maxsize=64)  # most clients say the same in every request
+def _accepted(sent: str) -> Accepts:
     ranges = [_range_of(each) for each in sent.lower().split(",")]
     taken = {name for name, is_wanted in ranges if is_wanted}
     if "*/*" in taken:

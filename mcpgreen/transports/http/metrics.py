@@ -26,6 +26,7 @@ class Metrics:
     def __init__(self, library: Any, server: Server, sessions: HttpSessions) -> None:
         self._library = library
         self._registry = library.CollectorRegistry()
+        self._counters: dict[tuple[str, str], Any] = {}
         self._requests = library.Counter(
             "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry
         )
@@ -36,7 +37,11 @@ class Metrics:
         library.ProcessCollector(registry=self._registry)
 
     def count(self, path: str, status: str) -> None:
-        self._requests.labels(path if path in KNOWN_PATHS else "other", status[:3]).inc()
+        key = path if path in KNOWN_PATHS else "other", status[:3]
+        counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = self._requests.labels(*key)
+        counter.inc()
 
     def response(self) -> Response:
         headers = [("Content-Type", self._library.CONTENT_TYPE_LATEST), NOT_STORED]

@@ -13,6 +13,7 @@ import socket as native
 import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gevent import socket
@@ -73,6 +74,7 @@ def parse_address(text: str) -> Address:
     return Address(found["literal"] or found["name"] or DEFAULT_HOST, port)
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     if host.lower() == "localhost":
         return True
