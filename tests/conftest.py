@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 from mcpgreen.running.system.prctl import PR_SET_CHILD_SUBREAPER
 from tests.support import apart
 from tests.support.client import Client
+from tests.support.http import HttpServer
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE, Wire
 
@@ -94,6 +95,13 @@ def speak(start: Callable[..., Wire]) -> Callable[..., Client]:
         return Client(start(**options), revision, capabilities=capabilities)
 
     return speak_revision
+
+
+@pytest.fixture
+def serve(project: ProjectBuilder) -> Iterator[Callable[..., HttpServer]]:
+    """Start the server on the project over HTTP; keyword arguments are settings, or those of `HttpServer`."""
+    with ExitStack() as started:
+        yield lambda **options: started.enter_context(HttpServer(project.root, **options))
 
 
 @pytest.fixture

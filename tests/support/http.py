@@ -1,0 +1,565 @@
+"""Start the real server over HTTP as a process, and speak with it over real sockets.
+
+`HttpServer` is the process, `HttpClient` one client of it (with a session, or stateless), `Reply` the answer to one
+request. Whoever needs bytes that no HTTP library would send uses `HttpServer.connect`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from tests.support.forking import Forked, can_fork
+from tests.support.waiting import PATIENCE_SECS, eventually
+from tests.support.wire import (
+    END_SECS,
+    LATEST_HANDSHAKE,
+    META_PREFIX,
+    MODERN,
+    Asker,
+    clean_environment,
+    modern_meta,
+    nursery,
+)
+
+Json = dict[str, Any]
+
+ANNOUNCED = re.compile(r"^mcpgreen: serving ((?:https?|http\+unix)://\S+)$", re.MULTILINE)
+BOTH_TYPES = "application/json, text/event-stream"
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+WITHOUT_VERSION_HEADER = ("2024-11-05", "2025-03-26")
+
+
+class HttpServer:
+    """One server process. Keyword arguments that are not named here are settings (`http_token="..."`)."""
+
+    def __init__(
+        self,
+        root: Path | str,
+        *,
+        address: str = "127.0.0.1:0",
+        env: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        is_fresh: bool = False,
+        **settings: Any,
+    ) -> None:
+        whole = ["serve", "--http", address, *arguments, "--project-root", str(root)]
+        variables = {f"MCPGREEN_{name.upper()}": _text(value) for name, value in settings.items()}
+        environment = clean_environment({**variables, **(env or {})})
+        self.root = Path(root)
+        self._clients: list[HttpClient] = []
+        self.process: subprocess.Popen[bytes] | Forked
+        if not is_fresh and can_fork(environment):
+            self.process = nursery().fork(whole, environment)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mcpgreen", *whole],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+            )
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self._printed: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        self._threads = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._printed]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def url(self) -> str:
+        """Of the endpoint. Waits until the server says that it is ready."""
+        found = eventually(lambda: ANNOUNCED.search(self.stderr) or self.process.poll() is not None)
+        assert isinstance(found, re.Match), f"the server has ended with {self.process.poll()}: {self.stderr[-2000:]}"
+        return found[1]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None and parts.port is not None, self.url
+        return parts.hostname, parts.port
+
+    @property
+    def port(self) -> int:
+        return self.address[1]
+
+    @property
+    def stderr(self) -> str:
+        """So far; all of it, once the server has ended."""
+        return self._text_of("stderr")
+
+    @property
+    def stderr_lines(self) -> list[str]:
+        return self.stderr.splitlines()
+
+    @property
+    def stdout(self) -> str:
+        return self._text_of("stdout")
+
+    def connect(self) -> socket.socket:
+        """A connection, for bytes of your own."""
+        return socket.create_connection(self.address, timeout=PATIENCE_SECS)
+
+    def client(self, **options: Any) -> HttpClient:
+        """Somebody who has said nothing yet."""
+        client = HttpClient(self.url, **options)
+        self._clients.append(client)
+        return client
+
+    def session(
+        self, revision: str = LATEST_HANDSHAKE, *, capabilities: Json | None = None, **options: Any
+    ) -> HttpClient:
+        """A client after its handshake."""
+        client = self.client(**options)
+        client.handshake(revision, capabilities)
+        return client
+
+    def stateless(self, *, capabilities: Json | None = None, **options: Any) -> HttpClient:
+        """A client of the stateless era."""
+        return self.client(revision=MODERN, capabilities=capabilities, **options)
+
+    def wait(self, *, within_secs: float = PATIENCE_SECS) -> int:
+        """For the end of the process; its exit status."""
+        return self.process.wait(within_secs)
+
+    def stop(self, *, within_secs: float = PATIENCE_SECS) -> int:
+        """As an operator does: SIGTERM, and wait."""
+        self.process.terminate()
+        try:
+            return self.wait(within_secs=within_secs)
+        finally:
+            self.kill()
+
+    def end(self) -> None:
+        """The test is over. The second signal tells the server not to wait for what runs."""
+        for client in self._clients:
+            client.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.2)
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_SECS)
+        self.kill()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for thread in self._threads:
+            thread.join(PATIENCE_SECS)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> HttpServer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def _text_of(self, name: str) -> str:
+        if self.process.poll() is not None:
+            for thread in self._threads:
+                thread.join(END_SECS)
+        return b"".join(self._printed[name]).decode("utf-8", "replace")
+
+    def _read(self, name: str) -> None:
+        for line in getattr(self.process, name):
+            self._printed[name].append(line)
+
+
+class Event(NamedTuple):
+    """One server-sent event, or one comment. A `data` of None: the event has no such line."""
+
+    id: str | None = None
+    data: str | None = None
+    name: str | None = None
+    retry: int | None = None
+    comment: str | None = None
+
+    @property
+    def message(self) -> Any:
+        """None for a comment, and for an event without one."""
+        return json.loads(self.data) if self.data else None
+
+
+class Reply:
+    """The answer to one request, which may still be to come: whatever asks for a part of it waits for that."""
+
+    def __init__(self, connection: http.client.HTTPConnection, check: Callable[[Any], None]) -> None:
+        self._connection = connection
+        self._socket = connection.sock
+        self._check = check
+        self._response: http.client.HTTPResponse | None = None
+        self._body: bytes | None = None
+        self._unclaimed: list[Any] = []
+        self.seen: list[Any] = []  # messages
+        self.events: list[Event] = []  # that have been read
+        self.last_event_id: str | None = None
+
+    @property
+    def status(self) -> int:
+        return self._head().status
+
+    @property
+    def headers(self) -> http.client.HTTPMessage:
+        return self._head().headers
+
+    @property
+    def type(self) -> str:
+        """The content type, without parameters."""
+        return str(self.headers.get("Content-Type", "")).partition(";")[0]
+
+    @property
+    def is_stream(self) -> bool:
+        return self.type == "text/event-stream"
+
+    @property
+    def body(self) -> bytes:
+        """All of it."""
+        if self._body is None:
+            self._body = self._head().read()
+            self.close()
+        return self._body
+
+    def json(self) -> Any:
+        assert self.type == "application/json", (self.status, self.headers.items(), self.body[:2000])
+        message = json.loads(self.body)
+        self._check(message)
+        return message
+
+    def next_event(self) -> Event | None:
+        """Also a comment. None at the end of the stream."""
+        assert self.is_stream, (self.status, self.headers.items(), self.body[:2000])
+        lines: list[str] = []
+        while True:
+            try:
+                raw = self._head().readline()
+            except (http.client.IncompleteRead, ConnectionError):
+                raw = b""
+            if not raw:
+                return None
+            line = raw.decode("utf-8").rstrip("\r\n")
+            if line:
+                lines.append(line)
+            elif lines:
+                return self._noted(_event_of(lines))
+
+    def next_message(self) -> Any:
+        """Of a stream. None at its end."""
+        while (event := self.next_event()) is not None:
+            if event.message is not None:
+                return event.message
+        return None
+
+    def receive(self, matches: Callable[[Any], bool]) -> Any:
+        """The first message of the stream that matches, also among those passed over before."""
+        for index, message in enumerate(self._unclaimed):
+            if matches(message):
+                return self._unclaimed.pop(index)
+        while (message := self.next_message()) is not None:
+            if matches(message):
+                return message
+            self._unclaimed.append(message)
+        raise AssertionError(f"the stream has ended; seen: {self.seen[-5:]}")
+
+    def notice(self, method: str) -> Any:
+        return self.receive(lambda message: message.get("method") == method and "id" not in message)
+
+    def asked(self, method: str) -> Any:
+        """The next request of the server's with this method."""
+        return self.receive(lambda message: message.get("method") == method and "id" in message)
+
+    def rest(self) -> list[Any]:
+        """All messages until the stream ends."""
+        messages = self._unclaimed
+        self._unclaimed = []
+        while (message := self.next_message()) is not None:
+            messages.append(message)
+        return messages
+
+    def answer(self) -> Any:
+        """The response to the request, as JSON or at the end of a stream."""
+        if not self.is_stream:
+            return self.json()
+        return self.receive(lambda message: "method" not in message)
+
+    def result(self) -> Json:
+        answer = self.answer()
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def error(self) -> Json:
+        answer = self.answer()
+        assert "error" in answer, answer
+        return answer["error"]
+
+    def close(self) -> None:
+        """Leave: the server sees that the connection is gone."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+        self._socket.close()
+
+    def __enter__(self) -> Reply:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _head(self) -> http.client.HTTPResponse:
+        if self._response is None:
+            self._response = self._connection.getresponse()
+        return self._response
+
+    def _noted(self, event: Event) -> Event:
+        self.events.append(event)
+        if event.id is not None:
+            self.last_event_id = event.id
+        if event.message is not None:
+            self._check(event.message)
+            self.seen.append(event.message)
+        return event
+
+
+class HttpClient(Asker):
+    """Speaks one revision. Until it has agreed on one it says what it is told to, and no more.
+
+    `headers` go with every request; one of None is left out, also where it would be sent otherwise.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        revision: str | None = None,
+        capabilities: Json | None = None,
+        token: str | None = None,
+        headers: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.url = url
+        self.revision = revision
+        self.capabilities = capabilities or {}
+        self.session_id: str | None = None
+        self.methods: dict[Any, str] = {}
+        self._modern_marks: list[Any] = []
+        self._headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+        self._next_id = 0
+        self._replies: list[Reply] = []
+
+    # HTTP.
+
+    def send(
+        self,
+        method: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        path: str | None = None,
+    ) -> Reply:
+        """One request, on a connection of its own. Does not wait for the answer."""
+        connection = _connection_to(self.url)
+        connection.connect()
+        fields = {**self._headers, **(headers or {})}
+        connection.putrequest(method, path or _path_of(self.url), skip_host="Host" in fields, skip_accept_encoding=True)
+        if body is not None and "Transfer-Encoding" not in fields:
+            fields = {"Content-Length": str(len(body)), **fields}
+        for name, value in fields.items():
+            if value is not None:
+                connection.putheader(name, value)
+        connection.endheaders(body)
+        reply = Reply(connection, self._check)
+        self._replies.append(reply)
+        return reply
+
+    def post(self, message: Any, *, headers: Mapping[str, str | None] | None = None) -> Reply:
+        """A message (or bytes) to the endpoint, with the headers that its revision wants."""
+        self._note(message)
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        own = {"Content-Type": "application/json", "Accept": BOTH_TYPES, **self._own_headers(message)}
+        return self.send("POST", body=body, headers={**own, **(headers or {})})
+
+    def get(self, *, last_event_id: str | None = None, headers: Mapping[str, str | None] | None = None) -> Reply:
+        """The session's own stream, or the rest of another."""
+        own = {"Accept": "text/event-stream", "Last-Event-ID": last_event_id, **self._own_headers(None)}
+        return self.send("GET", headers={**own, **(headers or {})})
+
+    def delete(self, *, headers: Mapping[str, str | None] | None = None) -> Reply:
+        return self.send("DELETE", headers={**self._own_headers(None), **(headers or {})})
+
+    def close(self) -> None:
+        """Drop all connections; a session stays as it is."""
+        for reply in self._replies:
+            reply.close()
+        self._replies.clear()
+
+    # MCP.
+
+    def handshake(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
+        self.capabilities = capabilities or self.capabilities
+        params = {
+            "protocolVersion": revision,
+            "capabilities": self.capabilities,
+            "clientInfo": {"name": "tests", "version": "1"},
+        }
+        reply = self.start("initialize", params)
+        assert reply.status == 200, (reply.status, reply.body)
+        self.session_id = reply.headers["Mcp-Session-Id"]
+        result = reply.result()
+        self.revision = result["protocolVersion"]
+        assert self.notify("notifications/initialized").status == 202
+        return result
+
+    def start(
+        self,
+        method: str,
+        params: Json | None = None,
+        *,
+        id: Any = None,
+        meta: Json | None = None,
+        headers: Mapping[str, str | None] | None = None,
+    ) -> Reply:
+        """Send a request without waiting."""
+        if id is None:
+            self._next_id += 1
+            id = self._next_id
+        own_meta = modern_meta(capabilities=self.capabilities) if self.revision == MODERN else {}
+        full_meta = {**own_meta, **(meta or {})}
+        full = {**(params or {}), **({"_meta": full_meta} if full_meta else {})}
+        return self.post({"jsonrpc": "2.0", "id": id, "method": method, "params": full}, headers=headers)
+
+    def request(self, method: str, params: Json | None = None, **options: Any) -> Json:
+        with self.start(method, params, **options) as reply:
+            answer: Json = reply.answer()
+            return answer
+
+    def notify(self, method: str, params: Json | None = None) -> Reply:
+        reply = self.post({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+        assert reply.body is not None  # it has been taken
+        return reply
+
+    def answer(self, request: Json, result: Any = None, *, error: Any = None) -> Reply:
+        """Answer a request of the server's, by a result unless an error is given."""
+        outcome = {"result": result} if error is None else {"error": error}
+        reply = self.post({"jsonrpc": "2.0", "id": request["id"], **outcome})
+        assert reply.status == 202, (reply.status, reply.body)
+        return reply
+
+    def start_tool(self, name: str, arguments: Json | None = None, **options: Any) -> Reply:
+        return self.start("tools/call", {"name": name, "arguments": arguments or {}}, **options)
+
+    def call_tool(self, name: str, arguments: Json | None = None, **options: Any) -> Json:
+        return self.result("tools/call", {"name": name, "arguments": arguments or {}}, **options)
+
+    def listen(self, **notifications: Any) -> Reply:
+        """Stateless: a subscription, once it is acknowledged."""
+        reply = self.start("subscriptions/listen", {"notifications": notifications})
+        reply.notice("notifications/subscriptions/acknowledged")
+        return reply
+
+    def _own_headers(self, message: Any) -> dict[str, str | None]:
+        if self.revision == MODERN:
+            return {"MCP-Protocol-Version": MODERN, **_headers_of(message)}
+        own: dict[str, str | None] = {"Mcp-Session-Id": self.session_id}
+        if self.revision is not None and self.revision not in WITHOUT_VERSION_HEADER:
+            own["MCP-Protocol-Version"] = self.revision
+        return own
+
+    def _note(self, message: Any) -> None:
+        for single in message if isinstance(message, list) else [message]:
+            if not isinstance(single, dict) or "method" not in single or type(single.get("id")) not in (str, int):
+                continue
+            self.methods[single["id"]] = single["method"]
+            params = single.get("params")
+            meta = params.get("_meta") if isinstance(params, dict) else None
+            if isinstance(meta, dict) and META_PREFIX + "protocolVersion" in meta:
+                self._modern_marks += [single["id"], *([meta["progressToken"]] if "progressToken" in meta else [])]
+
+    def _check(self, message: Any) -> None:
+        """Against the types of the revision."""
+        from tests.support import validation  # a second, which the process that only hands out tests need not take
+
+        for single in message if isinstance(message, list) else [message]:
+            validation.check(single, revision=self.revision, methods=self.methods, modern=self._modern_marks)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=PATIENCE_SECS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def events_in(text: str) -> Iterator[Event]:
+    """Those of a whole stream."""
+    for block in text.split("\n\n"):
+        if block:
+            yield _event_of(block.split("\n"))
+
+
+def _event_of(lines: Sequence[str]) -> Event:
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        fields[name] = f"{fields[name]}\n{value}" if name == "data" and name in fields else value
+    retry = fields.get("retry")
+    return Event(
+        id=fields.get("id"),
+        data=fields.get("data"),
+        name=fields.get("event"),
+        retry=None if retry is None else int(retry),
+        comment=fields.get(""),
+    )
+
+
+def _headers_of(message: Any) -> dict[str, str | None]:
+    """What the stateless era repeats in headers. What no header can say as it is is encoded."""
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return {}
+    params = message.get("params")
+    name = params.get(NAMED_BY.get(message["method"], "")) if isinstance(params, dict) else None
+    headers: dict[str, str | None] = {"Mcp-Method": message["method"]}
+    if isinstance(name, str):
+        is_plain = re.fullmatch(r"[!-~](?:[ -~]*[!-~])?", name) and not name.startswith("=?")
+        headers["Mcp-Name"] = name if is_plain else f"=?base64?{base64.b64encode(name.encode()).decode()}?="
+    return headers
+
+
+def _connection_to(url: str) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    if parts.scheme == "http+unix":
+        return _UnixConnection(parts.path.rpartition(":")[0])
+    assert parts.scheme == "http" and parts.hostname is not None, url
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_SECS)
+
+
+def _path_of(url: str) -> str:
+    return urlsplit(url).path.rpartition(":")[2] or "/"
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
