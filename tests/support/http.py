@@ -1,7 +1,6 @@
 """Start the real server over HTTP as a process, and speak with it over real sockets.
 
-`HttpServer` is the process, `HttpClient` one client of it (with a session, or stateless), `Reply` the answer to one
-request. Whoever needs bytes that no HTTP library would send uses `HttpServer.connect`.
+`HttpServer` is the process, `HttpClient` one client of it (with a session, or stateless). Whoever needs bytes that no HTTP library would send uses `HttpServer.connect`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.forking import Forked, can_fork
+from tests.support.http_replies import Reply
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.support.wire import (
     END_SECS,
@@ -183,162 +183,6 @@ class HttpServer:
     def _read(self, name: str) -> None:
         for line in getattr(self.process, name):
             self._printed[name].append(line)
-
-
-class Event(NamedTuple):
-    """One server-sent event, or one comment. A `data` of None: the event has no such line."""
-
-    id: str | None = None
-    data: str | None = None
-    name: str | None = None
-    retry: int | None = None
-    comment: str | None = None
-
-    @property
-    def message(self) -> Any:
-        """None for a comment, and for an event without one."""
-        return json.loads(self.data) if self.data else None
-
-
-class Reply:
-    """The answer to one request, which may still be to come: whatever asks for a part of it waits for that."""
-
-    def __init__(self, connection: http.client.HTTPConnection, check: Callable[[Any], None]) -> None:
-        self._connection = connection
-        self._socket = connection.sock
-        self._check = check
-        self._response: http.client.HTTPResponse | None = None
-        self._body: bytes | None = None
-        self._unclaimed: list[Any] = []
-        self.seen: list[Any] = []  # messages
-        self.events: list[Event] = []  # that have been read
-        self.last_event_id: str | None = None
-
-    @property
-    def status(self) -> int:
-        return self._head().status
-
-    @property
-    def headers(self) -> http.client.HTTPMessage:
-        return self._head().headers
-
-    @property
-    def type(self) -> str:
-        """The content type, without parameters."""
-        return str(self.headers.get("Content-Type", "")).partition(";")[0]
-
-    @property
-    def is_stream(self) -> bool:
-        return self.type == "text/event-stream"
-
-    @property
-    def body(self) -> bytes:
-        """All of it."""
-        if self._body is None:
-            self._body = self._head().read()
-            self.close()
-        return self._body
-
-    def json(self) -> Any:
-        assert self.type == "application/json", (self.status, self.headers.items(), self.body[:2000])
-        message = json.loads(self.body)
-        self._check(message)
-        return message
-
-    def next_event(self) -> Event | None:
-        """Also a comment. None at the end of the stream."""
-        assert self.is_stream, (self.status, self.headers.items(), self.body[:2000])
-        lines: list[str] = []
-        while True:
-            try:
-                raw = self._head().readline()
-            except (http.client.IncompleteRead, ConnectionError):
-                raw = b""
-            if not raw:
-                return None
-            line = raw.decode("utf-8").rstrip("\r\n")
-            if line:
-                lines.append(line)
-            elif lines:
-                return self._noted(_event_of(lines))
-
-    def next_message(self) -> Any:
-        """Of a stream. None at its end."""
-        while (event := self.next_event()) is not None:
-            if event.message is not None:
-                return event.message
-        return None
-
-    def receive(self, matches: Callable[[Any], bool]) -> Any:
-        """The first message of the stream that matches, also among those passed over before."""
-        for index, message in enumerate(self._unclaimed):
-            if matches(message):
-                return self._unclaimed.pop(index)
-        while (message := self.next_message()) is not None:
-            if matches(message):
-                return message
-            self._unclaimed.append(message)
-        raise AssertionError(f"the stream has ended; seen: {self.seen[-5:]}")
-
-    def notice(self, method: str) -> Any:
-        return self.receive(lambda message: message.get("method") == method and "id" not in message)
-
-    def asked(self, method: str) -> Any:
-        """The next request of the server's with this method."""
-        return self.receive(lambda message: message.get("method") == method and "id" in message)
-
-    def rest(self) -> list[Any]:
-        """All messages until the stream ends."""
-        messages = self._unclaimed
-        self._unclaimed = []
-        while (message := self.next_message()) is not None:
-            messages.append(message)
-        return messages
-
-    def answer(self) -> Any:
-        """The response to the request, as JSON or at the end of a stream."""
-        if not self.is_stream:
-            return self.json()
-        return self.receive(lambda message: "method" not in message)
-
-    def result(self) -> Json:
-        answer = self.answer()
-        assert "result" in answer, answer
-        return answer["result"]
-
-    def error(self) -> Json:
-        answer = self.answer()
-        assert "error" in answer, answer
-        return answer["error"]
-
-    def close(self) -> None:
-        """Leave: the server sees that the connection is gone."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        if self._response is not None:
-            self._response.close()
-        self._connection.close()
-        self._socket.close()
-
-    def __enter__(self) -> Reply:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _head(self) -> http.client.HTTPResponse:
-        if self._response is None:
-            self._response = self._connection.getresponse()
-        return self._response
-
-    def _noted(self, event: Event) -> Event:
-        self.events.append(event)
-        if event.id is not None:
-            self.last_event_id = event.id
-        if event.message is not None:
-            self._check(event.message)
-            self.seen.append(event.message)
-        return event
 
 
 class HttpClient(Asker):
@@ -511,29 +355,6 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
-
-
-def events_in(text: str) -> Iterator[Event]:
-    """Those of a whole stream."""
-    for block in text.split("\n\n"):
-        if block:
-            yield _event_of(block.split("\n"))
-
-
-def _event_of(lines: Sequence[str]) -> Event:
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        fields[name] = f"{fields[name]}\n{value}" if name == "data" and name in fields else value
-    retry = fields.get("retry")
-    return Event(
-        id=fields.get("id"),
-        data=fields.get("data"),
-        name=fields.get("event"),
-        retry=None if retry is None else int(retry),
-        comment=fields.get(""),
-    )
 
 
 def _headers_of(message: Any) -> dict[str, str | None]:
