@@ -23,8 +23,8 @@ class Event(NamedTuple):
 
     @property
     def message(self) -> Any:
-        """None for a comment, and for an event without one."""
-        return json.loads(self.data) if self.data else None
+        """None for a comment, for an event without one, and for one that says something else."""
+        return json.loads(self.data) if self.data and self.name in (None, "message") else None
 
 
 class Reply:

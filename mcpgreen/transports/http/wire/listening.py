@@ -116,24 +116,30 @@ def address_of(sock: Any) -> Address:
 def _listen_at_port(address: Address) -> Any:
     found = native.getaddrinfo(address.host, address.port, type=native.SOCK_STREAM, flags=native.AI_PASSIVE)
     family, _, _, _, where = found[0]
-    sock = socket.socket(family, native.SOCK_STREAM)
-    sock.setsockopt(native.SOL_SOCKET, native.SO_REUSEADDR, 1)
-    sock.bind(where)
-    sock.listen(BACKLOG)
-    return sock
+    return _bound(family, where)
 
 
 def _listen_at_path(path: str) -> Any:
     """For its owner alone. A socket that nobody listens at any more makes way; anything else does not."""
     if os.path.exists(path) and stat.S_ISSOCK(os.lstat(path).st_mode) and not _is_answered(path):
         os.unlink(path)
-    sock = socket.socket(native.AF_UNIX, native.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        sock.bind(path)
+        return _bound(native.AF_UNIX, path)
     finally:
         os.umask(before)
-    sock.listen(BACKLOG)
+
+
+def _bound(family: int, where: Any) -> Any:
+    sock = socket.socket(family, native.SOCK_STREAM)
+    try:
+        if family != native.AF_UNIX:
+            sock.setsockopt(native.SOL_SOCKET, native.SO_REUSEADDR, 1)
+        sock.bind(where)
+        sock.listen(BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 

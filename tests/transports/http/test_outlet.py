@@ -1,0 +1,255 @@
+"""Where frames wait for the connection that carries them, as a class: answers, streams, what is kept."""
+
+from __future__ import annotations
+
+import gc
+from itertools import islice
+
+import gevent
+import pytest
+
+from mcpgreen.transports.http.streams import events
+from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, MAX_KEPT_FRAMES, Outlet, Outlets
+
+LARGE_BYTES = 1 << 30
+
+
+class Carrier:
+    """A connection, as far as an outlet knows it."""
+
+    has_ended = False
+
+    def end(self) -> None:
+        self.has_ended = True
+
+
+class FakeCall:
+    id = 1
+    is_cancelled = False
+
+
+def outlet_of(**options: object) -> Outlet:
+    return Outlets(max_backlog_bytes=LARGE_BYTES).new(**options)  # type: ignore[arg-type]
+
+
+def stream_of(outlet: Outlet, carrier: Carrier, *, after: int | None = None) -> list[bytes]:
+    """All that goes out before the outlet falls silent, or is over."""
+    outlet.carried_by(carrier, after=after)
+    parts = []
+    for part in outlet.stream(carrier, keep_alive_secs=0.001):
+        if part == events.KEEP_ALIVE:
+            break
+        parts.append(part)
+    return parts
+
+
+def test_an_answer_that_comes_first_is_alone() -> None:
+    outlet = outlet_of()
+    outlet.respond(b"{}")
+
+    assert outlet.is_answer_alone
+    assert outlet.take_answer() == b"{}"
+
+
+def test_an_answer_after_something_else_is_not_alone() -> None:
+    outlet = outlet_of()
+    outlet.notify(b"progress")
+    outlet.respond(b"{}")
+
+    assert not outlet.is_answer_alone
+    assert stream_of(outlet, Carrier()) == [b"data: progress\n\ndata: {}\n\n"]
+
+
+def test_nothing_comes_after_the_answer() -> None:
+    outlet = outlet_of()
+    outlet.respond(b"{}")
+    outlet.notify(b"late")
+    outlet.respond(b"again")
+
+    assert stream_of(outlet, Carrier()) == [b"data: {}\n\n"]
+
+
+def test_a_client_that_takes_no_stream_hears_only_the_answer() -> None:
+    outlet = outlet_of(takes_events=False)
+    outlet.notify(b"progress")
+
+    assert not outlet.carries_requests
+    outlet.respond(b"{}")
+    assert outlet.is_answer_alone
+
+
+def test_nothing_of_a_cancelled_call_goes_out() -> None:
+    outlet, call = outlet_of(), FakeCall()
+    outlet.notify(b"progress", call)
+    outlet.respond(b"{}", call)
+    call.is_cancelled = True
+
+    assert stream_of(outlet, Carrier()) == []
+    assert outlet.unread_bytes == 0
+
+
+def test_events_that_can_be_asked_for_again_have_numbers() -> None:
+    outlet = outlet_of(key=7)
+    outlet.notify(b"a")
+    outlet.respond(b"b")
+
+    assert stream_of(outlet, Carrier()) == [b"id: 7-1\ndata: a\n\nid: 7-2\ndata: b\n\n"]
+
+
+def test_a_client_that_comes_back_gets_what_it_has_not_seen() -> None:
+    outlet, first = outlet_of(key=7), Carrier()
+    outlet.notify(b"a")
+    outlet.notify(b"b")
+    assert stream_of(outlet, first) == [b"id: 7-1\ndata: a\n\nid: 7-2\ndata: b\n\n"]
+    outlet.respond(b"c")
+
+    assert stream_of(outlet, Carrier(), after=1) == [b"id: 7-2\ndata: b\n\nid: 7-3\ndata: c\n\n"]
+
+
+def test_a_frame_that_nobody_asks_for_again_is_sent_once() -> None:
+    outlet = outlet_of(key=0, is_for_session=True)
+    outlet.notify(b"a")
+    assert stream_of(outlet, Carrier()) == [b"id: 0-1\ndata: a\n\n"]
+    outlet.notify(b"b")
+
+    assert stream_of(outlet, Carrier()) == [b"id: 0-2\ndata: b\n\n"]
+
+
+def test_a_second_connection_takes_the_place_of_the_first() -> None:
+    outlet, first, second = outlet_of(key=0, is_for_session=True), Carrier(), Carrier()
+    outlet.carried_by(first)
+    parts: list[bytes] = []
+    reading = gevent.spawn(lambda: parts.extend(outlet.stream(first, keep_alive_secs=10)))
+    gevent.sleep(0)
+    outlet.carried_by(second)
+    outlet.notify(b"news")
+    reading.join(5)
+
+    assert reading.ready()
+    assert parts == [events.OPENED]
+    assert stream_of(outlet, second) == [b"id: 0-1\ndata: news\n\n"]
+
+
+def test_the_same_news_wait_once_for_a_client_that_is_away() -> None:
+    outlet = outlet_of(key=0, is_for_session=True)
+    for _ in range(3):
+        outlet.notify(b"tools changed")
+
+    assert stream_of(outlet, Carrier()) == [b"id: 0-1\ndata: tools changed\n\n"]
+
+
+def test_what_waits_for_a_client_that_is_away_is_bounded() -> None:
+    outlet = outlet_of(key=0, is_for_session=True)
+    for number in range(MAX_KEPT_FRAMES * 3):
+        outlet.notify(b"%d" % number)
+    outlet.notify(b"x" * MAX_KEPT_BYTES)
+    outlet.notify(b"last")
+
+    (sent,) = stream_of(outlet, Carrier())
+    assert sent.endswith(b"data: last\n\n")
+    assert len(sent) < 2 * MAX_KEPT_BYTES
+
+
+def test_what_is_kept_for_a_client_is_bounded() -> None:
+    outlet = outlet_of(key=3)
+    for number in range(MAX_KEPT_FRAMES + 10):
+        outlet.notify(b"%d" % number)
+    stream_of(outlet, Carrier())
+
+    again = b"".join(stream_of(outlet, Carrier(), after=0))
+    assert again.count(b"data:") == MAX_KEPT_FRAMES
+    assert outlet.kept_bytes <= MAX_KEPT_BYTES
+
+
+def test_who_leaves_most_unread_loses_the_connection_and_others_do_not() -> None:
+    outlets = Outlets(max_backlog_bytes=1000)
+    slow, quick = outlets.new(), outlets.new()
+    slow_carrier, quick_carrier = Carrier(), Carrier()
+    slow.carried_by(slow_carrier)
+    quick.carried_by(quick_carrier)
+    slow.respond(b"x" * 900)
+
+    quick.respond(b"y" * 200)
+
+    assert slow_carrier.has_ended and slow.is_lost
+    assert not quick_carrier.has_ended
+    assert stream_of(quick, quick_carrier) == [b"data: " + b"y" * 200 + b"\n\n"]
+
+
+def test_one_large_answer_alone_is_no_reason_to_lose_the_connection() -> None:
+    outlets = Outlets(max_backlog_bytes=1000)
+    only = outlets.new()
+    only.respond([b"x" * 3000, b"y" * 3000])
+
+    assert not only.is_lost
+    assert only.take_answer() == [b"x" * 3000, b"y" * 3000]
+
+
+def test_what_streams_keep_is_bounded_for_all_together() -> None:
+    outlets = Outlets(max_backlog_bytes=1000)
+    older, newer = outlets.new(key=1), outlets.new(key=2)
+    for outlet in (older, newer):
+        outlet.notify(b"x" * 600)
+        stream_of(outlet, Carrier())
+
+    assert older.kept_bytes == 0
+    assert newer.kept_bytes == 600
+
+
+def test_who_does_not_read_has_no_room() -> None:
+    outlet = Outlets(max_backlog_bytes=100).new()
+    outlet.notify(b"x" * 200)
+    assert not outlet.has_room
+    outlet.notify(b"dropped")
+    outlet.notify(b"kept", is_droppable=False)
+    waiting = gevent.spawn(outlet.wait_for_room)
+    gevent.sleep(0)
+    assert not waiting.ready()
+
+    assert stream_of(outlet, Carrier()) == [b"data: " + b"x" * 200 + b"\n\ndata: kept\n\n"]
+    waiting.join(5)
+    assert waiting.ready()
+
+
+def test_nobody_waits_for_room_at_a_client_that_is_gone() -> None:
+    outlet = Outlets(max_backlog_bytes=100).new()
+    outlet.notify(b"x" * 200)
+    waiting = gevent.spawn(outlet.wait_for_room)
+    gevent.sleep(0)
+
+    outlet.lose()
+
+    waiting.join(5)
+    assert waiting.ready()
+
+
+def test_a_stream_that_nobody_reads_to_the_end_leaves_nothing() -> None:
+    outlets = Outlets(max_backlog_bytes=LARGE_BYTES)
+    outlet, carrier = outlets.new(), Carrier()
+    outlet.notify(b"x" * 100)
+    outlet.respond(b"y" * 100)
+    outlet.carried_by(carrier)
+    stream = outlet.stream(carrier, keep_alive_secs=10)
+    list(islice(stream, 1))
+
+    stream.close()  # type: ignore[attr-defined]
+
+    assert outlet.unread_bytes == 0
+    assert "0 bytes, 0 readers" in repr(outlets._backlog)
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("7-12", (7, 12)),
+        ("0-0", (0, 0)),
+        ("", None),
+        ("7", None),
+        ("-1-2", None),
+        ("7-" + "9" * 13, None),
+        ("a-b", None),
+    ],
+)
+def test_the_name_of_an_event_is_understood(text: str, expected: tuple[int, int] | None) -> None:
+    assert events.named(text) == expected
