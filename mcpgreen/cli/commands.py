@@ -25,6 +25,7 @@ class Command(NamedTuple):
     name: str
     module: str = ""  # below mcpgreen.cli; `serve` alone is served by `__main__`
     max_words: int = 0  # that may follow its name; more are a mistake
+    words_need: str = ""  # the option without which there may be none
     needs: str = ""  # what it cannot do without, for a message
     other_names: tuple[str, ...] = ()
 
@@ -33,7 +34,7 @@ class Command(NamedTuple):
 
 
 GROUPS: dict[str, tuple[Command, ...]] = {
-    "Serve": (Command("serve", max_words=1),),
+    "Serve": (Command("serve", max_words=1, words_need="--http"),),
     "Connect": (Command("config", "clients.config"),),
     "Try": (
         Command("list", "trying.list_items", max_words=1),

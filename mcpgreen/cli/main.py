@@ -113,8 +113,9 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
     usage = text[text.index("Usage:") :].partition("\n\n")[0]
     words, fault = _words_of(arguments, dict(re.findall(r"(--[a-z-]+)(?: ([A-Z]+))?", usage)))
     words = words[1:]
-    if fault is None and len(words) > command.max_words:
-        fault = f"unexpected word: {words[command.max_words]}"
+    max_words = command.max_words if not command.words_need or command.words_need in arguments else 0
+    if fault is None and len(words) > max_words:
+        fault = f"unexpected word: {words[max_words]}"
     if fault is None and command.needs:
         fault = f"{command.name} needs {command.needs}"
     return fault or f"this is not understood. {' '.join(usage.split())}"
