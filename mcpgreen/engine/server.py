@@ -172,11 +172,17 @@ class Server:
         return link
 
     def connect_stateless(
-        self, sink: Sink, *, transport: str, principal: Principal | None = None, owner: Hashable = None
+        self,
+        sink: Sink,
+        *,
+        transport: str,
+        token: RemoteToken | None = None,
+        principal: Principal | None = None,
+        owner: Hashable = None,
     ) -> Link:
         """A stream of no session: each request on it says who sends it."""
         stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, self._without_session, stream, token=None, owns_session=False)
+        link = Link(self._router, self._without_session, stream, token=token, owns_session=False)
         self._links[link] = None
         return link
 

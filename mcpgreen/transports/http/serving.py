@@ -19,6 +19,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
+from mcpgreen.project.start_checks import remote_token
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
@@ -47,7 +48,7 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
     tls = _tls(settings)
     outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes)
     sessions = HttpSessions(server, settings, outlets)
-    parts = Parts(server, settings, outlets, sessions)
+    parts = Parts(server, settings, outlets, sessions, remote_token(settings))
     door = Door(settings, address)
     metrics = metrics_of(server, sessions)
     application = Application(parts, door, metrics)

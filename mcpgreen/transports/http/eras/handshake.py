@@ -16,7 +16,7 @@ from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
-from mcpgreen.transports.http.parts import TRANSPORT, Parts
+from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
 from mcpgreen.transports.http.sessions import STANDING_KEY, HttpSession, NoRoom
 from mcpgreen.transports.http.streams import events
@@ -116,9 +116,7 @@ class HandshakeEra:
         parts, key = self._parts, session.new_key()
         outlet = parts.outlets.new(key=key, takes_events=accepts.events)
         session.keep(key, outlet)
-        link = parts.server.connect(
-            outlet, transport=TRANSPORT, session=session.session, principal=session.principal, owner=session.key
-        )
+        link = parts.connect(outlet, session)
         exchange = Exchange(
             parts.server,
             link,
@@ -133,9 +131,7 @@ class HandshakeEra:
     def _take(self, session: HttpSession, message: Any) -> Response:
         """What is not answered: a notification, or an answer to us. Something that is neither is told so."""
         heard = MemorySink()
-        link = self._parts.server.connect(
-            heard, transport=TRANSPORT, session=session.session, principal=session.principal
-        )
+        link = self._parts.connect(heard, session)
         with session:
             link.receive(message)
         self._parts.server.disconnect(link)

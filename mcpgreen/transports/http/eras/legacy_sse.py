@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.transports.http.incoming import Reader
-from mcpgreen.transports.http.parts import TRANSPORT, Parts
+from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response, accepted
 from mcpgreen.transports.http.sessions import HttpSession, NoRoom
 from mcpgreen.transports.http.streams import events
@@ -43,9 +43,7 @@ class LegacySse:
             session = self._parts.sessions.open(principal)
         except NoRoom as error:
             raise Refusal("503 Service Unavailable", InternalError(str(error))) from error
-        self._links[session.key] = self._parts.server.connect(
-            session.standing, transport=TRANSPORT, session=session.session, principal=principal, owner=session.key
-        )
+        self._links[session.key] = self._parts.connect(session.standing, session)
         connection = variables[CONNECTION]
         session.standing.carried_by(connection)
         connection.on_hangup(session.standing.lose)

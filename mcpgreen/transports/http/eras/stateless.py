@@ -28,7 +28,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
 from mcpgreen.transports.http.eras.header_checks import Path, marked_arguments, require_match
-from mcpgreen.transports.http.parts import TRANSPORT, Parts
+from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Stateless:
             raise Refusal("406 Not Acceptable", InvalidRequest(f"{LISTEN} is answered by a stream of events."))
         parts = self._parts
         outlet = parts.outlets.new(takes_events=accepts.events)
-        # Without sessions, callers are told apart by what they prove and where they are.
-        owner = (None if principal is None else principal.name, variables["REMOTE_ADDR"])
-        link = parts.server.connect_stateless(outlet, transport=TRANSPORT, principal=principal, owner=owner)
+        link = parts.connect_stateless(outlet, principal, variables["REMOTE_ADDR"])
         exchange = Exchange(
             parts.server,
             link,

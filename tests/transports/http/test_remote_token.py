@@ -1,0 +1,45 @@
+"""The remote token, which messages carry themselves, also holds over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.http import HttpServer
+from tests.support.project import ProjectBuilder
+
+TOKEN = "a-token-that-nobody-could-ever-guess"
+META = {"mcpbash/remoteToken": TOKEN}
+
+
+def test_stateless_requests_need_it(project: ProjectBuilder) -> None:
+    with HttpServer(project.root, remote_token=TOKEN) as server:
+        client = server.stateless()
+
+        assert "Remote token" in client.error("tools/list")["message"]
+        assert "tools" in client.result("tools/list", meta=META)
+
+
+def test_a_handshake_needs_it(project: ProjectBuilder) -> None:
+    with HttpServer(project.root, remote_token=TOKEN) as server:
+        client = server.client()
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+
+        reply = client.start("initialize", params)
+        assert "Remote token" in reply.error()["message"]
+        assert "Mcp-Session-Id" not in reply.headers
+        assert "Mcp-Session-Id" in client.start("initialize", params, meta=META).headers
+
+
+def test_one_that_is_too_short_keeps_the_server_from_starting(project: ProjectBuilder) -> None:
+    with HttpServer(project.root, remote_token="short") as server:
+        assert server.wait() == 1
+
+        assert "at least 32 characters" in server.stderr
+
+
+@pytest.mark.parametrize("name", ["http_token", "remote_token"])
+def test_no_token_is_ever_shown(project: ProjectBuilder, name: str) -> None:
+    with HttpServer(project.root, stderr_level="debug", **{name: TOKEN}) as server:
+        server.stateless(token=TOKEN).result("tools/list", meta=META)
+
+        assert TOKEN not in server.stderr
