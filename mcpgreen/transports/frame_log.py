@@ -38,14 +38,15 @@ class FrameLog:
         self._tell("in", len(line), jsontext.loads(line.strip()), self._confidential.always)
         self._tell("out", len(answer), jsontext.loads(answer), self._confidential.always)
 
-    def came(self, link: Link, line: bytes, message: Any) -> None:
+    def came(self, link: Link | None, line: bytes, message: Any) -> None:
+        """`link`: if the process that a cancellation ends can be found there."""
         secrets, process = self._confidential.always, None
         if type(message) is dict and type(message.get("params")) is dict:
             params = message["params"]
             secrets = self._confidential.of(message.get("method"), params)
             if self._confidential.is_unknown(message.get("method"), params):
                 self._unseen.append(messages.normal_id(message.get("id")))
-            if message.get("method") == "notifications/cancelled":
+            if message.get("method") == "notifications/cancelled" and link is not None:
                 process = self._process_of(link.stream.in_flight.get(messages.normal_id(params.get("requestId")) or 0))
         elif type(message) is list:
             requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]

@@ -35,9 +35,8 @@ ServeCaller = Callable[[Variables, "Principal | None"], Response]
 class Application:
     """One server's. `is_draining`: it finishes what it has begun, and takes nothing new."""
 
-    def __init__(self, parts: Parts, door: Door, metrics: Metrics | None) -> None:
+    def __init__(self, parts: Parts, door: Door, reader: Reader, metrics: Metrics | None) -> None:
         self._door = door
-        reader = Reader(max_body_bytes=parts.settings.http_max_body_bytes)
         self._endpoint = Endpoint(parts, reader)
         self._metrics = metrics
         self.is_draining = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mcpgreen.errors import InternalError, InvalidRequest, ParseError
@@ -24,10 +24,11 @@ class Incoming(NamedTuple):
 
 
 class Reader:
-    """Of one server: how much of all bodies together may be under way is bounded."""
+    """Of one server: how much of all bodies may be under way at once is bounded. `on_message` hears of all messages."""
 
-    def __init__(self, *, max_body_bytes: int) -> None:
+    def __init__(self, *, max_body_bytes: int, on_message: Callable[[bytes, Any], None] | None = None) -> None:
         self._room_bytes = BODIES_AT_ONCE * max_body_bytes
+        self._on_message = on_message
 
     def read(self, variables: Mapping[str, Any]) -> Incoming:
         """Raises Refusal, and what a body raises that is not well-formed."""
@@ -35,9 +36,12 @@ class Reader:
             raise Refusal("415 Unsupported Media Type", InvalidRequest(f"Content-Type must be {JSON_TYPE}."))
         raw = self._whole(variables["wsgi.input"])
         try:
-            return Incoming(jsontext.loads(raw, let_others), weight_of(raw))
+            message = jsontext.loads(raw, let_others)
         except ValueError as error:
             raise Refusal("400 Bad Request", ParseError(data=str(error))) from error
+        if self._on_message is not None:
+            self._on_message(raw, message)
+        return Incoming(message, weight_of(raw))
 
     def _whole(self, body: Any) -> bytes:
         pieces: list[bytes] = []

@@ -10,7 +10,8 @@ import gc
 import os
 import signal
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
@@ -23,12 +24,16 @@ from mcpgreen.project.start_checks import remote_token
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
+from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
 from mcpgreen.transports.http.wire import listening
 from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits
+
+if TYPE_CHECKING:
+    from mcpgreen.transports.frame_log import FrameLog
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
@@ -46,12 +51,15 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
     listener = listening.inherited(environ) or listening.listen(listening.parse_address(where))
     address = listening.address_of(listener)
     tls = _tls(settings)
-    outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes)
+    frames = _frame_log(server)
+    outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes, on_frame=None if frames is None else frames.goes)
+    on_message = None if frames is None else partial(frames.came, None)
+    reader = Reader(max_body_bytes=settings.http_max_body_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets)
     parts = Parts(server, settings, outlets, sessions, remote_token(settings))
     door = Door(settings, address)
     metrics = metrics_of(server, sessions)
-    application = Application(parts, door, metrics)
+    application = Application(parts, door, reader, metrics)
     http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
     serving = _Serving(server, sessions, http, application)
     signals = [gevent.signal_handler(number, serving.on_signal, number) for number in STOP_SIGNALS]
@@ -116,6 +124,15 @@ def _look_at_project(server: Server) -> None:
             server.services.snapshot(kind)
         except InternalError as error:
             journal.error("%s", error.message)
+
+
+def _frame_log(server: Server) -> FrameLog | None:
+    """Who tells of every frame, if somebody wants to know."""
+    if not journal.tells_frames:
+        return None
+    from mcpgreen.transports.frame_log import FrameLog
+
+    return FrameLog(server.services)
 
 
 def _limits(settings: Settings) -> Limits:

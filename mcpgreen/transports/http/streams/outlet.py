@@ -20,6 +20,8 @@ from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.backlog import Backlog
 from mcpgreen.transports.http.streams.history import History
 
+OnFrame = Callable[[Line, Answerable | None], None]
+
 MAX_KEPT_FRAMES = 256
 MAX_KEPT_BYTES = 1 << 18  # what was sent may be asked for again
 
@@ -47,6 +49,7 @@ class Outlet:
         "_key",
         "_last_number",
         "_max_bytes",
+        "_on_frame",
         "_room",
         "has_begun",
         "is_lost",
@@ -66,8 +69,10 @@ class Outlet:
         history: History | None = None,
         takes_events: bool = True,
         is_for_session: bool = False,
+        on_frame: OnFrame | None = None,
     ) -> None:
         self._backlog = backlog
+        self._on_frame = on_frame
         self._history = history
         self._max_bytes = max_bytes
         self._key = key
@@ -244,6 +249,8 @@ class Outlet:
         return b"".join(parts), size_bytes
 
     def _put(self, line: Line, call: Answerable | None) -> None:
+        if self._on_frame is not None:
+            self._on_frame(line, call)
         self._last_number += 1
         size_bytes = len(line) if isinstance(line, bytes) else sum(map(len, line))
         self._frames.append(Frame(self._last_number, line, size_bytes, call))
@@ -280,9 +287,10 @@ class Outlet:
 
 
 class Outlets:
-    """Those of one server, which share what bounds them."""
+    """Those of one server, which share what bounds them. `on_frame` hears of all that they get."""
 
-    def __init__(self, *, max_backlog_bytes: int) -> None:
+    def __init__(self, *, max_backlog_bytes: int, on_frame: OnFrame | None = None) -> None:
+        self._on_frame = on_frame
         self._max_bytes = max_backlog_bytes
         self._backlog = Backlog(limit_bytes=max_backlog_bytes)
         self._history = History(limit_bytes=max_backlog_bytes)
@@ -295,6 +303,7 @@ class Outlets:
             history=None if key is None else self._history,
             takes_events=takes_events,
             is_for_session=is_for_session,
+            on_frame=self._on_frame,
         )
 
 
