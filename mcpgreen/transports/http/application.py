@@ -82,20 +82,29 @@ class Application:
     def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
         principal = self._door.admit(variables)
         if self.is_draining:
-            headers = [("Retry-After", "1"), ("Connection", "close")]
+            headers = [("Retry-After", "1")]
             raise Refusal("503 Service Unavailable", InternalError("The server is stopping."), headers=headers)
         return serve(variables, principal)
 
     def _health(self, variables: Variables) -> Response:
         """For whoever watches over the server: it needs no token."""
         self._door.require_good_names(variables)
+        _require_reading(variables)
         if self.is_draining:
             return responses.text("503 Service Unavailable", "draining\n")
         return responses.text("200 OK", "serving\n")
 
     def _measures(self, variables: Variables) -> Response:
         self._door.admit(variables)
+        _require_reading(variables)
         if self._metrics is None:
             reason = "Metrics need the extra: pip install 'mcpgreen[metrics]'."
             raise Refusal("404 Not Found", InvalidRequest(reason))
         return self._metrics.response()
+
+
+def _require_reading(variables: Variables) -> None:
+    """Raises Refusal for a method that would change something, where there is nothing to change."""
+    if variables["REQUEST_METHOD"] not in ("GET", "HEAD"):
+        allowed = [("Allow", "GET, HEAD, OPTIONS")]
+        raise Refusal("405 Method Not Allowed", InvalidRequest("This can only be read."), headers=allowed)

@@ -102,8 +102,7 @@ class _Serving:
         """Finish what is under way, for so long at the most, or until another signal comes."""
         journal.info("draining: no new requests, %d connections are open", self._http.connections)
         self._application.is_draining = True
-        self._http.stop_accepting()
-        self._http.end_waiting_ones()
+        self._http.drain()
         began_with = self._received
         with gevent.Timeout(secs, False):
             while self._received == began_with and self._server.is_busy:

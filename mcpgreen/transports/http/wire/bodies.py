@@ -7,10 +7,15 @@ those, and what nobody sends need not be understood.
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from collections.abc import Callable
+
+from mcpgreen.transports.http.wire.buffer import LINE_END, Buffer, TooLong
 
 CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
 MAX_SIZE_LINE_BYTES = 32
+# A chunk costs as much work as some hundred bytes do, so beyond these there may be one for as many bytes.
+FREE_CHUNKS = 1024
+BYTES_A_CHUNK = 256
 
 
 class BadBody(Exception):
@@ -22,25 +27,20 @@ class BadBody(Exception):
         self.reason = reason
 
 
-class Source(Protocol):
-    """What a connection offers to whoever reads from it."""
-
-    def receive(self, at_most_bytes: int) -> bytes:
-        """What has come, at least a byte. Raises BadBody when nothing comes any more."""
-
-    def receive_line(self, at_most_bytes: int) -> bytes:
-        """Up to a line end, which is left out."""
-
-
 class Body:
-    """Of one request, as WSGI knows it. `limit_bytes` is how much of it is read at the most."""
+    """Of one request, as WSGI knows it. `limit_bytes` is how much of it is read at the most; `at_end` is called as soon
+    as all of it is."""
 
-    def __init__(self, source: Source, length_bytes: int | None, *, limit_bytes: int) -> None:
-        self._source = source
+    def __init__(
+        self, buffer: Buffer, length_bytes: int | None, *, limit_bytes: int, at_end: Callable[[], None] | None = None
+    ) -> None:
+        self._buffer = buffer
         self._limit_bytes = limit_bytes
+        self._at_end = at_end
         self._is_chunked = length_bytes is None
         self._left_bytes = length_bytes or 0  # of the whole, or of a chunk
         self._read_bytes = 0
+        self._chunks = 0
         self.is_at_end = length_bytes == 0
         if self._left_bytes > limit_bytes:
             raise _too_long(limit_bytes)
@@ -53,7 +53,7 @@ class Body:
             if not self._left_bytes:
                 self._begin_chunk()
                 continue
-            piece = self._source.receive(self._left_bytes if wanted < 0 else min(wanted, self._left_bytes))
+            piece = self._buffer.take(self._left_bytes if wanted < 0 else min(wanted, self._left_bytes))
             self._left_bytes -= len(piece)
             self._read_bytes += len(piece)
             wanted -= len(piece) if wanted > 0 else 0
@@ -63,21 +63,35 @@ class Body:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _begin_chunk(self) -> None:
-        line = self._source.receive_line(MAX_SIZE_LINE_BYTES)
+        line = self._line()
         if CHUNK_SIZE.fullmatch(line) is None:
             raise BadBody("400 Bad Request", "A chunk does not begin with its size.")
         self._left_bytes = int(line, 16)
         if self._read_bytes + self._left_bytes > self._limit_bytes:
             raise _too_long(self._limit_bytes)
+        self._chunks += 1
+        if self._chunks > FREE_CHUNKS + self._read_bytes // BYTES_A_CHUNK:
+            raise BadBody("400 Bad Request", "The body comes in too many small chunks; send larger ones.")
         if not self._left_bytes:
             self._end_part()
-            self.is_at_end = True
+            self._end()
 
     def _end_part(self) -> None:
         if not self._is_chunked:
-            self.is_at_end = True
-        elif self._source.receive_line(MAX_SIZE_LINE_BYTES):
+            self._end()
+        elif self._line():
             raise BadBody("400 Bad Request", "A chunk does not end where its size says.")
+
+    def _end(self) -> None:
+        self.is_at_end = True
+        if self._at_end is not None:
+            self._at_end()
+
+    def _line(self) -> bytes:
+        try:
+            return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES)
+        except TooLong:
+            raise BadBody("400 Bad Request", "A line between chunks is too long.") from None
 
 
 def _too_long(limit_bytes: int) -> BadBody:

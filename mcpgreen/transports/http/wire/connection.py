@@ -3,24 +3,27 @@
 In place of gevent's own handler, which knows no time limits, reads doubtful heads leniently, and takes longer for a
 head than the server does for its answer. Reading and writing wait in this greenlet only; it gives others a turn
 between two requests, however fast they come.
+
+Rule: whoever waits for bytes of a client is known to the server as waiting, and may lose its place to a new client.
 """
 
 from __future__ import annotations
 
-import select
-import socket
+import socket as native
 import time
 from collections.abc import Callable, Iterable, Sequence
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_to_bytes
 
 import gevent
+from gevent import socket
 
 from mcpgreen import journal
-from mcpgreen.running.turns import Turns
+from mcpgreen.running.turns import Turns, let_others
 from mcpgreen.transports.http.wire import heads
 from mcpgreen.transports.http.wire.bodies import BadBody, Body
+from mcpgreen.transports.http.wire.buffer import Buffer, TooLong
+from mcpgreen.transports.http.wire.hangup import HangupWatch
 from mcpgreen.transports.http.wire.heads import BadHead, Head
 
 if TYPE_CHECKING:
@@ -32,9 +35,6 @@ LEAST_BYTES_A_SEC = 16_384  # that a reader takes; a large answer may take longe
 SMALL_BODY_BYTES = 65_536  # what nobody has read of a body is read by us, if it is so short, and the connection kept
 LINGER_SECS = 0.5
 LINGER_BYTES = 1 << 20
-STEADY_LOOK_SECS = 0.25
-READ_EVENT = 1
-HANGUP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 CONNECTION = "mcpgreen.connection"  # its place in the variables of WSGI
 TRANSLATED: dict[str, str] = {}  # names of header lines, as variables; bounded, because clients choose names
 MAX_TRANSLATED = 256
@@ -50,111 +50,100 @@ class Connection:
         self._server = server
         self._limits = server.limits
         self._variables = {**server.variables, **_about(address)}
-        self._unread = b""
+        self._buffer = Buffer(self._received)
+        self._watch = HangupWatch(sock)
+        self._turns = Turns()
         self._give_up_at = 0.0
-        self._watcher: Any = None
+        self._body: Body | None = None  # that is being read
+        self._is_kept = False  # for another request
         self._status = ""
         self._headers: Headers = []
         self._has_begun = False  # to answer
-        self.is_wanted = True  # by the server, which may want it to end
+        self.is_wanted = not server.is_ending
+        self.is_idle = False
 
     def handle(self) -> None:
         """Until either side has enough. Called by the server, in a greenlet of its own."""
-        turns = Turns()
         try:
             while self._serve_one():
-                turns.pause()
+                if len(self._buffer):
+                    let_others()  # who sends many requests at once is served one of them at a time
+                else:
+                    self._turns.pause()
         except (OSError, EOFError) as error:
             journal.debug("a connection has ended: %s", error)
         except gevent.GreenletExit:
             pass  # the server is going, or needs the place
         finally:
-            self._stop_watching()
+            self._watch.stop()
             self._server.forget(self)
             self._sock.close()
 
     def end(self) -> None:
         """By whoever finds that it takes a place for nothing: the greenlet that waits for it wakes up and leaves."""
-        try:
-            self._sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # it has ended by itself
+        shut_down(self._sock)
 
     def on_hangup(self, callback: Callable[[], None]) -> None:
         """Called in the hub if the client goes before it is answered. A request that is sent ahead is no such sign."""
-        self._hangup = callback
-        if self._watcher is None:
-            self._watcher = gevent.get_hub().loop.io(self._sock.fileno(), READ_EVENT)
-        self._watcher.start(self._look)
-
-    def receive(self, at_most_bytes: int) -> bytes:
-        data = self._unread or self._received()
-        self._unread = data[at_most_bytes:]
-        return data[:at_most_bytes] if self._unread else data
-
-    def receive_line(self, at_most_bytes: int) -> bytes:
-        while (end := self._unread.find(b"\r\n")) < 0:
-            if len(self._unread) > at_most_bytes:
-                raise BadBody("400 Bad Request", "A line of the body is too long.")
-            self._unread += self._received()
-        line, self._unread = self._unread[:end], self._unread[end + 2 :]
-        return line
+        self._watch.start(callback)
 
     def _serve_one(self) -> bool:
         """Whether another request may follow."""
-        raw = self._next_head()
-        if raw is None:
-            return False
         self._has_begun = False
-        body = None
+        self._body = None
         try:
+            raw = self._next_head()
+            if raw is None:
+                return False
             head = heads.parse(raw)
             self._give_up_at = time.monotonic() + self._limits.body_secs
-            body = Body(self, head.length_bytes, limit_bytes=self._limits.body_bytes)
+            limit_bytes = self._limits.body_bytes
+            body = Body(self._buffer, head.length_bytes, limit_bytes=limit_bytes, at_end=self._end_waiting)
+            self._body = body
+            self._is_kept = head.is_kept_alive
             self._answer(head, body)
+            if self._is_kept and not body.is_at_end:
+                self._give_up_at = time.monotonic() + self._limits.head_secs
+                body.read()
         except (BadHead, BadBody) as refusal:
             self._refuse(refusal.status, refusal.reason)
             self._linger()
             return False
-        if not body.is_at_end and not self._has_passed_over(head, body):
+        if not body.is_at_end:
             self._linger()
-            return False
-        return head.is_kept_alive and self.is_wanted
+        return self._is_kept and self.is_wanted
+
+    def _end_waiting(self) -> None:
+        self._server.end_waiting(self)
 
     def _next_head(self) -> bytes | None:
         """None if there will be none. The server knows meanwhile that nobody would miss this connection."""
         self._server.begin_waiting(self)
         self._give_up_at = time.monotonic() + self._limits.idle_secs
         try:
-            unread = self._unread.lstrip(b"\r\n") or self._sock_recv().lstrip(b"\r\n")
-            if not unread:
-                return None
+            self.is_idle = self.is_wanted
+            self._buffer.skip_line_ends()
+            self.is_idle = False
             self._give_up_at = time.monotonic() + self._limits.head_secs
-            while (end := unread.find(b"\r\n\r\n")) < 0 or end > heads.MAX_HEAD_BYTES:
-                if len(unread) > heads.MAX_HEAD_BYTES:
-                    limit = heads.MAX_HEAD_BYTES
-                    self._refuse("431 Request Header Fields Too Large", f"A head may have {limit} bytes.")
-                    self._linger()
-                    return None
-                more = self._sock_recv()
-                if not more:
-                    return None
-                unread += more
+            return self._buffer.take_until(b"\r\n\r\n", heads.MAX_HEAD_BYTES)
+        except TooLong:
+            limit = heads.MAX_HEAD_BYTES
+            raise BadHead("431 Request Header Fields Too Large", f"A head may have {limit} bytes.") from None
         except TimeoutError:
-            if self._unread or self._give_up_at <= time.monotonic():
-                journal.debug("a client sent no whole request in time")
+            journal.debug("a client sent no whole request in time")
+            return None
+        except EOFError:
             return None
         finally:
             self._server.end_waiting(self)
-        self._unread = unread[end + 4 :]
-        return unread[:end]
 
     def _answer(self, head: Head, body: Body) -> None:
         path, _, query = head.target.partition("?")
         variables = {
             **self._variables,
             "REQUEST_METHOD": head.method,
-            "PATH_INFO": unquote_to_bytes(path).decode("latin-1") if "%" in path else path,
+            # As it was sent: nothing here needs an escape, and a proxy in front may look for the plain name.
+            "PATH_INFO": path,
             "QUERY_STRING": query,
             "SERVER_PROTOCOL": f"HTTP/1.{head.minor_version}",
             "wsgi.input": body if not head.expects_continue else _AskedFor(body, self._sock),
@@ -164,12 +153,14 @@ class Connection:
             variables[TRANSLATED.get(name) or _translated(name)] = value
         parts: Iterable[bytes] = self._server.application(variables, self._begin)
         try:
+            if not body.is_at_end and not _is_passed_over(head):
+                self._is_kept = False
             if isinstance(parts, list):
                 self._send_whole(parts, head)
             else:
                 self._send_stream(parts, head)
         finally:
-            self._stop_watching()
+            self._watch.stop()
             if hasattr(parts, "close"):
                 parts.close()
 
@@ -184,7 +175,7 @@ class Connection:
     def _send_whole(self, parts: Sequence[bytes], head: Head) -> None:
         length_bytes = sum(map(len, parts))
         has_no_body = self._status[:3] in ("204", "304")
-        begin = self._encoded_head(head, b"" if has_no_body else b"Content-Length: %d\r\n" % length_bytes)
+        begin = self._encoded_head(head, "" if has_no_body else f"Content-Length: {length_bytes}\r\n")
         if head.method == "HEAD":
             self._send(begin)
         elif length_bytes <= SEND_BYTES:
@@ -197,23 +188,30 @@ class Connection:
     def _send_stream(self, parts: Iterable[bytes], head: Head) -> None:
         """As long as there are parts: in chunks, or to the end of the connection for who does not know those."""
         is_chunked = bool(head.minor_version)
-        begin = self._encoded_head(head, b"Transfer-Encoding: chunked\r\n" if is_chunked else b"Connection: close\r\n")
+        self._is_kept = self._is_kept and is_chunked
+        begin = self._encoded_head(head, "Transfer-Encoding: chunked\r\n" if is_chunked else "")
+        before, after = b"", b""
         for part in parts:
-            framed = b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part
-            self._send(begin + framed)
+            if is_chunked:
+                before, after = b"%x\r\n" % len(part), b"\r\n"
+            if len(part) <= SEND_BYTES:
+                self._send(b"".join((begin, before, part, after)))
+            else:
+                self._send(begin + before)
+                self._send(part)
+                self._send(after)
             begin = b""
         self._send(begin + b"0\r\n\r\n" if is_chunked else begin)
-        self.is_wanted = self.is_wanted and is_chunked
 
-    def _encoded_head(self, head: Head, framing: bytes) -> bytes:
+    def _encoded_head(self, head: Head, framing: str) -> bytes:
         self._has_begun = True
         lines = [f"HTTP/1.1 {self._status}\r\nDate: {_date()}\r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in self._headers]
-        if not (head.is_kept_alive and self.is_wanted):
+        lines += [f"{name}: {_in_one_line(value)}\r\n" for name, value in self._headers]
+        if not (self._is_kept and self.is_wanted):
             lines.append("Connection: close\r\n")
         elif not head.minor_version:
             lines.append("Connection: keep-alive\r\n")
-        return "".join(lines).encode("latin-1") + framing + b"\r\n"
+        return "".join((*lines, framing, "\r\n")).encode("latin-1", "replace")
 
     def _send(self, data: bytes) -> None:
         """Raises TimeoutError for a client that does not read."""
@@ -221,9 +219,12 @@ class Connection:
             return
         give_up_at = time.monotonic() + self._limits.send_secs + len(data) / LEAST_BYTES_A_SEC
         view = memoryview(data)
-        while view:
+        while True:
             self._sock.settimeout(max(0.001, min(self._limits.send_secs, give_up_at - time.monotonic())))
             view = view[self._sock.send(view[:SEND_BYTES]) :]
+            if not view:
+                return
+            self._turns.pause()
 
     def _refuse(self, status: str, reason: str) -> None:
         if self._has_begun:
@@ -232,65 +233,38 @@ class Connection:
         text = f"HTTP/1.1 {status}\r\nDate: {_date()}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         self._send(f"{text}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode("latin-1") + body)
 
-    def _has_passed_over(self, head: Head, body: Body) -> bool:
-        """Whether what nobody has read of a body is out of the way."""
-        if head.expects_continue or head.length_bytes is None or head.length_bytes > SMALL_BODY_BYTES:
-            return False
-        body.read()
-        return True
-
     def _linger(self) -> None:
         """A connection that is closed while the client still sends would be reset, and our last words with it."""
-        self._sock.shutdown(socket.SHUT_WR)
+        self._sock.shutdown(native.SHUT_WR)
+        self._server.begin_waiting(self)
         self._give_up_at = time.monotonic() + LINGER_SECS
         left_bytes = LINGER_BYTES
         try:
-            while left_bytes > 0 and (chunk := self._sock_recv()):
-                left_bytes -= len(chunk)
+            while left_bytes > 0:
+                left_bytes -= len(self._recv())
         except TimeoutError:
             return
 
     def _received(self) -> bytes:
-        """For a body."""
+        """More of a head, or of a body."""
+        body = self._body
+        if body is None:
+            return self._recv()
+        self._server.begin_waiting(self)
         try:
-            data = self._sock_recv()
+            data = self._recv()
         except TimeoutError:
             raise BadBody("408 Request Timeout", "The body did not come in time.") from None
-        if not data:
-            raise EOFError("the client left in the middle of a body")
+        if len(data) == READ_BYTES:
+            let_others()  # there is probably more, and who sends that fast would never make us wait
         return data
 
-    def _sock_recv(self) -> bytes:
+    def _recv(self) -> bytes:
         self._sock.settimeout(max(0.001, self._give_up_at - time.monotonic()))
         data: bytes = self._sock.recv(READ_BYTES)
+        if not data:
+            raise EOFError("the client has left")
         return data
-
-    def _look(self) -> None:
-        """In the hub: there is something to read, or the end."""
-        if self._is_hung_up():
-            self._watcher.stop()
-            self._hangup()
-        else:
-            # A request that is sent ahead would wake us again and again.
-            self._stop_watching()
-            self._watcher = gevent.get_hub().loop.timer(STEADY_LOOK_SECS, repeat=STEADY_LOOK_SECS)
-            self._watcher.start(self._look_steadily)
-
-    def _look_steadily(self) -> None:
-        if self._is_hung_up():
-            self._watcher.stop()
-            self._hangup()
-
-    def _is_hung_up(self) -> bool:
-        poller = select.poll()
-        poller.register(self._sock.fileno(), HANGUP)
-        return bool(poller.poll(0))
-
-    def _stop_watching(self) -> None:
-        if self._watcher is not None:
-            self._watcher.stop()
-            self._watcher.close()
-            self._watcher = None
 
 
 class _AskedFor:
@@ -305,6 +279,26 @@ class _AskedFor:
             self._sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._sock = None
         return self._body.read(size)
+
+
+def shut_down(sock: Any) -> None:
+    """Whoever waits for it wakes up. TLS is passed over: its own way would take the keys from under whoever waits."""
+    try:
+        socket.socket.shutdown(sock, native.SHUT_RDWR)
+    except OSError:
+        return  # it has ended by itself
+
+
+def _is_passed_over(head: Head) -> bool:
+    """Whether it is worth the while to read what nobody has read of a body, and keep the connection."""
+    if head.expects_continue or head.length_bytes is None:
+        return False
+    return head.length_bytes <= SMALL_BODY_BYTES
+
+
+def _in_one_line(value: str) -> str:
+    """A header that began a line of its own could say anything, and begin another answer."""
+    return value if value.isprintable() else "".join(each if each.isprintable() else "?" for each in value)
 
 
 def _about(address: Any) -> dict[str, str]:

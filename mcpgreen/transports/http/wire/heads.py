@@ -1,8 +1,8 @@
 """The head of a request: what it says, or the status that refuses it. Pure.
 
 Strict, because a proxy in front may read a doubtful head in another way than we do, and one of the two would then take
-the end of a request for the beginning of the next. No folded lines, no bare newlines, one length or one encoding, and
-nothing that means one thing said twice.
+the end of a request for the beginning of the next. No folded lines, no bare newlines, one length or one encoding, no
+host but in `Host`, and nothing that means one thing said twice.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ SINGLE = frozenset(
         "transfer-encoding",
     }
 )
+PARAM = "mcp-param-"
 
 
 class BadHead(Exception):
@@ -71,19 +72,20 @@ def parse(raw: bytes) -> Head:
         raise BadHead("414 URI Too Long", f"The path may have {MAX_TARGET_CHARS} characters.")
     if major != b"1":
         raise BadHead("505 HTTP Version Not Supported", "This server speaks HTTP/1.1.")
+    if not target.startswith(b"/"):
+        raise BadHead("400 Bad Request", "The target of a request is a path here, and Host says the rest.")
     fields = _fields(rest + b"\r\n" if rest else b"")
     minor_version = int(minor)
     if minor_version and "host" not in fields:
         raise BadHead("400 Bad Request", "A request needs one Host.")
-    connection = fields.get("connection", "").lower()
     return Head(
         method.decode("ascii"),
         target.decode("ascii"),
         minor_version,
         fields,
         _length_of(fields, minor_version),
-        is_kept_alive="close" not in connection if minor_version else "keep-alive" in connection,
-        expects_continue=_expects_continue(fields),
+        is_kept_alive=_is_kept_alive(fields.get("connection"), minor_version),
+        expects_continue=_expects_continue(fields) and minor_version > 0,
     )
 
 
@@ -102,7 +104,7 @@ def _fields(raw: bytes) -> dict[str, str]:
         name, value = name.lower(), value.strip(" \t")
         if name not in fields:
             fields[name] = value
-        elif name in SINGLE:
+        elif name in SINGLE or name.startswith(PARAM):
             raise BadHead("400 Bad Request", f"{name} is there twice.")
         else:
             fields[name] += f", {value}"
@@ -123,6 +125,13 @@ def _length_of(fields: dict[str, str], minor_version: int) -> int | None:
     if encoding.lower() != "chunked" or not minor_version:
         raise BadHead("501 Not Implemented", "The only transfer encoding is chunked, from HTTP/1.1 on.")
     return None
+
+
+def _is_kept_alive(connection: str | None, minor_version: int) -> bool:
+    if connection is None:
+        return minor_version > 0
+    options = {each.strip(" \t") for each in connection.lower().split(",")}
+    return "close" not in options and (minor_version > 0 or "keep-alive" in options)
 
 
 def _expects_continue(fields: dict[str, str]) -> bool:

@@ -1,7 +1,8 @@
 """Where clients knock: addresses, listening sockets, and how many connections there may be.
 
-Rule: when all places are taken, the connection that has waited longest for a request goes; if every one is being
-served, the new one is told to come back. Nobody can keep others out by holding connections open.
+Rule: when all places are taken, the connection goes whose client has been waited for longest, be it for a request, for
+the rest of one or for the handshake of TLS; if every one is being served, the new one is told to come back. Nobody can
+keep others out by holding connections open.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import gevent
 from gevent import socket
 from gevent.pywsgi import WSGIServer
 
 from mcpgreen import journal
 from mcpgreen.errors import UsageError
-from mcpgreen.transports.http.wire.connection import Connection
+from mcpgreen.transports.http.wire.connection import Connection, shut_down
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8808
@@ -155,17 +157,39 @@ def _is_answered(path: str) -> bool:
         return True
 
 
+class Guest(Protocol):
+    """Who has a place. `is_wanted`: whether it may have another request; `is_idle`: whether it has begun none."""
+
+    is_wanted: bool
+    is_idle: bool
+
+    def end(self) -> None: ...
+
+
+class Handshake:
+    """A client that has not got as far as a request, because it has not agreed on TLS."""
+
+    def __init__(self, sock: Any) -> None:
+        self._sock = sock
+        self.is_wanted = True
+        self.is_idle = True
+
+    def end(self) -> None:
+        shut_down(self._sock)
+
+
 class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     """gevent's, with connections of ours, and a bound on their number."""
 
     def __init__(self, listener: Any, application: Application, *, limits: Limits, tls: Any = None) -> None:
         self.limits = limits
-        self._waiting: OrderedDict[Connection, None] = OrderedDict()
-        self._open: set[Connection] = set()
-        options: dict[str, Any] = {} if tls is None else {"ssl_context": tls}
-        # Some may still be shaking hands for TLS, or be told that there is no place.
-        options |= {"log": None, "error_log": None, "handler_class": Connection, "spawn": 2 * limits.connections}
-        super().__init__(listener, application, **options)
+        self.is_ending = False  # who comes now is told so, and each connection has one answer more
+        self._tls = tls
+        self._waiting: OrderedDict[Guest, None] = OrderedDict()
+        self._open: set[Guest] = set()
+        # Some may still be on their way out, or be told that there is no place.
+        options = {"log": None, "error_log": None, "handler_class": Connection, "spawn": 2 * limits.connections}
+        super().__init__(listener, application, **options)  # which would give a handshake all the time in the world
         self.variables = {
             "SCRIPT_NAME": "",
             "wsgi.version": (1, 0),
@@ -182,46 +206,42 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     def update_environ(self) -> None:
         """gevent would ask the name service for our name, and wait for it."""
 
-    def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
-        """TLS: who does not get on with its handshake has as long as for a head."""
-        sock.settimeout(self.limits.head_secs)
-        try:
-            super().wrap_socket_and_handle(sock, address)
-        except OSError as error:
-            journal.debug("a client could not be talked to by TLS: %s", error)
-
     def handle(self, sock: Any, address: Any) -> None:
+        """In a greenlet of its own; gevent closes the socket after it."""
         if len(self._open) >= self.limits.connections and not self._has_made_room():
-            sock.settimeout(0)
-            sock.send(FULL)
-            sock.close()
+            self._turn_away(sock)
             return
         if sock.family != native.AF_UNIX:
             sock.setsockopt(native.IPPROTO_TCP, native.TCP_NODELAY, 1)
-        connection = Connection(sock, address, self)
-        self._open.add(connection)
-        connection.handle()
+        talked_to = sock if self._tls is None else self._secured(sock)
+        if talked_to is not None:
+            connection = Connection(talked_to, address, self)
+            self._open.add(connection)
+            connection.handle()
 
-    def begin_waiting(self, connection: Connection) -> None:
-        self._waiting[connection] = None
+    def begin_waiting(self, guest: Guest) -> None:
+        """For bytes of its client. Who waits already has waited since then."""
+        if guest in self._open:
+            self._waiting.setdefault(guest)
 
-    def end_waiting(self, connection: Connection) -> None:
-        self._waiting.pop(connection, None)
+    def end_waiting(self, guest: Guest) -> None:
+        self._waiting.pop(guest, None)
 
-    def forget(self, connection: Connection) -> None:
-        self._open.discard(connection)
-        self._waiting.pop(connection, None)
+    def forget(self, guest: Guest) -> None:
+        self._open.discard(guest)
+        self._waiting.pop(guest, None)
 
-    def end_waiting_ones(self) -> None:
-        """Those between two requests go now; all others when they have answered."""
-        for connection in self._open:
-            connection.is_wanted = False
-        for connection in list(self._waiting):
-            connection.end()
+    def drain(self) -> None:
+        """Those between two requests go now; all others, and those who still come, when they have one answer."""
+        self.is_ending = True
+        for guest in list(self._open):
+            guest.is_wanted = False
+            if guest.is_idle:
+                guest.end()
 
     def end_all(self) -> None:
-        for connection in list(self._open):
-            connection.end()
+        for guest in list(self._open):
+            guest.end()
 
     def _has_made_room(self) -> bool:
         if not self._waiting:
@@ -231,3 +251,32 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self._open.discard(oldest)
         oldest.end()
         return True
+
+    def _turn_away(self, sock: Any) -> None:
+        if self._tls is not None:
+            return  # a handshake would be needed to say anything
+        sock.settimeout(0)
+        try:
+            sock.send(FULL)
+        except OSError as error:
+            journal.debug("a client could not be told that all places are taken: %s", error)
+
+    def _secured(self, sock: Any) -> Any:
+        """By TLS. None if the client does not get on with it, for which it has as long as for a head."""
+        guest = None
+        try:
+            secured = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            guest = Handshake(secured)
+            self._open.add(guest)
+            self.begin_waiting(guest)
+            with gevent.Timeout(self.limits.head_secs, TimeoutError("the handshake of TLS takes too long")):
+                secured.do_handshake()
+            return secured
+        except OSError as error:
+            journal.debug("a client could not be talked to by TLS: %s", error)
+            if guest is not None:
+                secured.close()
+            return None
+        finally:
+            if guest is not None:
+                self.forget(guest)
