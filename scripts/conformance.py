@@ -1,13 +1,10 @@
 """`make conformance`: let the official conformance suite judge the server, and show what it says.
 
-The suite speaks HTTP and the server stdio, so a bridge stands between them: one server process for each session of a
-client that shakes hands, and one for each request of the stateless era. The fixtures are `tests/conformance/project`;
-it is served from a copy, because some of its tools change it.
+The fixtures are `tests/conformance/project`; it is served over HTTP from a copy, because some of its tools change it.
 
-Rule: the suite judges, this only counts. A failure that is not ours stands in `EXPECTED_FAILURES` with its reason; when
-it does not happen any more, that is a failure, too, and the row has to go. The suite gives some answers half a second,
-with the start of a server in it: on a busy machine that is too short, so what fails is tried again, and the table says
-how often.
+Rule: the suite judges, this only counts. There are no exceptions: each required scenario has to pass. The suite gives
+some answers half a second: on a busy machine that is too short, so what fails is tried again, and the table says how
+often. Scenarios that are run but not required are shown, with the reason if one fails.
 """
 
 from __future__ import annotations
@@ -17,16 +14,13 @@ import json
 import os
 import re
 import secrets
-import shlex
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,14 +33,11 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 HOME = CHECKOUT / "tests" / "conformance"
 PACKAGES = HOME / "node_modules"
 SUITE = PACKAGES / "@modelcontextprotocol" / "conformance"
-BRIDGE = PACKAGES / "supergateway" / "dist" / "index.js"
 NODE = PACKAGES / "node" / "bin" / "node"
 REVISIONS = ("2025-11-25", "2026-07-28")
 
-# Scenario and check: why it fails although the server is right.
-EXPECTED_FAILURES = {
-    ("dns-rebinding-protection", "localhost-host-rebinding-rejected"): "the bridge accepts every Host header",
-}
+# What is not required and not offered, by how the names of its scenarios begin.
+NOT_OFFERED = {"tasks-": "the tasks extension is not offered"}
 
 START_SECS = 30.0
 STOP_SECS = 15.0
@@ -87,7 +78,7 @@ def main(arguments: list[str]) -> int:
         give_up_at = time.monotonic() + options.time_limit
         with tempfile.TemporaryDirectory(prefix="mcpgreen-conformance-") as scratch:
             project = copy_of_project(Path(scratch).resolve())
-            with bridge_to(project, log=options.results / "bridge.log") as url:
+            with served(project, log=options.results / "server.log") as url:
                 verdicts = {
                     revision: judge(url, revision, options.scenario, results=options.results, give_up_at=give_up_at)
                     for revision in options.revision
@@ -98,8 +89,8 @@ def main(arguments: list[str]) -> int:
     demanded = {revision: requirements_of(revision) for revision in verdicts}
     print(table(verdicts, demanded))
     complaints = list(complaints_about(verdicts, demanded, is_whole=not options.scenario))
-    for line in complaints:
-        print(line)
+    for sentence in (*remarks_about(verdicts, demanded), *complaints):
+        print(sentence)
     print(f"Every check: {shown(options.results)}")
     return 1 if complaints else 0
 
@@ -117,12 +108,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def leave(number: int, frame: FrameType | None) -> NoReturn:
-    """A signal ends this like any other exit: the bridge is stopped, the copy removed."""
+    """A signal ends this like any other exit: the server is stopped, the copy removed."""
     raise SystemExit(128 + number)
 
 
 def require_packages() -> None:
-    absent = [path for path in (SUITE / "dist" / "index.js", BRIDGE, NODE) if not path.is_file()]
+    absent = [path for path in (SUITE / "dist" / "index.js", NODE) if not path.is_file()]
     if absent:
         raise SetUpError(f"{shown(absent[0])} is missing: run npm ci in {shown(HOME)}, or make conformance.")
 
@@ -144,30 +135,25 @@ def copy_of_project(scratch: Path) -> Path:
 
 
 @contextmanager
-def bridge_to(project: Path, *, log: Path) -> Iterator[str]:
+def served(project: Path, *, log: Path) -> Iterator[str]:
     """The URL of the server, for as long as it is needed."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    port = free_port()
-    server = shlex.join([sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project)])
-    options = ["--outputTransport", "streamableHttp", "--stateful", "--healthEndpoint", "/healthz"]
     with log.open("wb") as sink:
-        bridge = subprocess.Popen(
-            [str(NODE), str(BRIDGE), "--stdio", f"exec {server}", "--port", str(port), *options],
+        server = subprocess.Popen(
+            [sys.executable, "-m", "mcpgreen", "serve", "--http", "127.0.0.1:0", "--project-root", str(project)],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
             env=environment(),
-            start_new_session=True,
         )
     try:
-        wait_for_health(bridge, f"http://127.0.0.1:{port}/healthz", log)
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield announced_url(server, log)
     finally:
-        stop(bridge)
+        stop(server)
 
 
 def environment() -> dict[str, str]:
-    """Nothing of the operator's settings, our Python for tools, and one key for all servers."""
+    """Nothing of the operator's settings, our Python for tools, and a key as replicas would share it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MCPGREEN_", "MCPBASH_", "MCP_"))}
     return {
         **kept,
@@ -177,32 +163,24 @@ def environment() -> dict[str, str]:
     }
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def wait_for_health(bridge: subprocess.Popen[bytes], url: str, log: Path) -> None:
+def announced_url(server: subprocess.Popen[bytes], log: Path) -> str:
+    """What the server says when it is ready."""
     give_up_at = time.monotonic() + START_SECS
-    while time.monotonic() < give_up_at and bridge.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=START_SECS):
-                return
-        except OSError:
-            time.sleep(0.05)
-    raise SetUpError(f"The bridge does not answer; see {shown(log)}.")
+    while time.monotonic() < give_up_at and server.poll() is None:
+        found = re.search(r"^mcpgreen: serving (http://\S+)$", log.read_text(encoding="utf-8"), re.MULTILINE)
+        if found is not None:
+            return found[1]
+        time.sleep(0.05)
+    raise SetUpError(f"The server does not start; see {shown(log)}.")
 
 
-def stop(bridge: subprocess.Popen[bytes]) -> None:
-    """It ends its servers when it is asked to; they also end by themselves when nobody is left to talk to."""
-    bridge.terminate()
+def stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
     try:
-        bridge.wait(STOP_SECS)
+        server.wait(STOP_SECS)
     except subprocess.TimeoutExpired:
-        os.killpg(bridge.pid, signal.SIGKILL)
-        bridge.wait()
+        server.kill()
+        server.wait()
 
 
 def requirements_of(revision: str) -> Requirements:
@@ -227,7 +205,7 @@ def judge(url: str, revision: str, only: Sequence[str] | None, *, results: Path,
         for what in runs:
             run_suite(url, what, directory=directory, give_up_at=give_up_at)
         verdicts = verdicts_in(directory)
-        failed = [name for name in wanted if name in verdicts and unexpected_failures(name, verdicts[name])]
+        failed = [name for name in wanted if name in verdicts and verdicts[name].failures]
         runs = [["--scenario", name, "--spec-version", revision] for name in failed]
     return verdicts
 
@@ -255,11 +233,6 @@ def verdicts_in(directory: Path) -> Verdicts:
     return verdicts
 
 
-def unexpected_failures(scenario: str, verdict: Verdict) -> dict[str, str]:
-    """Messages by check."""
-    return {check: text for check, text in verdict.failures.items() if (scenario, check) not in EXPECTED_FAILURES}
-
-
 def verdict_of(checks: list[dict[str, Any]]) -> Verdict:
     def with_status(status: str) -> dict[str, str]:
         return {check["id"]: check.get("errorMessage") or status for check in checks if check["status"] == status}
@@ -276,7 +249,7 @@ def table(verdicts: Mapping[str, Verdicts], demanded: Mapping[str, Requirements]
     for mark, names in (("", scored), (" *", others)):
         for name in names:
             if name in judged:
-                cells = [word_for(verdict_by_name.get(name), name) for verdict_by_name in verdicts.values()]
+                cells = [word_for(verdict_by_name.get(name)) for verdict_by_name in verdicts.values()]
                 lines.append(line(name + mark, cells))
     lines += ["", "* run, but not required"] if judged & set(others) else [""]
     for revision, verdict_by_name in verdicts.items():
@@ -291,11 +264,11 @@ def line(name: str, cells: Sequence[str]) -> str:
     return f"{name:<48}" + "".join(f"{cell:<18}" for cell in cells).rstrip()
 
 
-def word_for(verdict: Verdict | None, scenario: str) -> str:
+def word_for(verdict: Verdict | None) -> str:
     if verdict is None:
         return "-"
     if verdict.failures:
-        return "fails" if unexpected_failures(scenario, verdict) else "fails (expected)"
+        return "fails"
     if verdict.tries > 1:
         return f"passes (try {verdict.tries})"
     return f"passes ({len(verdict.warnings)} warned)" if verdict.warnings else "passes"
@@ -308,7 +281,7 @@ def distinct(names: Iterator[str]) -> list[str]:
 def complaints_about(
     verdicts: Mapping[str, Verdicts], demanded: Mapping[str, Requirements], *, is_whole: bool
 ) -> Iterator[str]:
-    """What is not as it should be, in sentences. Expected failures are told, and are no complaint."""
+    """What is not as it should be, in sentences: each is a failure."""
     for revision, verdict_by_name in verdicts.items():
         for name in demanded[revision].scored:
             verdict = verdict_by_name.get(name)
@@ -316,11 +289,24 @@ def complaints_about(
                 if is_whole:
                     yield f"{revision} {name}: the suite says nothing about it"
                 continue
-            for check, message in unexpected_failures(name, verdict).items():
+            for check, message in verdict.failures.items():
                 yield f"{revision} {name}: {check}: {message}"
-            for (scenario, check), reason in EXPECTED_FAILURES.items():
-                if scenario == name and check not in verdict.failures:
-                    yield f"{revision} {name}: {check} passes now; take it off EXPECTED_FAILURES ({reason})"
+
+
+def remarks_about(verdicts: Mapping[str, Verdicts], demanded: Mapping[str, Requirements]) -> Iterator[str]:
+    """Which scenarios fail that are not required, and why."""
+    for revision, verdict_by_name in verdicts.items():
+        for name in demanded[revision].not_scored:
+            verdict = verdict_by_name.get(name)
+            if verdict is not None and verdict.failures:
+                yield f"{revision} {name} (not required): {reason_for(name, verdict)}"
+
+
+def reason_for(scenario: str, verdict: Verdict) -> str:
+    """Why it fails: what we do not offer, or else what the suite says first."""
+    known = [reason for beginning, reason in NOT_OFFERED.items() if scenario.startswith(beginning)]
+    check, message = next(iter(verdict.failures.items()))
+    return known[0] if known else f"{check}: {message}"
 
 
 def shown(path: Path) -> str:

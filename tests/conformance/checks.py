@@ -43,7 +43,7 @@ def command(results: Path, *scenarios: str) -> list[str]:
     return [sys.executable, str(SCRIPT), "--results", str(results), *chosen]
 
 
-def test_the_suite_finds_nothing_but_what_is_expected(tmp_path: Path) -> None:
+def test_the_suite_finds_nothing(tmp_path: Path) -> None:
     require_conformance_suite()
 
     run = subprocess.run(
@@ -54,11 +54,11 @@ def test_the_suite_finds_nothing_but_what_is_expected(tmp_path: Path) -> None:
     rows = dict(re.findall(r"^([a-z-]+)  +(\S.*)$", run.stdout, re.MULTILINE))
     assert {name: re.split("  +", row) for name, row in rows.items()} == {
         "tools-call-elicitation": ["passes", "-"],
-        "dns-rebinding-protection": ["fails (expected)", "fails (expected)"],
+        "dns-rebinding-protection": ["passes", "passes"],
         "caching": ["-", "passes"],
         "input-required-result-multi-round": ["-", "passes"],
     }
-    assert "2025-11-25: 1 of 2 required scenarios pass" in run.stdout
+    assert "2025-11-25: 2 of 2 required scenarios pass" in run.stdout
 
 
 def test_a_scenario_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_run_that_is_stopped_leaves_no_process_and_no_copy(tmp_path: Path) -> 
 
 
 def processes_with(scratch: Path) -> Iterator[str]:
-    """Command lines that name the copy of the project: the bridge, and servers behind it."""
+    """Command lines that name the copy of the project: the server and its scripts."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().decode("utf-8", "replace")
@@ -97,7 +97,7 @@ def processes_with(scratch: Path) -> Iterator[str]:
             yield line
 
 
-def test_a_failure_that_nobody_expects_is_a_complaint(conformance: ModuleType) -> None:
+def test_a_failure_is_a_complaint(conformance: ModuleType) -> None:
     complaints = list_complaints(conformance, {"ping": conformance.Verdict({"ping": "no answer"}, {})})
 
     assert complaints == ["R ping: ping: no answer"]
@@ -107,24 +107,27 @@ def test_a_required_scenario_without_a_verdict_is_a_complaint(conformance: Modul
     assert list_complaints(conformance, {}) == ["R ping: the suite says nothing about it"]
 
 
-def test_an_expected_failure_that_passes_is_a_complaint(conformance: ModuleType) -> None:
-    scenario, check = next(iter(conformance.EXPECTED_FAILURES))
-
-    complaints = list_complaints(conformance, {scenario: conformance.Verdict({}, {})}, scored=[scenario])
-
-    assert len(complaints) == 1
-    assert f"{check} passes now" in complaints[0]
-
-
-def test_an_expected_failure_warnings_and_what_is_not_required_are_no_complaints(conformance: ModuleType) -> None:
-    scenario, check = next(iter(conformance.EXPECTED_FAILURES))
+def test_warnings_and_what_is_not_required_are_no_complaints(conformance: ModuleType) -> None:
     verdicts = {
-        scenario: conformance.Verdict({check: "as always"}, {}),
         "ping": conformance.Verdict({}, {"ping": "slow"}),
-        "tasks": conformance.Verdict({"tasks": "none"}, {}),
+        "tasks-lifecycle": conformance.Verdict({"tasks": "none"}, {}),
     }
 
-    assert list_complaints(conformance, verdicts, scored=[scenario, "ping"], not_scored=["tasks"]) == []
+    assert list_complaints(conformance, verdicts, not_scored=["tasks-lifecycle"]) == []
+
+
+def test_what_fails_and_is_not_required_is_named_with_the_reason(conformance: ModuleType) -> None:
+    verdicts = {
+        "tasks-lifecycle": conformance.Verdict({"tasks": "no such method"}, {}),
+        "new-thing": conformance.Verdict({"first": "too new", "second": "too"}, {}),
+        "json-schema": conformance.Verdict({}, {}),
+    }
+    demanded = {"R": conformance.Requirements([], list(verdicts))}
+
+    assert list(conformance.remarks_about({"R": verdicts}, demanded)) == [
+        "R tasks-lifecycle (not required): the tasks extension is not offered",
+        "R new-thing (not required): first: too new",
+    ]
 
 
 def list_complaints(

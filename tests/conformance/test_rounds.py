@@ -1,7 +1,6 @@
 """The fixtures that ask, with a server of its own for every round.
 
-The bridge of `make conformance` keeps a server until the client comes back, so what is sealed there never meets
-another process, and a changed state never reaches us. Here it does.
+In `make conformance` one server answers everything, so what is sealed there never meets another process. Here it does.
 """
 
 from __future__ import annotations

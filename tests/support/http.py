@@ -1,6 +1,7 @@
 """Start the real server over HTTP as a process, and speak with it over real sockets.
 
-`HttpServer` is the process, `HttpClient` one client of it (with a session, or stateless). Whoever needs bytes that no HTTP library would send uses `HttpServer.connect`.
+`HttpServer` is the process, `HttpClient` one client of it, with a session or stateless. Whoever needs bytes that no
+HTTP library would send uses `HttpServer.connect`.
 """
 
 from __future__ import annotations

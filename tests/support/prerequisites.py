@@ -123,9 +123,9 @@ def require_node_modules(*packages: str) -> Path:
 
 
 def require_conformance_suite() -> Path:
-    """The directory with the packages of the conformance suite, which bring a node of their own."""
+    """The directory with the packages of the conformance suite, among them a node of their own."""
     directory = CONFORMANCE_DIR / "node_modules"
-    needed = ("@modelcontextprotocol/conformance/package.json", "supergateway/package.json", "node/bin/node")
+    needed = ("@modelcontextprotocol/conformance/package.json", "node/bin/node")
     if not all((directory / path).is_file() for path in needed):
         _missing("node packages missing: run npm ci in tests/conformance")
     return directory

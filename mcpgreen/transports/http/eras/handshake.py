@@ -69,11 +69,11 @@ class HandshakeEra:
         connection = variables[CONNECTION]
         outlet.carried_by(connection, after=after)
         connection.on_hangup(outlet.lose)
-        is_new = outlet is session.standing and after is None
         stream = outlet.stream(
             connection,
             keep_alive_secs=self._parts.settings.http_keepalive_secs,
-            is_primed=is_new and self._is_primed(session),
+            is_primed=self._is_primed(session),
+            after=after or 0,
         )
         return Response("200 OK", list(events.HEADERS), _in_use(session, stream))
 
@@ -141,14 +141,20 @@ class HandshakeEra:
         return accepted()
 
     def _wanted(self, session: HttpSession, last_event: str) -> tuple[Outlet, int | None]:
-        """Which stream a GET goes on with, and after which event."""
+        """Which stream a GET goes on with, and after which event. Raises Refusal.
+
+        A client whose call was cancelled sees its stream end without an answer, and comes back for it. With a stream
+        that ends at once it would do so for ever, and with that of the session it would push its own GET out.
+        """
         named = events.named(last_event)
-        if named is not None:
-            key, number = named
-            outlet = session.outlet(key)
-            if outlet is not None and (outlet.has_begun or key == STANDING_KEY):
-                return outlet, number
-        return session.standing, None
+        if named is None:
+            return session.standing, None
+        key, number = named
+        outlet = session.outlet(key)
+        if outlet is None or not (key == STANDING_KEY or (outlet.has_begun and outlet.has_more_than(number))):
+            reason = "Nothing more will come on the stream that Last-Event-ID names."
+            raise Refusal("405 Method Not Allowed", InvalidRequest(reason), headers=[("Allow", "POST, DELETE")])
+        return outlet, number
 
     def _require_version(self, session: HttpSession, variables: Mapping[str, Any]) -> None:
         revision, sent = self._revision_of(session), variables.get(VERSION)
