@@ -50,6 +50,8 @@ setup(
         "toml": ["tomli>=2; python_version < '3.11'"],
         # `/metrics` of a server over HTTP.
         "metrics": ["prometheus-client>=0.20"],
+        # Access tokens over HTTP. joserfc would do as well, but needs Python 3.11. 2.10.0 took a part of `iss` for it.
+        "oauth": ["pyjwt[crypto]>=2.10.1"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
         # match, setuptools builds the wheel that is tried; fastmcp is a peer in the benchmark only.
         "test": [
@@ -60,6 +62,7 @@ setup(
             "mcp-types>=2.3",
             "prometheus-client>=0.20",
             "trustme",
+            "pyjwt[crypto]>=2.10.1",
             "uritemplate>=4.1.1",
             "setuptools>=70.1",
             "ruff",

@@ -54,6 +54,7 @@ OWNERS = {
     "referencing": ("protocol.schemas.validator",),
     "yaml": ("catalog.descriptions.yaml_text", "cli.clients.formats.yaml_edits"),
     "docopt": ("cli.main",),
+    "jwt": ("transports.http.oauth.keys", "transports.http.oauth.tokens"),
     "jq": (),  # used as a library by sdk/json_tool, and by nobody as a module
     "gevent.subprocess": ("running.processes.process",),
     "gevent.monkey": ("__main__", "tests/conftest.py"),

@@ -1,15 +1,18 @@
-"""docs/oauth.md tells the truth: its tools need the scopes that the page names, and know who calls."""
+"""docs/oauth.md tells the truth: its setting is one, its tools need the scopes that it names and know who calls."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.links.principal import Principal
+from mcpgreen.settings.table import ROWS, load
 from mcpgreen.testing import FakeLink, serving
+from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from tests.support.project import ProjectBuilder
 from tests.test_docs_examples import CHECKOUT, blocks_of
 
@@ -41,3 +44,27 @@ def test_a_caller_without_the_scope_gets_the_error_that_is_shown(server: Server,
     bob = FakeLink(server, principal=Principal("i|bob", frozenset({"files:read"})))
 
     assert bob.ask_stateless("tools/call", {"name": tool, "arguments": {"note": "x"}}, id=1)["error"] == shown
+
+
+def only(info: str) -> str:
+    (text,) = (block.text for block in BLOCKS if block.info == info)
+    return text
+
+
+def test_the_setting_that_is_shown_will_do() -> None:
+    (shown,) = (block.text for block in BLOCKS if block.language == "sh")
+    name, _, value = shown.removeprefix("export ").strip().partition("=")
+    settings = load({}, {name: value}, {})
+    server = configured_resource_server(settings, resource_url="https://mcp.example.com/mcp")
+
+    assert settings.notes == ()
+    assert server is not None
+    assert server.challenge() == only("challenge").strip()
+    assert server.metadata() == json.loads(only("metadata"))
+
+
+def test_the_page_has_every_setting() -> None:
+    table = (CHECKOUT / "docs" / "oauth.md").read_text(encoding="utf-8")
+    ours = [row.name for row in ROWS if row.name.startswith("http_oauth_")]
+
+    assert re.findall(r"^\| `(http_oauth_\w+)` \|", table, re.MULTILINE) == ours

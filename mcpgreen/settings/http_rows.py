@@ -54,5 +54,19 @@ HTTP_ROWS = (
         "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, as behind a proxy."),
     Setting("http_key", directory, "", doc=
         "A file with the key of http_cert. Empty: it is in the same file."),
+    Setting("http_oauth_issuer", text, "", doc=
+        "The authorization server whose access tokens are accepted, as it calls itself in `iss`: an https URL. "
+        "Needs the extra oauth. Empty: none."),
+    Setting("http_oauth_jwks_url", text, "", doc=
+        "Where the keys of the issuer are: an https URL, or a file. Empty: where the metadata of the issuer says."),
+    Setting("http_oauth_audience", names, (), doc=
+        "Whom tokens must be for (`aud`): one of these. Empty: the URL of the endpoint."),
+    Setting("http_oauth_algorithms", names, (), doc=
+        "How tokens may be signed. Only algorithms with a public key are possible. Empty: RS256, RS384, RS512, "
+        "ES256, ES384, PS256 and EdDSA."),
+    Setting("http_oauth_required_scopes", names, (), doc=
+        "The scopes that every token must have, whatever is called. Empty: none."),
+    Setting("http_oauth_clock_skew_secs", seconds, 60.0, low=0, high=600, doc=
+        "How many seconds the clock of the issuer may differ from ours."),
 )
 # fmt: on

@@ -1,0 +1,164 @@
+"""From the text of an access token to its claims: a JWT that the issuer signed, for us, and for now.
+
+PyJWT verifies the signature and the registered claims. What it leaves to its users, or had wrong in some version, is
+checked here before: which algorithms, which headers, names that occur twice, types, what else a JWT may be.
+
+Rule: nothing that a token says decides how it is verified, beyond which of the issuer's keys signed it. Where keys are
+(`jku`, `x5u`), and keys themselves (`jwk`, `x5c`), may stand in its header; nobody looks at them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jwt
+
+from mcpgreen.errors import McpgreenError
+from mcpgreen.text import json_bounds
+from mcpgreen.text.json_types import Json
+from mcpgreen.transports.http.oauth.fetching import Unavailable
+from mcpgreen.transports.http.oauth.keys import KeySet, UnknownKey
+
+MAX_TOKEN_CHARS = 16_384
+MAX_KEY_ID_CHARS = 512
+REQUIRED_CLAIMS = ["iss", "aud", "exp"]
+TIMES = ("exp", "nbf", "iat")
+# A JWT may be many things, and an issuer signs all of them with the same keys. These are access tokens, or unnamed.
+TOKEN_TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
+
+
+class TokenRefused(McpgreenError):
+    """Who brought this token cannot come in: the status of the answer, and what a challenge says. `scopes` are those
+    that would be needed, if that is why."""
+
+    def __init__(self, status: int, error: str, description: str, *, scopes: Sequence[str] = ()) -> None:
+        super().__init__(description)
+        self.status = status
+        self.error = error
+        self.description = description
+        self.scopes = tuple(scopes)
+
+
+def invalid(reason: str) -> TokenRefused:
+    return TokenRefused(401, "invalid_token", f"The access token is refused: {reason}")
+
+
+class Verifier:
+    """Verifies the tokens of one issuer for one audience."""
+
+    def __init__(
+        self, keys: KeySet, *, issuer: str, audiences: Sequence[str], algorithms: Sequence[str], clock_skew_secs: float
+    ) -> None:
+        self._keys = keys
+        self._issuer = issuer
+        self._audiences = list(audiences)
+        self._algorithms = frozenset(algorithms)
+        self._clock_skew_secs = clock_skew_secs
+
+    def claims_of(self, token: str) -> Json:
+        """May wait for the issuer's keys. Raises TokenRefused."""
+        if len(token) > MAX_TOKEN_CHARS:
+            raise invalid(f"it is longer than {MAX_TOKEN_CHARS} characters")
+        parts = token.split(".")
+        if len(parts) != 3 or not token.isascii():
+            raise invalid("it is no signed JWT")
+        header, claims = _object_in(parts[0], "header"), _object_in(parts[1], "payload")
+        algorithm = self._algorithm(header)
+        _require_sound(claims)
+        if claims.get("iss") != self._issuer:
+            raise invalid("it is from another issuer")  # and no reason to look for a key
+        try:
+            key = self._keys.find(_key_id(header), algorithm)
+        except UnknownKey as error:
+            raise invalid(str(error)) from error
+        except Unavailable as error:
+            # Why is for the operator, who has it in the log: it names addresses and files.
+            text = "The keys of the issuer cannot be had now; try again later."
+            raise TokenRefused(503, "temporarily_unavailable", text) from error
+        self._require_signed(token, key, algorithm)
+        return claims
+
+    def _algorithm(self, header: Json) -> str:
+        algorithm = header.get("alg")
+        if type(algorithm) is not str or algorithm not in self._algorithms:
+            raise invalid("its algorithm is not allowed")
+        if "crit" in header or "b64" in header:
+            raise invalid("its header needs an extension that is not known here")
+        kind = header.get("typ")
+        if (kind.lower() if type(kind) is str else kind) not in TOKEN_TYPES:
+            raise invalid("it is another kind of JWT")
+        return algorithm
+
+    def _require_signed(self, token: str, key: Any, algorithm: str) -> None:
+        try:
+            jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                audience=self._audiences,
+                issuer=self._issuer,
+                leeway=self._clock_skew_secs,
+                options={"require": REQUIRED_CLAIMS},
+            )
+        except jwt.ExpiredSignatureError as error:
+            raise invalid("it has expired") from error
+        except jwt.ImmatureSignatureError as error:
+            raise invalid("it is not valid yet") from error
+        except jwt.InvalidAudienceError as error:
+            raise invalid("it is for somebody else (aud)") from error
+        except jwt.MissingRequiredClaimError as error:
+            raise invalid(f"it has no {error.claim}") from error
+        except jwt.InvalidSignatureError as error:
+            raise invalid("its signature is wrong") from error
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise invalid("it cannot be verified") from error
+
+
+def _object_in(part: str, what: str) -> Json:
+    """The JSON object in a part of a token. Not yet to be trusted."""
+    try:
+        raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+        json_bounds.require_parsable(raw)
+        value = json.loads(raw, object_pairs_hook=_without_doubles, parse_constant=_no_number)
+    except (ValueError, RecursionError, binascii.Error) as error:
+        raise invalid(f"its {what} cannot be read") from error
+    if type(value) is not dict:
+        raise invalid(f"its {what} is no object")
+    return value
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> Json:
+    """What says a thing twice says one to us and the other to somebody else."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _key_id(header: Json) -> str | None:
+    key_id = header.get("kid")
+    if key_id is not None and (type(key_id) is not str or not 0 < len(key_id) <= MAX_KEY_ID_CHARS):
+        raise invalid("the name of its key is none")
+    return key_id
+
+
+def _require_sound(claims: Json) -> None:
+    for name in TIMES:
+        value = claims.get(name, 0)
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise invalid(f"its {name} is no time")
+    audience = claims.get("aud", "")
+    if type(audience) is not str and not (type(audience) is list and all(type(each) is str for each in audience)):
+        raise invalid("its aud is neither a text nor an array of texts")
+    if "cnf" in claims:
+        # RFC 9449, 7.2: a token that is bound to a key is none for whoever merely has it, and nobody here checks that.
+        raise invalid("it is bound to a key of its holder, which is not supported")
