@@ -6,6 +6,7 @@ import contextlib
 import resource
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def sockets_of(server: HttpServer) -> int:
 
 @pytest.fixture(scope="module")
 def impatient(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
-    settings = {"http_header_timeout_secs": 0.5, "http_body_timeout_secs": 0.5, "http_idle_secs": 0.5}
+    settings: dict[str, Any] = {"http_header_timeout_secs": 0.5, "http_body_timeout_secs": 0.5, "http_idle_secs": 0.5}
     with HttpServer(shared_project.root, http_send_timeout_secs=0.5, **settings) as server:
         yield server
         assert "Traceback" not in server.stderr, server.stderr
