@@ -1,4 +1,5 @@
-"""How many descriptors this process may have, and what fits into that: the number of a pipe, scripts at a time.
+"""How many descriptors this process may have, and what fits into that: the number of a pipe, scripts at a time,
+connections.
 
 Most systems allow a thousand and more. With `ulimit -n 64` and the like the server still serves, fewer scripts at once.
 """
@@ -13,6 +14,7 @@ BELOW_THE_LIMIT = 4
 # Of the server itself, with those that it needs for a moment to read the project or to start a script.
 OWN_DESCRIPTORS = 36
 DESCRIPTORS_OF_A_SCRIPT = 3
+PASSING_CONNECTIONS = 32  # that have just come, or are about to go
 ROOMY = 256
 
 
@@ -38,3 +40,11 @@ def scripts_that_fit(wanted: int, limit: int) -> int:
     if limit < 0:
         return wanted
     return max(1, min(wanted, (limit - OWN_DESCRIPTORS) // DESCRIPTORS_OF_A_SCRIPT))
+
+
+def connections_that_fit(wanted: int, limit: int, *, scripts: int) -> int:
+    """How many connections a server can have beside so many scripts; at least one is tried."""
+    if limit < 0:
+        return wanted
+    room = limit - OWN_DESCRIPTORS - scripts * DESCRIPTORS_OF_A_SCRIPT - PASSING_CONNECTIONS
+    return max(1, min(wanted, room))

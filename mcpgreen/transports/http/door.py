@@ -24,6 +24,8 @@ ANY = "*"
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*)")
+SENDABLE = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+ELSEWHERE = ("cross-site", "same-site")  # as browsers say where a request comes from
 
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 ALLOWED_HEADERS = (
@@ -37,7 +39,7 @@ ALLOWED_HEADERS = (
     "Mcp-Session-Id",
 )
 PARAM_HEADER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,100}", re.IGNORECASE)
-MAX_PARAM_HEADERS = 50
+MAX_NAMED_HEADERS = 100
 EXPOSED_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
 PREFLIGHT_SECS = 600
 
@@ -57,6 +59,9 @@ class Door:
         if self._token and len(self._token) < MIN_TOKEN_CHARS:
             reason = f"a token needs at least {MIN_TOKEN_CHARS} characters, this one has {len(self._token)}"
             raise ProjectError(settings.origin("http_token"), reason)
+        if self._token and SENDABLE.fullmatch(self._token) is None:
+            reason = "no client could send this token: letters, digits and -._~+/ are possible, and = at its end"
+            raise ProjectError(settings.origin("http_token"), reason)
         if not (address.is_private or self._token or oauth or settings.http_allow_anonymous):
             raise ProjectError(
                 f"--http {address.host}:{address.port}",
@@ -75,7 +80,9 @@ class Door:
         if not self._takes_any_host and not self._is_our_host(host):
             raise _forbidden("This host name is not served here; the setting http_allowed_hosts names those that are.")
         origin = variables.get("HTTP_ORIGIN")
-        if origin is not None and not self._is_allowed_origin(origin):
+        # For a picture or a link on a page, browsers send no origin, but most say that it is the page of somebody else.
+        is_odd = origin is None and variables.get("HTTP_SEC_FETCH_SITE") in ELSEWHERE
+        if is_odd or (origin is not None and not self._is_allowed_origin(origin)):
             raise _forbidden("This origin may not ask; the setting http_allowed_origins names those that may.")
 
     def cors_headers(self, variables: Mapping[str, Any]) -> Headers:
@@ -89,12 +96,12 @@ class Door:
     def preflight(self, variables: Mapping[str, Any]) -> Response:
         """`OPTIONS`: a browser asks what a page may send. That it carries no token yet is as it should be."""
         self.require_good_names(variables)
-        wanted = str(variables.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "")).split(",")
-        params = [name for name in map(str.strip, wanted) if PARAM_HEADER.fullmatch(name)]
+        wanted = str(variables.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "")).split(",", MAX_NAMED_HEADERS)
+        params = [name for name in map(str.strip, wanted[:MAX_NAMED_HEADERS]) if PARAM_HEADER.fullmatch(name)]
         headers = [
             ("Allow", ALLOWED_METHODS),
             ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-            ("Access-Control-Allow-Headers", ", ".join((*ALLOWED_HEADERS, *params[:MAX_PARAM_HEADERS]))),
+            ("Access-Control-Allow-Headers", ", ".join((*ALLOWED_HEADERS, *params))),
             ("Access-Control-Max-Age", str(PREFLIGHT_SECS)),
         ]
         return Response("204 No Content", headers, [])

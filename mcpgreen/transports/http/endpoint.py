@@ -19,6 +19,7 @@ from mcpgreen.transports.http.streams.events import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
+MAX_RANGES = 64  # of types that a client takes; those beyond are not looked at
 
 
 class Endpoint:
@@ -70,7 +71,7 @@ def _accepted_by(variables: Mapping[str, Any]) -> Accepts:
 
 @lru_cache(maxsize=64)  # most clients say the same in every request
 def _accepted(sent: str) -> Accepts:
-    ranges = [_range_of(each) for each in sent.lower().split(",")]
+    ranges = [_range_of(each) for each in sent.lower().split(",", MAX_RANGES)]
     taken = {name for name, is_wanted in ranges if is_wanted}
     if "*/*" in taken:
         return Accepts(json=True, events=True)

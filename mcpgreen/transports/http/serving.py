@@ -21,6 +21,7 @@ from mcpgreen.catalog.item_kinds import SOURCE_OF
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.project.start_checks import remote_token
+from mcpgreen.running.system.descriptor_limit import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
@@ -136,13 +137,23 @@ def _frame_log(server: Server) -> FrameLog | None:
 
 def _limits(settings: Settings) -> Limits:
     return Limits(
-        connections=settings.http_max_connections,
+        connections=_connections(settings),
         idle_secs=settings.http_idle_secs,
         head_secs=settings.http_header_timeout_secs,
         body_secs=settings.http_body_timeout_secs,
         body_bytes=settings.http_max_body_bytes,
         send_secs=settings.http_send_timeout_secs,
     )
+
+
+def _connections(settings: Settings) -> int:
+    """As many as there are descriptors for: the others make way for each other instead of failing."""
+    wanted, limit = settings.http_max_connections, descriptor_limit()
+    fitting = connections_that_fit(wanted, limit, scripts=settings.max_concurrent_requests)
+    if fitting < wanted:
+        tell = journal.info if fitting > wanted // 2 else journal.warning  # many systems allow just below the default
+        tell("only %d descriptors are allowed, so there are %d connections instead of %d", limit, fitting, wanted)
+    return fitting
 
 
 def _tls(settings: Settings) -> Any:
@@ -152,6 +163,7 @@ def _tls(settings: Settings) -> Any:
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # which costs us more than who asks for it
     try:
         context.load_cert_chain(settings.http_cert, settings.http_key or None)
     except (OSError, ssl.SSLError) as error:

@@ -17,7 +17,7 @@ def buffer_of(raw: bytes, step: int) -> Buffer:
 
     def receive() -> bytes:
         if not pieces:
-            raise EOFError
+            raise ConnectionError
         return pieces.pop(0)
 
     return Buffer(receive)
@@ -122,7 +122,7 @@ def test_chunks_are_too_long_together() -> None:
 
 def test_who_leaves_in_the_middle_is_gone() -> None:
     for raw, length in ((b"hel", 5), (b"5\r\nhel", None), (b"5", None), (b"", None), (b"0\r\n", None)):
-        with pytest.raises(EOFError):
+        with pytest.raises(ConnectionError):
             read(raw, length)
 
 

@@ -70,7 +70,7 @@ class Connection:
                     let_others()  # who sends many requests at once is served one of them at a time
                 else:
                     self._turns.pause()
-        except (OSError, EOFError) as error:
+        except OSError as error:
             journal.debug("a connection has ended: %s", error)
         except gevent.GreenletExit:
             pass  # the server is going, or needs the place
@@ -131,8 +131,6 @@ class Connection:
             raise BadHead("431 Request Header Fields Too Large", f"A head may have {limit} bytes.") from None
         except TimeoutError:
             journal.debug("a client sent no whole request in time")
-            return None
-        except EOFError:
             return None
         finally:
             self._server.end_waiting(self)
@@ -263,7 +261,7 @@ class Connection:
         self._sock.settimeout(max(0.001, self._give_up_at - time.monotonic()))
         data: bytes = self._sock.recv(READ_BYTES)
         if not data:
-            raise EOFError("the client has left")
+            raise ConnectionError("the client has left")
         return data
 
 

@@ -181,6 +181,8 @@ class Handshake:
 class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     """gevent's, with connections of ours, and a bound on their number."""
 
+    max_accept = 16  # before each of them has, or is refused, its place
+
     def __init__(self, listener: Any, application: Application, *, limits: Limits, tls: Any = None) -> None:
         self.limits = limits
         self.is_ending = False  # who comes now is told so, and each connection has one answer more

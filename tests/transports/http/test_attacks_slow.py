@@ -1,0 +1,225 @@
+"""Clients that are slow on purpose, and very many of them: each loses its connection in time, and nobody else waits."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.descriptors import descriptors_of, needs_proc
+from tests.support.http import HttpServer
+from tests.support.memory import MIB, peak_bytes
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually
+from tests.support.wire import modern_meta
+from tests.transports.http.attacking import Raw, asked, discovery, figures, head, is_serving, mcp_lines, posted, raw
+
+Serve = Callable[..., HttpServer]
+FIELDS = mcp_lines()
+
+
+@contextlib.contextmanager
+def many(server: HttpServer, number: int, data: bytes = b"") -> Iterator[list[Raw]]:
+    connections: list[Raw] = []
+    try:
+        for _ in range(number):
+            connections.append(Raw(server.connect()))
+            if data:
+                connections[-1].send(data)
+        yield connections
+    finally:
+        for each in connections:
+            each.close()
+
+
+def sockets_of(server: HttpServer) -> int:
+    return descriptors_of(server.pid).count("socket")
+
+
+@pytest.fixture(scope="module")
+def impatient(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
+    settings: dict[str, Any] = {"http_header_timeout_secs": 0.5, "http_body_timeout_secs": 0.5, "http_idle_secs": 0.5}
+    with HttpServer(shared_project.root, http_send_timeout_secs=0.5, **settings) as server:
+        yield server
+        assert "Traceback" not in server.stderr, server.stderr
+
+
+def drip(connection: Raw, data: bytes) -> bytes:
+    """One byte after the other, until the server has enough. What it says."""
+    connection.sock.settimeout(0.05)
+    for index in range(len(data)):
+        try:
+            connection.send(data[index : index + 1])
+            received = connection.sock.recv(65536)
+        except TimeoutError:
+            continue
+        except OSError:
+            return b""
+        return received
+    raise AssertionError("the server took all of it")
+
+
+def test_a_head_that_comes_a_byte_at_a_time_is_not_waited_for(impatient: HttpServer) -> None:
+    with raw(impatient) as connection:
+        assert drip(connection, head("GET", "/healthz", "X: " + "y" * 1000)) == b""
+
+
+def test_a_head_that_never_ends_is_not_waited_for(impatient: HttpServer) -> None:
+    with raw(impatient) as connection:
+        assert connection.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n").is_closed
+
+
+def test_line_ends_that_come_one_at_a_time_are_not_waited_for(impatient: HttpServer) -> None:
+    with raw(impatient) as connection:
+        assert drip(connection, b"\r\n" * 1000) == b""
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(impatient: HttpServer, framing: str) -> None:
+    with raw(impatient) as connection:
+        connection.send(head("POST", "/mcp", *FIELDS, framing))
+        assert drip(connection, b"1\r\n \r\n" * 1000).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_never_comes_is_not_waited_for(impatient: HttpServer) -> None:
+    with raw(impatient) as connection:
+        answer = connection.send(head("POST", "/mcp", *FIELDS, "Content-Length: 10")).answer()
+        assert (answer.status, answer.headers["connection"]) == (408, "close")
+        assert connection.is_closed
+
+
+def test_a_body_that_was_asked_for_and_never_comes_is_not_waited_for(impatient: HttpServer) -> None:
+    with raw(impatient) as connection:
+        connection.send(head("POST", "/mcp", *FIELDS, "Content-Length: 10", "Expect: 100-continue"))
+        assert [connection.answer().status, connection.answer().status] == [100, 408]
+
+
+def test_who_leaves_in_the_middle_of_anything_is_forgotten(impatient: HttpServer) -> None:
+    """Whoever left in the middle of a body was a traceback in the log."""
+    for data in (b"", b"GE", head("POST", "/mcp", *FIELDS, "Content-Length: 10"), discovery()):
+        with raw(impatient) as connection:
+            connection.send(data)
+    assert is_serving(impatient)
+    assert "error" not in impatient.stderr
+
+
+def test_a_connection_that_is_idle_is_closed(impatient: HttpServer) -> None:
+    with raw(impatient) as connection:
+        assert connection.send(discovery()).answer().status == 200
+        assert connection.is_closed
+
+
+LARGE = "#!/bin/sh\nhead -c {size} /dev/zero | tr '\\0' x\n"
+
+
+def large_call() -> bytes:
+    params = {"name": "large", "arguments": {}, "_meta": modern_meta()}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return posted(message, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: large")
+
+
+@needs_proc
+@pytest.mark.parametrize("accepted", ["application/json", "text/event-stream"])
+def test_a_reader_that_stops_loses_its_connection(project: ProjectBuilder, serve: Serve, accepted: str) -> None:
+    project.tool("large", LARGE.format(size=9 << 20))
+    server = serve(http_send_timeout_secs=0.5)
+    assert is_serving(server)
+    before = sockets_of(server)
+    request = large_call().replace(b"application/json, text/event-stream", accepted.encode())
+    with raw(server) as connection:
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.send(request)
+        eventually(lambda: sockets_of(server) > before)
+        eventually(lambda: sockets_of(server) <= before)
+        assert is_serving(server)
+    assert figures(server)["mcpgreen_running_calls"] == 0
+
+
+@needs_proc
+@pytest.mark.alone
+def test_many_readers_of_large_answers_that_stop_take_no_more_than_the_backlog(
+    project: ProjectBuilder, serve: Serve
+) -> None:
+    project.tool("large", LARGE.format(size=9 << 20))
+    server = serve(max_backlog_bytes=16 << 20, http_send_timeout_secs=600, max_concurrent_requests=4)
+    assert is_serving(server)
+    with many(server, 1) as (first,):
+        first.send(large_call()).answer()
+    usual = peak_bytes(server.pid)
+    with many(server, 40) as readers:
+        for each in readers:
+            each.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            each.send(large_call())
+        eventually(lambda: figures(server)["mcpgreen_running_calls"] + figures(server)["mcpgreen_waiting_calls"] == 0)
+        assert peak_bytes(server.pid) - usual < 160 * MIB  # 40 answers would be 360
+        assert "unread; its connection is closed" in server.stderr
+        assert is_serving(server)
+
+
+@pytest.mark.alone
+@needs_proc
+def test_a_thousand_half_open_connections_keep_nobody_out(project: ProjectBuilder, serve: Serve) -> None:
+    server = serve(http_max_connections=900)
+    assert is_serving(server)
+    before = sockets_of(server)
+    with many(server, 1000, b"POST /mcp HTTP/1.1\r\nHost: loc") as connections:
+        for _ in range(5):
+            assert is_serving(server)
+        with contextlib.suppress(OSError):
+            assert connections[0].is_closed, "the one that has waited longest has to make way"
+        connections[-1].send(b"alhost\r\nConnection: close\r\n\r\n")
+        assert connections[-1].answer().status == 415
+    eventually(lambda: sockets_of(server) <= before)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        head("POST", "/mcp", *FIELDS, "Content-Length: 60000") + b"x" * 100,
+        head("POST", "/mcp", *FIELDS, "Transfer-Encoding: chunked") + b"10\r\nx",
+        head("POST", "/nowhere", "Content-Length: 10"),
+        head("POST", "/nowhere", "Transfer-Encoding: chunked"),
+    ],
+    ids=["length", "chunks", "refused", "refused chunks"],
+)
+def test_slow_bodies_keep_nobody_out(project: ProjectBuilder, serve: Serve, data: bytes) -> None:
+    """Who had sent a head could not lose its place any more, and kept it for as long as a body may take."""
+    server = serve(http_max_connections=20, http_body_timeout_secs=600, http_header_timeout_secs=600)
+    with many(server, 30, data):
+        for _ in range(5):
+            assert is_serving(server)
+    assert "Traceback" not in server.stderr
+
+
+def test_when_all_are_being_served_a_further_one_is_told_to_come_back(project: ProjectBuilder, serve: Serve) -> None:
+    server = serve(http_max_connections=3)
+    client = server.stateless()
+    streams = [client.listen(toolsListChanged=True) for _ in range(3)]
+    with raw(server) as connection:
+        answer = connection.answer()
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    streams[0].close()
+    eventually(lambda: asked(server, discovery()).status == 200)
+
+
+@needs_proc
+@pytest.mark.alone
+def test_connections_leave_descriptors_for_scripts(project: ProjectBuilder) -> None:
+    """With more connections than descriptors, nobody could come in, and no script could be started."""
+    project.tool("hello", "echo hello")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as ends:
+        ends.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        server = ends.enter_context(HttpServer(project.root, is_fresh=True, max_concurrent_requests=4))
+        assert server.url
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        with many(server, 400, b"GET"):
+            assert is_serving(server)
+            assert server.session().call_tool("hello")["content"][0]["text"] == "hello\n"
+        assert "256 descriptors" in server.stderr
+        assert "Traceback" not in server.stderr
