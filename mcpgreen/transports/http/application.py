@@ -10,7 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
+from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidRequest
+from mcpgreen.text import jsontext
 from mcpgreen.transports.http import responses
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.endpoint import Endpoint
@@ -22,6 +24,7 @@ from mcpgreen.transports.http.wire.bodies import BadBody
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
     from mcpgreen.transports.http.metrics import Metrics
+    from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 ENDPOINT = "/mcp"
 HEALTH = "/healthz"
@@ -45,6 +48,12 @@ class Application:
             HEALTH: self._health,
             METRICS: self._measures,
         }
+        if parts.oauth is not None:
+            from mcpgreen.transports.http.oauth.resource_server import metadata_paths
+
+            self._routes |= dict.fromkeys(
+                metadata_paths(parts.oauth.resource_url), partial(self._metadata, parts.oauth, parts.server)
+            )
         if parts.settings.http_legacy_sse:
             from mcpgreen.transports.http.eras import legacy_sse
 
@@ -93,6 +102,13 @@ class Application:
         if self.is_draining:
             return responses.text("503 Service Unavailable", "draining\n")
         return responses.text("200 OK", "serving\n")
+
+    def _metadata(self, oauth: ResourceServer, server: Server, variables: Variables) -> Response:
+        """Where clients get tokens: whoever has none yet has to be able to read it."""
+        self._door.require_good_names(variables)
+        tools = server.services.snapshot("tools").items
+        scopes = sorted({scope for tool in tools for scope in tool.description.scopes})
+        return Response("200 OK", [responses.JSON], [jsontext.dumps(oauth.metadata(scopes=scopes))])
 
     def _measures(self, variables: Variables) -> Response:
         self._door.admit(variables)

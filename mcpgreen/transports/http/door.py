@@ -18,7 +18,9 @@ from mcpgreen.transports.http.wire.listening import Address, is_loopback
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
+    from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
+STATUS_OF = {401: "401 Unauthorized", 403: "403 Forbidden", 503: "503 Service Unavailable"}
 MIN_TOKEN_CHARS = 32
 ANY = "*"
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
@@ -47,7 +49,7 @@ PREFLIGHT_SECS = 600
 class Door:
     """Of one server. Raises ProjectError, when it is made, for settings under which it could not be guarded."""
 
-    def __init__(self, settings: Settings, address: Address, oauth: Any = None) -> None:
+    def __init__(self, settings: Settings, address: Address, oauth: ResourceServer | None = None) -> None:
         self._token: str = settings.http_token
         self._oauth = oauth
         self._hosts = {name.lower() for name in settings.http_allowed_hosts}
@@ -135,8 +137,16 @@ class Door:
             return Principal("token")
         if self._oauth is None:
             raise self._unauthorized("The token is not the right one.", error="invalid_token")
-        principal: Principal = self._oauth.principal_of(token)
-        return principal
+        return self._verified(token, self._oauth)
+
+    def _verified(self, token: str, oauth: ResourceServer) -> Principal:
+        from mcpgreen.transports.http.oauth.tokens import TokenRefused
+
+        try:
+            return oauth.verify(token)
+        except TokenRefused as refused:
+            headers = [("WWW-Authenticate", oauth.challenge_for(refused))]
+            raise Refusal(STATUS_OF[refused.status], InvalidRequest(refused.description), headers=headers) from refused
 
     def _unauthorized(self, reason: str, *, error: str = "") -> Refusal:
         if self._oauth is not None:

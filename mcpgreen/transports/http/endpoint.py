@@ -12,6 +12,7 @@ from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.transports.http.eras.exchange import Accepts
 from mcpgreen.transports.http.eras.handshake import SESSION, VERSION, HandshakeEra
 from mcpgreen.transports.http.eras.stateless import Stateless
+from mcpgreen.transports.http.eras.statuses import Statuses
 from mcpgreen.transports.http.incoming import JSON_TYPE, Reader
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response
@@ -26,8 +27,9 @@ class Endpoint:
     """Serves requests to it."""
 
     def __init__(self, parts: Parts, reader: Reader) -> None:
-        self._handshake = HandshakeEra(parts)
-        self._stateless = Stateless(parts)
+        statuses = Statuses(parts.oauth)
+        self._handshake = HandshakeEra(parts, statuses)
+        self._stateless = Stateless(parts, statuses)
         self._reader = reader
 
     def serve(self, variables: Mapping[str, Any], principal: Principal | None) -> Response:

@@ -14,18 +14,21 @@ from mcpgreen.transports.http.streams.outlet import Outlets
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
+    from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 TRANSPORT = "http"  # as scripts are told
 
 
 class Parts(NamedTuple):
-    """Of one server. `token` is what messages have to carry themselves, whatever their requests do."""
+    """Of one server. `token` is what messages have to carry themselves, whatever their requests do; `oauth` knows the
+    tokens of requests."""
 
     server: Server
     settings: Settings
     outlets: Outlets
     sessions: HttpSessions
     token: RemoteToken | None
+    oauth: ResourceServer | None
 
     def connect(self, sink: Sink, session: HttpSession) -> Link:
         """Another stream of a session."""

@@ -27,6 +27,7 @@ from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
+from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
@@ -57,8 +58,11 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
     on_message = None if frames is None else partial(frames.came, None)
     reader = Reader(max_body_bytes=settings.http_max_body_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets)
-    parts = Parts(server, settings, outlets, sessions, remote_token(settings))
-    door = Door(settings, address)
+    url = _url_of(address, is_secure=tls is not None)
+    name = server.services.identity.info["name"]
+    oauth = configured_resource_server(settings, resource_url=settings.http_public_url or url, name=name)
+    parts = Parts(server, settings, outlets, sessions, remote_token(settings), oauth)
+    door = Door(settings, address, oauth)
     metrics = metrics_of(server, sessions)
     application = Application(parts, door, reader, metrics)
     http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
@@ -69,7 +73,8 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
         server.watch()
         http.start()
         gc.freeze()
-        _announce(address, is_secure=tls is not None)
+        # What whoever started us waits for, at every level of the log.
+        journal.write(f"mcpgreen: serving {url}\n".encode("utf-8", "replace"))
         serving.stop_wanted.wait()
         serving.drain(settings.shutdown_timeout)
     finally:
@@ -77,6 +82,8 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
         sessions.stop()
         server.stop()
         http.end_all()
+        if oauth is not None:
+            oauth.close()
         for handler in signals:
             handler.cancel()
         if address.path and not environ.get("LISTEN_FDS"):
@@ -171,14 +178,11 @@ def _tls(settings: Settings) -> Any:
     return context
 
 
-def _announce(address: Address, *, is_secure: bool) -> None:
-    """What whoever started us waits for; at every level of the log."""
+def _url_of(address: Address, *, is_secure: bool) -> str:
     if address.path:
-        line = f"mcpgreen: serving http+unix://{address.path}:{ENDPOINT}\n"
-    else:
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        line = f"mcpgreen: serving {'https' if is_secure else 'http'}://{host}:{address.port}{ENDPOINT}\n"
-    journal.write(line.encode("utf-8", "replace"))
+        return f"http+unix://{address.path}:{ENDPOINT}"
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{'https' if is_secure else 'http'}://{host}:{address.port}{ENDPOINT}"
 
 
 def _remove_socket(path: str) -> None:

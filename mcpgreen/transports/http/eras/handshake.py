@@ -15,9 +15,10 @@ from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
-from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
+from mcpgreen.transports.http.eras.exchange import Accepts, Exchange, StatusOf
+from mcpgreen.transports.http.eras.statuses import Statuses
 from mcpgreen.transports.http.parts import Parts
-from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
+from mcpgreen.transports.http.responses import Refusal, Response, accepted
 from mcpgreen.transports.http.sessions import STANDING_KEY, HttpSession, NoRoom
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
@@ -35,8 +36,9 @@ CHOSEN_ID = re.compile(r"[0-9a-f]{32}")  # 128 bits, as nginx writes its $reques
 class HandshakeEra:
     """Serves them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, statuses: Statuses) -> None:
         self._parts = parts
+        self._statuses = statuses
 
     def post(
         self,
@@ -56,7 +58,11 @@ class HandshakeEra:
             return self._take(session, message)
         exchange, _ = self._exchange(session, accepts)
         return exchange.respond(
-            message, variables, weight_bytes=weight_bytes, status_of=_always_ok, is_primed=self._is_primed(session)
+            message,
+            variables,
+            weight_bytes=weight_bytes,
+            status_of=self._status_of(message),
+            is_primed=self._is_primed(session),
         )
 
     def get(self, variables: Mapping[str, Any], *, accepts: Accepts, principal: Principal | None) -> Response:
@@ -106,7 +112,9 @@ class HandshakeEra:
             retry = [("Retry-After", "60")]
             raise Refusal("503 Service Unavailable", InternalError(str(error)), headers=retry) from error
         exchange, _ = self._exchange(session, accepts)
-        response = exchange.respond(message, variables, weight_bytes=weight, status_of=_always_ok, is_primed=False)
+        response = exchange.respond(
+            message, variables, weight_bytes=weight, status_of=self._status_of(message), is_primed=False
+        )
         if session.session.handshake.view is None:
             self._parts.sessions.close(session)  # it was refused
             return response
@@ -127,6 +135,10 @@ class HandshakeEra:
             use=session,
         )
         return exchange, outlet
+
+    def _status_of(self, message: Any) -> StatusOf:
+        request_id = messages.normal_id(message.get("id")) if type(message) is dict else None
+        return lambda line: self._statuses.of_handshake(line, request_id)
 
     def _take(self, session: HttpSession, message: Any) -> Response:
         """What is not answered: a notification, or an answer to us. Something that is neither is told so."""
@@ -176,11 +188,6 @@ class HandshakeEra:
 
 def _is_initialize(message: Any) -> bool:
     return type(message) is dict and message.get("method") == "initialize" and "id" in message
-
-
-def _always_ok(line: Any) -> tuple[str, Headers]:
-    """Errors of JSON-RPC have no status of their own in this era."""
-    return "200 OK", []
 
 
 def _bad_version(reason: str) -> Refusal:

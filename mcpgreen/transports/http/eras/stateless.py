@@ -10,40 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mcpgreen.errors import (
-    HeaderMismatch,
-    InsufficientScope,
-    InternalError,
-    InvalidParams,
-    InvalidRequest,
-    MethodNotFound,
-    MissingClientCapability,
-    RpcError,
-    UnsupportedVersion,
-)
-from mcpgreen.links.sink import Line, whole
+from mcpgreen.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, RpcError
 from mcpgreen.protocol import messages
 from mcpgreen.protocol.admission import Handshake, admit
-from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
 from mcpgreen.transports.http.eras.header_checks import Path, marked_arguments, require_match
+from mcpgreen.transports.http.eras.statuses import BAD, OF_STATELESS, OK, Statuses
 from mcpgreen.transports.http.parts import Parts
-from mcpgreen.transports.http.responses import Headers, Refusal, Response, accepted
+from mcpgreen.transports.http.responses import Refusal, Response, accepted
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
 
-OK = "200 OK"
-BAD = "400 Bad Request"
-# Of errors that a request ends with, before or after it was begun.
-STATUS_OF = {
-    HeaderMismatch.code: BAD,
-    UnsupportedVersion.code: BAD,
-    MissingClientCapability.stateless_code: BAD,
-    InvalidRequest.code: BAD,
-    MethodNotFound.code: "404 Not Found",
-}
 LISTEN = "subscriptions/listen"
 NOBODY = Handshake()
 
@@ -51,8 +30,9 @@ NOBODY = Handshake()
 class Stateless:
     """Serves them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, statuses: Statuses) -> None:
         self._parts = parts
+        self._statuses = statuses
 
     def post(
         self,
@@ -85,7 +65,7 @@ class Stateless:
             message,
             variables,
             weight_bytes=weight_bytes,
-            status_of=lambda line: _status_of(line, request_id),
+            status_of=lambda line: self._statuses.of_stateless(line, request_id),
             is_primed=False,
         )
 
@@ -113,7 +93,7 @@ class Stateless:
         except InvalidParams as error:
             raise Refusal(BAD, error, id=request_id) from error
         except RpcError as error:
-            raise Refusal(STATUS_OF.get(error.code, OK), error, id=request_id) from error
+            raise Refusal(OF_STATELESS.get(error.code, OK), error, id=request_id) from error
 
     def _marked_in(self, message: Json, params: Any) -> Mapping[str, Path]:
         """The arguments of a tool that have headers of their own."""
@@ -128,16 +108,3 @@ class Stateless:
         if name not in by_tool and name in snapshot.by_name:
             by_tool[name] = marked_arguments(snapshot.by_name[name].definition.get("inputSchema"))
         return by_tool.get(name, {})
-
-
-def _status_of(line: Line, request_id: str | int) -> tuple[str, Headers]:
-    begin = line if isinstance(line, bytes) else line[0]
-    code = messages.error_code(begin, request_id)
-    if code is None:
-        return OK, []
-    if code == InsufficientScope.code:
-        data = jsontext.loads(whole(line))["error"].get("data")
-        if type(data) is dict and "requiredScopes" in data:
-            scope = " ".join(data["requiredScopes"])
-            return "403 Forbidden", [("WWW-Authenticate", f'Bearer error="insufficient_scope", scope="{scope}"')]
-    return STATUS_OF.get(code, OK), []

@@ -1,0 +1,183 @@
+"""OAuth over HTTP, as a client meets it: challenges, metadata, scopes, and what belongs to whom."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.http import HttpClient, HttpServer
+from tests.support.issuer import RESOURCE, Issuer, encoded, jwk_of, pem_of, private_key
+from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK, FORM
+
+WHO = 'printf "%s" "$MCP_AUTH_JSON"'
+ASKER = f"""{ASK}
+print(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content']['name'])
+"""
+METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    issuer = Issuer()
+    yield issuer
+    issuer.stop()
+
+
+@pytest.fixture
+def server(project: ProjectBuilder, issuer: Issuer) -> Iterator[HttpServer]:
+    project.tool("who", WHO)
+    project.tool("write", "echo written", scopes=["files:write"])
+    project.python_tool("asker", ASKER)
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, **settings) as server:
+        yield server
+
+
+def without_algorithm(issuer: Issuer) -> str:
+    return f"{encoded({'alg': 'none', 'kid': 'first'})}.{encoded(issuer.claims())}."
+
+
+def signed_with_the_public_key(issuer: Issuer) -> str:
+    import hashlib
+    import hmac
+
+    signed = f"{encoded({'alg': 'HS256', 'kid': 'first'})}.{encoded(issuer.claims())}"
+    mac = hmac.digest(pem_of(private_key("first")), signed.encode(), hashlib.sha256)
+    return f"{signed}.{encoded(mac)}"
+
+
+def test_who_has_no_token_is_told_where_to_get_one(server: HttpServer) -> None:
+    reply = server.stateless().start("server/discover")
+
+    assert reply.status == 401
+    assert reply.headers["WWW-Authenticate"] == f'Bearer resource_metadata="{METADATA}"'
+
+
+@pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
+def test_the_metadata_says_who_gives_tokens_and_which_scopes_there_are(
+    server: HttpServer, issuer: Issuer, path: str
+) -> None:
+    reply = server.client().send("GET", path=path)
+
+    assert (reply.status, reply.type) == (200, "application/json")
+    document = json.loads(reply.body)
+    assert document["resource"] == RESOURCE
+    assert document["authorization_servers"] == [issuer.name]
+    assert document["scopes_supported"] == ["files:write"]
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param(lambda issuer: issuer.token(exp=1), id="expired"),
+        pytest.param(lambda issuer: issuer.token(nbf=4_000_000_000), id="not yet valid"),
+        pytest.param(lambda issuer: issuer.token(aud="https://other.example.com/mcp"), id="for somebody else"),
+        pytest.param(lambda issuer: issuer.token(iss="https://evil.example.com"), id="of another issuer"),
+        pytest.param(lambda issuer: issuer.token(key="second"), id="with an unknown key"),
+        pytest.param(
+            lambda issuer: issuer.token(key="second", headers={"kid": "first"}), id="with a foreign signature"
+        ),
+        pytest.param(without_algorithm, id="without a signature"),
+        pytest.param(signed_with_the_public_key, id="signed with the public key as a secret"),
+        pytest.param(lambda issuer: "nonsense", id="no token at all"),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_bad_token_is_refused(server: HttpServer, issuer: Issuer, token: Any, method: str) -> None:
+    client = server.stateless(token=token(issuer))
+
+    reply = client.start("server/discover") if method == "POST" else client.send(method)
+
+    assert reply.status == 401
+    assert 'error="invalid_token"' in reply.headers["WWW-Authenticate"]
+
+
+def test_a_script_knows_who_calls_and_never_the_token(server: HttpServer, issuer: Issuer) -> None:
+    token = issuer.token(sub="ada", team="engines")
+
+    text = server.stateless(token=token).call_tool("who")["content"][0]["text"]
+
+    assert json.loads(text)["sub"] == "ada"
+    assert json.loads(text)["team"] == "engines"
+    assert token not in text
+
+
+@pytest.mark.parametrize("is_stateless", [True, False], ids=["stateless", "with a session"])
+def test_a_scope_too_few_is_403_with_the_scopes_that_are_needed(
+    server: HttpServer, issuer: Issuer, is_stateless: bool
+) -> None:
+    token = issuer.token(scope="files:read")
+    client = server.stateless(token=token) if is_stateless else server.session(token=token)
+
+    reply = client.start_tool("write")
+
+    assert reply.status == 403
+    challenge = reply.headers["WWW-Authenticate"]
+    assert 'error="insufficient_scope"' in challenge and 'scope="files:write"' in challenge
+    assert METADATA in challenge
+    assert reply.error()["data"]["missingScopes"] == ["files:write"]
+
+
+def test_with_the_scope_the_tool_runs(server: HttpServer, issuer: Issuer) -> None:
+    client = server.stateless(token=issuer.token(scope="files:read files:write"))
+
+    assert client.call_tool("write")["content"][0]["text"] == "written\n"
+
+
+def as_somebody_else(client: HttpClient, server: HttpServer, issuer: Issuer) -> HttpClient:
+    other = server.client(token=issuer.token(sub="eve"), revision=client.revision)
+    other.session_id = client.session_id
+    return other
+
+
+def test_a_session_of_somebody_else_does_not_exist(server: HttpServer, issuer: Issuer) -> None:
+    ada = server.session(token=issuer.token(sub="ada"))
+    eve = as_somebody_else(ada, server, issuer)
+
+    assert eve.start("tools/list").status == 404
+    assert eve.get().status == 404
+    assert eve.delete().status == 404
+    assert "tools" in ada.result("tools/list")
+
+
+def test_the_same_caller_keeps_its_session_with_a_new_token(server: HttpServer, issuer: Issuer) -> None:
+    ada = server.session(token=issuer.token(sub="ada"))
+    later = server.client(token=issuer.token(sub="ada", jti="another"), revision=ada.revision)
+    later.session_id = ada.session_id
+
+    assert "tools" in later.result("tools/list")
+
+
+def test_a_sealed_state_of_somebody_else_is_refused(server: HttpServer, issuer: Issuer) -> None:
+    ada = server.stateless(token=issuer.token(sub="ada"), capabilities=FORM)
+    eve = server.stateless(token=issuer.token(sub="eve"), capabilities=FORM)
+    asked = ada.call_tool("asker")
+    answers = {"who": {"action": "accept", "content": {"name": "Ada"}}}
+    retry = {"name": "asker", "arguments": {}, "requestState": asked["requestState"], "inputResponses": answers}
+
+    assert eve.error("tools/call", retry)["message"] == "Invalid requestState"
+    assert ada.result("tools/call", retry)["content"][0]["text"] == "Ada\n"
+
+
+def test_a_static_token_and_oauth_can_be_used_side_by_side(project: ProjectBuilder, issuer: Issuer) -> None:
+    project.tool("who", WHO)
+    keys = project.write("keys.json", json.dumps({"keys": [jwk_of(private_key("first"), kid="first")]}))
+    static = "a-token-that-nobody-could-ever-guess"
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, http_token=static, **settings) as server:
+        assert server.stateless(token=static).start("server/discover").status == 200
+        assert server.stateless(token=issuer.token()).start("server/discover").status == 200
+        assert server.stateless(token="another-that-is-as-long-as-the-first").start("server/discover").status == 401
+
+
+def test_what_is_half_configured_keeps_the_server_from_starting(project: ProjectBuilder) -> None:
+    with HttpServer(project.root, http_oauth_audience=RESOURCE) as server:
+        assert server.wait() == 1
+
+        assert re.search(r"MCPGREEN_HTTP_OAUTH_AUDIENCE: there is no issuer", server.stderr)
