@@ -191,8 +191,8 @@ FAULTS = [
     fault(
         "roots-open-nothing",
         "mcpgreen/features/resources.py",
-        "allowed=[*call.services.resource_directories, *call.roots.paths]",
-        "allowed=[*call.services.resource_directories]",
+        "allowed = [*call.services.resource_directories, *call.roots.paths]",
+        "allowed = [*call.services.resource_directories]",
         "tests/features/test_resources.py::test_the_roots_of_a_client_open_further_directories",
     ),
     fault(
@@ -226,8 +226,8 @@ FAULTS = [
     fault(
         "state-good-for-other-arguments",
         "mcpgreen/features/asking/asking.py",
-        '"m": call.method, "t": named, "a": arguments}',
-        '"m": call.method, "t": named}',
+        '"m": call.method, "t": named, "a": arguments, "p": who}',
+        '"m": call.method, "t": named, "p": who}',
         "tests/features/test_asking_stateless.py::test_a_state_of_another_request_is_refused",
     ),
     fault(

@@ -85,9 +85,12 @@ FAULTS = [
     fault(
         "equal-ids-meet",
         "mcpgreen/links/stream.py",
-        "*, transport: str) -> None:\n        self.sink = sink\n        self.transport = transport\n"
+        "owner: Hashable = None\n    ) -> None:\n        self.sink = sink\n        self.transport = transport\n"
+        "        self.principal = principal\n        self.owner = owner\n"
         "        self.in_flight: dict[str | int, Request] = {}\n",
-        "*, transport: str, in_flight={}) -> None:\n        self.sink = sink\n        self.transport = transport\n"
+        "owner: Hashable = None, in_flight={}\n    ) -> None:\n        self.sink = sink\n"
+        "        self.transport = transport\n"
+        "        self.principal = principal\n        self.owner = owner\n"
         "        self.in_flight = in_flight\n",
         "tests/engine/test_links.py::test_equal_ids_on_two_streams_do_not_meet",
     ),

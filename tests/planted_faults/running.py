@@ -128,7 +128,7 @@ FAULTS = [
     fault(
         "secrets-for-tools",
         "mcpgreen/running/scripts/environment.py",
-        "return {name: value for name, value in kept.items() if name not in SECRETS}",
+        "return {name: value for name, value in kept.items() if name not in WITHHELD}",
         "return kept",
         "tests/features/test_logging.py::test_a_secret_of_the_server_reaches_neither_tools_nor_messages",
     ),
@@ -163,7 +163,7 @@ FAULTS = [
     fault(
         "secrets-for-providers",
         "mcpgreen/running/scripts/environment.py",
-        "name.startswith(PROVIDER_PREFIXES)) and name not in SECRETS",
+        "name.startswith(PROVIDER_PREFIXES)) and name not in WITHHELD",
         "name.startswith(PROVIDER_PREFIXES))",
         "tests/features/test_providers.py::test_the_secrets_of_the_server_are_for_no_script",
     ),

@@ -41,11 +41,15 @@ def test_the_mode_decides_which_variables_a_tool_sees(
     project: ProjectBuilder, speak: Callable[..., Client], settings: Json, seen: set[str], unseen: set[str]
 ) -> None:
     project.python_tool("env", SHOW_ENVIRONMENT)
-    given = {"SECRET": "1", "WANTED": "2", "MCP_OWN": "3", "MCPBASH_STATE_KEY": "x" * 40}
-    variables = variables_of(speak(env=given, **settings))
+    given = {"SECRET": "1", "WANTED": "2", "MCP_OWN": "3"}
+    # Those that change nothing on stdio; what tools see does not depend on the transport.
+    secrets = {"MCPBASH_STATE_KEY": "x" * 40, "MCPGREEN_HTTP_TOKEN": "y" * 40}
+    variables = variables_of(speak(env=given | secrets, **settings))
 
     assert seen | {"PATH", "HOME", "TMPDIR", "LANG"} <= set(variables)
-    assert not variables.keys() & (unseen | {"MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
+    assert not variables.keys() & unseen
+    assert not {name for name in variables if name.endswith(("STATE_KEY", "HTTP_TOKEN"))}
+    assert not set(variables.values()) & set(secrets.values())
 
 
 @pytest.mark.requirement("G-environment")

@@ -20,10 +20,11 @@ from mcpgreen.running.scripts import jq, scratch
 from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.scripts.scratch import CallFiles
 from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.table import ROWS
 from mcpgreen.text import jsontext
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
-SECRETS = frozenset({"MCPBASH_REMOTE_TOKEN", "MCPGREEN_REMOTE_TOKEN", "MCPBASH_STATE_KEY", "MCPGREEN_STATE_KEY"})
+SECRETS = frozenset(variable for row in ROWS if row.secret for variable in row.variables)
 # What is never handed down: the caller that it names is that of another server, in whose script this one was started.
 AUTH_VARIABLE = "MCP_AUTH_JSON"
 WITHHELD = SECRETS | {AUTH_VARIABLE}
