@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mcpgreen.engine.server import Server
@@ -35,6 +36,10 @@ class Metrics:
         self._measured("mcpgreen_waiting_calls", "Calls that wait for a place.", lambda: server.load.waiting)
         self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
         library.ProcessCollector(registry=self._registry)
+
+    def watch_connections(self, number: Callable[[], int]) -> None:
+        """They are known later than all others."""
+        self._measured("mcpgreen_http_connections", "Open HTTP connections.", number)
 
     def count(self, path: str, status: str) -> None:
         key = path if path in KNOWN_PATHS else "other", status[:3]

@@ -66,6 +66,8 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
     metrics = metrics_of(server, sessions)
     application = Application(parts, door, reader, metrics)
     http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
+    if metrics is not None:
+        metrics.watch_connections(lambda: http.connections)
     serving = _Serving(server, sessions, http, application)
     signals = [gevent.signal_handler(number, serving.on_signal, number) for number in STOP_SIGNALS]
     try:

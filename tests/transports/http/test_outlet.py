@@ -253,3 +253,49 @@ def test_a_stream_that_nobody_reads_to_the_end_leaves_nothing() -> None:
 )
 def test_the_name_of_an_event_is_understood(text: str, expected: tuple[int, int] | None) -> None:
     assert events.named(text) == expected
+
+
+def test_what_a_client_has_left_on_the_way_is_not_unread_for_ever() -> None:
+    """Each connection that was lost while it sent added to what its session seemed to have left unread."""
+    outlets = Outlets(max_backlog_bytes=LARGE_BYTES)
+    outlet = outlets.new(key=0, is_for_session=True)
+    carrier = Carrier()
+    outlet.carried_by(carrier)
+    outlet.notify(b'{"first"}')
+    stream = outlet.stream(carrier, keep_alive_secs=1)
+    next(stream)
+
+    stream.close()
+
+    assert outlet.unread_bytes == 0
+
+
+def test_what_waits_for_a_client_to_come_back_counts() -> None:
+    """It was held without being counted, once the call was over."""
+    outlet = outlet_of(key=1)
+    carrier = Carrier()
+    outlet.carried_by(carrier)
+    outlet.notify(b"x" * (MAX_KEPT_BYTES + 1))
+    outlet.respond(b"y" * 1000)
+    stream = outlet.stream(carrier, keep_alive_secs=1)
+    next(stream)
+
+    stream.close()
+
+    assert outlet.unread_bytes == 1000
+    assert any(b"y" * 1000 in part for part in stream_of(outlet, Carrier(), after=1))
+    assert outlet.unread_bytes == 0
+
+
+def test_a_connection_that_carried_it_once_cannot_lose_it() -> None:
+    """A client that came back was cut off when its first connection was found dead."""
+    outlet = outlet_of(key=1)
+    first, second = Carrier(), Carrier()
+    outlet.carried_by(first)
+    outlet.carried_by(second)
+
+    outlet.lose(first)
+
+    assert not outlet.is_lost
+    outlet.lose(second)
+    assert outlet.is_lost

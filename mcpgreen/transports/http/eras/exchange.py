@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 from mcpgreen.engine.link import Link
@@ -71,7 +72,7 @@ class Exchange:
             if not (stream.in_flight or stream.listens):
                 outlet.end()  # there was nothing in it to be answered
                 return accepted()
-            connection.on_hangup(outlet.lose)
+            connection.on_hangup(partial(outlet.lose, connection))
             self._wait()
         if outlet.is_lost:
             self._leave()
@@ -79,7 +80,7 @@ class Exchange:
         if self._accepts.json and (outlet.is_answer_alone or not self._accepts.events):
             return self._whole(status_of)
         if not outlet.is_over:
-            connection.on_hangup(outlet.lose)
+            connection.on_hangup(partial(outlet.lose, connection))
         stream_of_events = outlet.stream(connection, keep_alive_secs=self._keep_alive_secs, is_primed=is_primed)
         return Response("200 OK", list(events.HEADERS), self._until_left(stream_of_events))
 

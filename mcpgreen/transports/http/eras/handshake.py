@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen.errors import InternalError, InvalidRequest
@@ -74,7 +75,7 @@ class HandshakeEra:
         outlet, after = self._wanted(session, variables.get(LAST_EVENT, ""))
         connection = variables[CONNECTION]
         outlet.carried_by(connection, after=after)
-        connection.on_hangup(outlet.lose)
+        connection.on_hangup(partial(outlet.lose, connection))
         stream = outlet.stream(
             connection,
             keep_alive_secs=self._parts.settings.http_keepalive_secs,

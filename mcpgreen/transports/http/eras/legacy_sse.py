@@ -7,6 +7,7 @@ wants it: what this transport can do, the one at `/mcp` can do better.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -46,7 +47,7 @@ class LegacySse:
         self._links[session.key] = self._parts.connect(session.standing, session)
         connection = variables[CONNECTION]
         session.standing.carried_by(connection)
-        connection.on_hangup(session.standing.lose)
+        connection.on_hangup(partial(session.standing.lose, connection))
         return Response("200 OK", list(events.HEADERS), self._stream(session, connection))
 
     def take(self, variables: Mapping[str, Any], principal: Principal | None) -> Response:

@@ -167,8 +167,10 @@ class Outlet:
         """What was taken has been sent, or never will be."""
         self._count(-self.unread_bytes)
 
-    def lose(self) -> None:
-        """The connection is gone."""
+    def lose(self, carrier: Any = None) -> None:
+        """The connection is gone. `carrier`: only if it is still the one that carries this."""
+        if carrier is not None and carrier is not self._carrier:
+            return
         self._carrier = None
         self.is_lost = True
         self._bell.set()
@@ -226,8 +228,10 @@ class Outlet:
             while self._carrier is carrier:
                 part, size_bytes = self._next_events()
                 if size_bytes:
-                    yield part
-                    self._count(-min(size_bytes, self.unread_bytes))  # only now is it read, as far as we can know
+                    try:
+                        yield part
+                    finally:  # only now is it read, as far as we can know, or never will be
+                        self._count(-min(size_bytes, self.unread_bytes))
                 elif self.is_over:
                     return
                 else:
@@ -237,8 +241,8 @@ class Outlet:
         finally:
             if self._carrier is carrier:
                 self.lose()
-                if self._key is None or self.is_over:
-                    self.release()
+                if self._key is None:
+                    self.forget()  # the others count until their client has come back for them
 
     def _next_events(self) -> tuple[bytes, int]:
         """What can go out together, and how much of what is unread that is."""
