@@ -53,13 +53,14 @@ setup(
         # Access tokens over HTTP. joserfc would do as well, but needs Python 3.11. 2.10.0 took a part of `iss` for it.
         "oauth": ["pyjwt[crypto]>=2.10.1"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
-        # match, setuptools builds the wheel that is tried; fastmcp is a peer in the benchmark only.
+        # match, setuptools builds the wheel that is tried; all of fastmcp is a peer in the benchmark only.
         "test": [
             "pytest>=8",
             "tomli>=2; python_version < '3.11'",
             "pytest-xdist>=3.2.1",  # the one before could wait for ever for the last test
             "mcp>=2.3",
             "mcp-types>=2.3",
+            "fastmcp-slim[client]>=4; python_version >= '3.11'",  # its client alone
             "prometheus-client>=0.20",
             "trustme",
             "pyjwt[crypto]>=2.10.1",

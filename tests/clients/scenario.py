@@ -135,10 +135,11 @@ def server_environment() -> dict[str, str]:
     return clean_environment()
 
 
-def driven(driver: Path, mode: str, project: ProjectBuilder) -> Any:
-    """What a client in TypeScript reports of its visit."""
+def driven(driver: Path, mode: str, project: ProjectBuilder, *, url: str | None = None) -> Any:
+    """What a client in TypeScript reports of its visit: to a server that it starts, or to that at `url`."""
+    server = server_command(project) if url is None else [url]
     done = subprocess.run(
-        [require_program("node"), driver, mode, project.root, *server_command(project)],
+        [require_program("node"), driver, mode, project.root, *server],
         env=server_environment(),
         capture_output=True,
         encoding="utf-8",

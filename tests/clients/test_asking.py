@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients import asking, scenario
+from tests.support.http import HttpServer
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -37,13 +39,23 @@ def require_all_answered(project: ProjectBuilder, report: dict[str, Any], revisi
     assert json.loads(report["rooms"]) == asking.ROOMS
     assert report["order"] == "kept"
     assert project.read("orders") == "ordered\n"  # it acts before it asks, once
+
+
+@pytest.fixture(params=["pipe", "http"])
+def url(
+    request: pytest.FixtureRequest, project: ProjectBuilder, serve: Callable[..., HttpServer]
+) -> Iterator[str | None]:
+    """Of a server over HTTP, if it is not the client that starts one. Whichever it is leaves nothing behind."""
+    server = serve(http_trust_client_roots=True) if request.param == "http" else None
+    yield None if server is None else server.url
+    assert server is None or server.stop() == 0
     eventually(lambda: not scenario.processes_of(project))
 
 
 @pytest.mark.requirement("G-ask-clients")
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.parametrize("mode", PYTHON)
-def test_the_python_client_is_asked(project: ProjectBuilder, tmp_path: Path, mode: str) -> None:
+def test_the_python_client_is_asked(project: ProjectBuilder, tmp_path: Path, url: str | None, mode: str) -> None:
     anyio, mcp, types = map(require_module, ("anyio", "mcp", "mcp_types"))
     stdio_client = require_module("mcp.client.stdio").stdio_client
 
@@ -70,7 +82,8 @@ def test_the_python_client_is_asked(project: ProjectBuilder, tmp_path: Path, mod
             "list_roots_callback": list_roots,
         }
         with (tmp_path / "stderr").open("w") as errors, anyio.fail_after(PATIENCE_SECS):
-            async with mcp.Client(stdio_client(parameters, errlog=errors), mode=mode, **callbacks) as client:
+            server = url or stdio_client(parameters, errlog=errors)
+            async with mcp.Client(server, mode=mode, **callbacks) as client:
                 report = {"revision": client.protocol_version}
                 for name in TOOLS:
                     report[name] = (await client.call_tool(name)).content[0].text
@@ -81,7 +94,9 @@ def test_the_python_client_is_asked(project: ProjectBuilder, tmp_path: Path, mod
 
 @pytest.mark.requirement("G-ask-clients")
 @pytest.mark.parametrize("visitor", TYPESCRIPT)
-def test_the_typescript_clients_are_asked(project: ProjectBuilder, drivers: Path, visitor: str) -> None:
+def test_the_typescript_clients_are_asked(
+    project: ProjectBuilder, drivers: Path, url: str | None, visitor: str
+) -> None:
     driver, mode, revision = TYPESCRIPT[visitor]
 
-    require_all_answered(project, scenario.driven(drivers / driver, mode, project), revision)
+    require_all_answered(project, scenario.driven(drivers / driver, mode, project, url=url), revision)

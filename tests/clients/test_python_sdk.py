@@ -1,4 +1,4 @@
-"""The official Python client: `auto` speaks the stateless revision, `legacy` shakes hands."""
+"""The official Python client, over pipes and over HTTP: `auto` speaks the stateless revision, `legacy` shakes hands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TextIO
 import pytest
 
 from tests.clients import scenario
+from tests.support.http import HttpServer
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
@@ -32,13 +33,16 @@ is_deprecated = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDep
 
 
 class Connector(NamedTuple):
-    """Opens clients of one mode on one project."""
+    """Opens clients of one mode on one project: each with a server of its own, or on the one at `url`."""
 
     mode: str
     project: ProjectBuilder
     errors: TextIO
+    url: str | None = None
 
     def __call__(self, *, command: list[str] | None = None, **options: Any) -> AbstractAsyncContextManager[Any]:
+        if self.url is not None:
+            return mcp.Client(self.url, mode=self.mode, **options)
         program, *arguments = command or [str(command_of_tests()), "serve", "--project-root", str(self.project.root)]
         parameters = mcp.StdioServerParameters(
             command=program, args=arguments, env=scenario.server_environment(), cwd=self.project.root
@@ -62,8 +66,16 @@ def errors(tmp_path: Path) -> Iterator[TextIO]:
 
 
 @pytest.fixture(params=sorted(REVISIONS))
-def connect(request: pytest.FixtureRequest, project: ProjectBuilder, errors: TextIO) -> Connector:
+def connect_by_pipe(request: pytest.FixtureRequest, project: ProjectBuilder, errors: TextIO) -> Connector:
     return Connector(request.param, project, errors)
+
+
+@pytest.fixture(params=[f"{mode}-{transport}" for mode in sorted(REVISIONS) for transport in ("pipe", "http")])
+def connect(
+    request: pytest.FixtureRequest, project: ProjectBuilder, errors: TextIO, serve: Callable[..., HttpServer]
+) -> Connector:
+    mode, transport = request.param.split("-")
+    return Connector(mode, project, errors, serve(http_trust_client_roots=True).url if transport == "http" else None)
 
 
 @pytest.fixture
@@ -440,12 +452,12 @@ def noting_status(command: list[str], path: Path, *, before: str = "") -> list[s
 
 
 def test_the_server_leaves_by_itself_when_the_client_closes(
-    connect: Connector, project: ProjectBuilder, tmp_path: Path
+    connect_by_pipe: Connector, project: ProjectBuilder, tmp_path: Path
 ) -> None:
     command = noting_status(scenario.server_command(project), tmp_path / "status")
 
     async def act() -> None:
-        async with connect(command=command) as client:
+        async with connect_by_pipe(command=command) as client:
             await client.call_tool("greet", {"name": "you"})
 
     run(act)
@@ -480,7 +492,7 @@ def test_an_open_listen_does_not_keep_the_server(
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_call_leaves_nothing_running(
-    connect: Connector, project: ProjectBuilder, tmp_path: Path
+    connect_by_pipe: Connector, project: ProjectBuilder, tmp_path: Path
 ) -> None:
     """The call may still finish until the client loses patience and sends SIGTERM; that ends everything, before the
     SIGKILL that the client would send next."""
@@ -488,7 +500,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_call_leaves_nothing_running(
     command = noting_status(scenario.server_command(project), tmp_path / "status", before="trap : TERM; ")
 
     async def act() -> None:
-        async with anyio.create_task_group() as tasks, connect(command=command) as client:
+        async with anyio.create_task_group() as tasks, connect_by_pipe(command=command) as client:
 
             async def call_for_ever() -> None:
                 with pytest.raises(mcp.MCPError):

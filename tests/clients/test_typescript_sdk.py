@@ -1,4 +1,5 @@
-"""The official TypeScript clients. Each visits the project once per mode and reports; every test reads one topic."""
+"""The official TypeScript clients. Each visits the project once per mode, over pipes and over HTTP, and reports; every
+test reads one topic."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.clients import scenario
+from tests.support.http import HttpServer
 from tests.support.once import once
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -24,6 +26,9 @@ VISITORS = {
     "2.x-pin": ("client2.mjs", "pin", "2026-07-28"),
     "1.x": ("client1.mjs", "default", "2025-11-25"),
 }
+HTTP = "-http"  # at the end of the name of a visit
+BY_PIPE = sorted(VISITORS)
+BY_HTTP = [name + HTTP for name in BY_PIPE]
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,34 @@ class Visit:
         return f"<Visit of {self.project.root}>"
 
 
-@pytest.fixture(scope="module", params=sorted(VISITORS))
+@pytest.fixture(scope="module", params=[*BY_PIPE, *BY_HTTP])
 def visit(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
-    driver, mode, revision = VISITORS[request.param]
+    return visit_of(request.param, drivers, tmp_path_factory)
+
+
+@pytest.fixture(scope="module", params=BY_PIPE)
+def visit_by_pipe(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    return visit_of(request.param, drivers, tmp_path_factory)
+
+
+@pytest.fixture(scope="module", params=BY_HTTP)
+def visit_by_http(request: pytest.FixtureRequest, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    return visit_of(request.param, drivers, tmp_path_factory)
+
+
+def visit_of(name: str, drivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    driver, mode, revision = VISITORS[name.removesuffix(HTTP)]
 
     def visit_project(place: Path) -> dict[str, Any]:
         project = scenario.build(place / "project")
         scenario.add_picture(project)
-        return {"report": scenario.driven(drivers / driver, mode, project), "root": str(project.root)}
+        if not name.endswith(HTTP):
+            return {"report": scenario.driven(drivers / driver, mode, project), "root": str(project.root)}
+        with HttpServer(project.root, http_trust_client_roots=True) as server:
+            report = scenario.driven(drivers / driver, mode, project, url=server.url)
+        return {"report": report, "root": str(project.root)}
 
-    told = once(tmp_path_factory, f"visit-{request.param}", visit_project)
+    told = once(tmp_path_factory, f"visit-{name}", visit_project)
     return Visit(told["report"], revision, ProjectBuilder(Path(told["root"])))
 
 
@@ -174,19 +197,28 @@ def test_the_client_finds_nothing_odd_in_what_the_server_sends(visit: Visit) -> 
     assert visit["errors"] == []
 
 
-def test_the_server_leaves_by_itself_when_the_client_closes(visit: Visit) -> None:
-    close = visit["close"]
+def test_the_server_leaves_by_itself_when_the_client_closes(visit_by_pipe: Visit) -> None:
+    close = visit_by_pipe["close"]
 
     assert (close["code"], close["signal"]) == (0, None)
     assert close["closedMs"] < scenario.CLIENT_GRACE_SECS * 1000
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_call_needs_no_sigkill(visit: Visit) -> None:
+def test_a_client_that_leaves_in_the_middle_of_a_call_needs_no_sigkill(visit_by_pipe: Visit) -> None:
     """It may still finish until the client loses patience and sends SIGTERM; that has to end everything."""
-    leaving = visit["leavingInACall"]  # the driver itself waited until the processes of the call were gone
+    leaving = visit_by_pipe["leavingInACall"]  # the driver itself waited until the processes of the call were gone
 
     assert (leaving["code"], leaving["signal"]) == (0, None)
     assert leaving["closedMs"] < CLIENT_KILL_SECS * 1000
+
+
+def test_a_call_of_a_stateless_client_that_leaves_ends_and_one_of_a_session_goes_on(visit_by_http: Visit) -> None:
+    leaving = visit_by_http[
+        "leavingInACall"
+    ]  # the driver itself waited until the processes of a stateless call were gone
+
+    assert leaving["wasSession"] == (visit_by_http.revision == "2025-11-25")
+    assert leaving.get("areAlive") == ([True, True] if leaving["wasSession"] else None)
 
 
 def test_the_visit_leaves_no_process_behind(visit: Visit) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import pytest
 
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
+INSPECTOR_DIR = TYPESCRIPT_DIR.with_name("inspector")
 CONFORMANCE_DIR = Path(__file__).resolve().parents[1] / "conformance"
 OLDEST_NODE = 18
 NOBODY = 65534
@@ -129,6 +130,16 @@ def require_conformance_suite() -> Path:
     if not all((directory / path).is_file() for path in needed):
         _missing("node packages missing: run npm ci in tests/conformance")
     return directory
+
+
+def require_inspector() -> tuple[str, Path]:
+    """The node that the Inspector asks for, and the program that starts it."""
+    directory = INSPECTOR_DIR / "node_modules"
+    node = directory / "node" / "bin" / "node"
+    program = directory / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
+    if not (node.is_file() and program.is_file()):
+        _missing("node packages missing: run npm install --no-package-lock in tests/clients/inspector")
+    return str(node), program
 
 
 def _missing(reason: str) -> NoReturn:

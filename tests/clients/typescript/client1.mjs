@@ -1,15 +1,15 @@
-// The client of the 1.x package: node client1.mjs default PROJECT COMMAND [ARGUMENT...]
+// The client of the 1.x package: node client1.mjs default PROJECT (URL | COMMAND [ARGUMENT...])
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport, getDefaultEnvironment } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
   ListRootsRequestSchema,
   LoggingMessageNotificationSchema,
   ResourceUpdatedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { run } from "./scenario.mjs";
+import { transportTo } from "./transport1.mjs";
 
-const [, root, command, ...args] = process.argv.slice(2);
+const [, root, ...server] = process.argv.slice(2);
 
 async function open(events) {
   const client = new Client(
@@ -28,16 +28,12 @@ async function open(events) {
   });
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void events.updates.push(params.uri));
   client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: events.roots }));
-  const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
-  const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
-  // The client tells the revision only to transports that ask for it.
-  let revision = null;
-  transport.setProtocolVersion = (agreed) => (revision = agreed);
+  const { transport, revision } = transportTo(root, server);
   await client.connect(transport);
   return {
     client,
     transport,
-    agreement: () => ({ era: "legacy", revision }),
+    agreement: () => ({ era: "legacy", revision: revision() }),
     callOptions: (options) => [undefined, options],
     setLevel: async (level) => void (await client.setLoggingLevel(level)),
     subscribe: async (uris) => {

@@ -1,10 +1,10 @@
-// The client of the 2.x packages: node client2.mjs default|auto|pin PROJECT COMMAND [ARGUMENT...]
+// The client of the 2.x packages: node client2.mjs default|auto|pin PROJECT (URL | COMMAND [ARGUMENT...])
 
 import { Client } from "@modelcontextprotocol/client";
-import { StdioClientTransport, getDefaultEnvironment } from "@modelcontextprotocol/client/stdio";
 import { run } from "./scenario.mjs";
+import { transportTo } from "./transport2.mjs";
 
-const [mode, root, command, ...args] = process.argv.slice(2);
+const [mode, root, ...server] = process.argv.slice(2);
 const NEGOTIATION = { default: {}, auto: { mode: "auto" }, pin: { mode: { pin: "2026-07-28" } } };
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
@@ -26,8 +26,7 @@ async function open(events) {
   });
   client.setNotificationHandler("notifications/resources/updated", ({ params }) => void events.updates.push(params.uri));
   client.setRequestHandler("roots/list", () => ({ roots: events.roots }));
-  const env = { ...getDefaultEnvironment(), PYTHONPATH: process.env.PYTHONPATH };
-  const transport = new StdioClientTransport({ command, args, env, cwd: root, stderr: "inherit" });
+  const transport = transportTo(root, server);
   await client.connect(transport);
   const isModern = client.getProtocolEra() === "modern";
   return {
