@@ -23,6 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ROUNDS ?= 100
 ABUSE_SECS ?= 200
 SUITE := tests/conformance
+TYPESCRIPT_PEER := scripts/bench/over_http/typescript
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -75,7 +76,8 @@ picture: $(VENV)/.runs ## Record `make run` for the README; only by hand, since 
 	@$(BIN)/python scripts/record_terminal.py demo make run
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-* build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules
+	rm -rf .venv .venv-* build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules \
+	$(TYPESCRIPT_PEER)/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -106,6 +108,8 @@ $(VENV)/.docs: $(VENV)/.runs
 $(VENV)/.bench: $(VENV)/.runs
 	@echo "Installing the peers into $(VENV) (once):"
 	$(call install,$(EDITABLE) '.[bench]')
+	@if command -v npm >/dev/null; then npm ci --prefix $(TYPESCRIPT_PEER) --no-audit --no-fund --loglevel=error; \
+	else echo "npm is not installed: the TypeScript SDK will not be measured"; fi
 	@touch $@
 
 $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json

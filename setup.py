@@ -73,7 +73,8 @@ setup(
         ],
         # `make docs`: all pages as a site.
         "docs": ["mkdocs-material>=9.5"],
-        "bench": ["mcp>=2.3", "fastmcp>=4"],
+        # httptools: uvicorn's faster parser, for the peers over HTTP.
+        "bench": ["mcp>=2.3", "fastmcp>=4", "uvicorn>=0.31", "httptools"],
     },
     entry_points={"console_scripts": ["mcpgreen = mcpgreen.__main__:main"]},
 )

@@ -162,11 +162,7 @@ class Call:
         """Variables for scripts."""
         view = self.view
         if view.variables is None:
-            view.variables = {
-                **client_variables(view.capabilities, view.revision),
-                "MCPBASH_TRANSPORT": self.stream.transport,
-                f"MCPBASH_TRANSPORT_{self.stream.transport.upper()}": "true",
-            }
+            view.variables = client_variables(view.capabilities, view.revision, self.stream.transport)
         return view.variables
 
     @property

@@ -1,4 +1,4 @@
-"""Measure mcpgreen against two SDKs and two floors, in one interleaved run.
+"""Measure mcpgreen against SDKs and floors, over pipes and over HTTP, in one interleaved run each.
 
 Run as `python scripts/bench`. Progress goes to stderr, the tables to stdout, everything to a JSON file.
 """
@@ -17,38 +17,67 @@ from typing import NoReturn
 
 import report
 from bars import METRICS
-from rounds import measure
+from over_http.rounds import measure_http
+from over_http.stand import FULL as HTTP_FULL
+from over_http.stand import QUICK as HTTP_QUICK
+from over_http.workloads import WORKLOADS as HTTP_WORKLOADS
+from rounds import Measurements, measure
 from stand import FULL, QUICK
-from subjects import CHECKOUT, NAMES
+from subjects import ALL_NAMES, CHECKOUT, HTTP_NAMES, NAMES
 from workloads import WORKLOADS
+
+ROUNDS = 5
+HTTP_ROUNDS = 3
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     signal.signal(signal.SIGTERM, leave)
-    workloads = [workload for workload in WORKLOADS if set(workload.metrics) & set(options.metric)]
-    names = [name for name in NAMES if name in options.only]
     with tempfile.TemporaryDirectory(prefix="mcpgreen-bench-") as scratch:
-        results = measure(
-            names,
-            workloads,
-            counts=QUICK if options.quick else FULL,
-            round_count=1 if options.quick else options.rounds,
-            scratch=Path(scratch).resolve(),
-        )
+        over_pipes = None if options.http else measure_pipes(options, Path(scratch).resolve() / "pipes")
+        over_http = measure_http_part(options, Path(scratch).resolve() / "http")
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    document = json.dumps(report.document(results), indent=2, ensure_ascii=False)
+    document = json.dumps(report.document(over_pipes, over_http), indent=2, ensure_ascii=False)
     options.json.write_text(document + "\n", encoding="utf-8")
-    print(report.text(results))
+    parts = [part for part in (over_pipes, over_http) if part is not None]
+    for part in parts:
+        print(report.text(part))
     print(f"All figures: {options.json}")
-    return 1 if options.strict and report.missed(results) else 0
+    return 1 if options.strict and any(map(report.missed, parts)) else 0
+
+
+def measure_pipes(options: argparse.Namespace, scratch: Path) -> Measurements | None:
+    names = [name for name in NAMES if name in options.only]
+    workloads = [workload for workload in WORKLOADS if set(workload.metrics) & set(options.metric)]
+    if not names or not workloads:
+        return None
+    scratch.mkdir()
+    counts = QUICK if options.quick else FULL
+    round_count = 1 if options.quick else options.rounds or ROUNDS
+    return measure(names, workloads, counts=counts, round_count=round_count, scratch=scratch)
+
+
+def measure_http_part(options: argparse.Namespace, scratch: Path) -> Measurements | None:
+    names = [name for name in HTTP_NAMES if name in options.only]
+    workloads = [workload for workload in HTTP_WORKLOADS if set(workload.metrics) & set(options.metric)]
+    if not names or not workloads:
+        return None
+    scratch.mkdir()
+    counts = HTTP_QUICK if options.quick else HTTP_FULL
+    round_count = 1 if options.quick else options.rounds or HTTP_ROUNDS
+    return measure_http(names, workloads, counts=counts, round_count=round_count, scratch=scratch)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python scripts/bench", description=__doc__)
-    parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="how many rounds (default 5)")
+    parser.add_argument("--http", action="store_true", help="only what goes over HTTP")
+    parser.add_argument(
+        "--rounds", type=positive, metavar="N", help=f"how many rounds (default {ROUNDS}, over HTTP {HTTP_ROUNDS})"
+    )
     parser.add_argument("--quick", action="store_true", help="one round with small counts: a check, not a measurement")
-    parser.add_argument("--only", type=names_from(NAMES), default=NAMES, metavar="SUBJECT,…", help=", ".join(NAMES))
+    parser.add_argument(
+        "--only", type=names_from(ALL_NAMES), default=ALL_NAMES, metavar="SUBJECT,…", help=", ".join(ALL_NAMES)
+    )
     parser.add_argument(
         "--metric", type=names_from(METRICS), default=tuple(METRICS), metavar="NAME,…", help=", ".join(METRICS)
     )

@@ -10,12 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from over_http.cells import CELLS, Cell
+
 OURS = "mcpgreen"
 FRESH = "mcpgreen-fresh"
+STDIO = "mcpgreen-stdio"
 FLOORS = ("floor-c", "floor-py")
 SDKS = ("python-sdk", "fastmcp")
+HTTP_SDKS = (*SDKS, "typescript-sdk")
 BEST_SDK = "best SDK"
-REFERENCES = ("floor-c", "floor-py", "python-sdk")
+REFERENCES = ("floor-c", "floor-py", "python-sdk", "typescript-sdk")
 
 Rounds = Mapping[str, Sequence[float | None]]
 """Subject to its value in each round; None where it has none."""
@@ -47,6 +51,12 @@ class Verdict:
     measured: float | None
     holds: bool | None
     why_unknown: str = ""
+
+
+def _http_bar(cell: Cell) -> Bar:
+    best = Limit(1, BEST_SDK)
+    now = (best, Limit(0.8, STDIO)) if cell.has_stdio_twin else (best,)
+    return Bar(now, goal=Limit(2, BEST_SDK))
 
 
 METRICS = {
@@ -85,7 +95,16 @@ METRICS = {
     "python_imports": Metric("ten imports beside none", "x"),
     "python_yaml": Metric("Python tool p50, with yaml", "ms"),
     "python_memory": Metric("memory with Python tools", "MB"),
+    **{cell.key: Metric(cell.title, "/s", higher_is_better=True) for cell in CELLS},
+    **{cell.cpu_key: Metric(f"own CPU, {cell.method}, {cell.era}", "ms") for cell in CELLS if cell.tells_cpu},
+    "http_idle_session": Metric("memory per idle session", "KiB"),
+    "http_idle_listen": Metric("memory per idle listen", "KiB"),
+    **{cell.p50_key: Metric(f"{cell.title}, p50", "ms") for cell in CELLS},
+    **{cell.p99_key: Metric(f"{cell.title}, p99", "ms") for cell in CELLS},
 }
+
+LATENCIES = {cell.title: (cell.p50_key, cell.p99_key) for cell in CELLS}
+"""Title to the two metrics that stand side by side in a table of their own."""
 
 BARS = {
     "first_answer": Bar((Limit(2.5, "floor-py"),), goal=Limit(1.5, "floor-py")),
@@ -111,6 +130,9 @@ BARS = {
     "python_16": Bar((Limit(1, "fastmcp"),), goal=Limit(1.2, "fastmcp")),
     "python_imports": Bar((Limit(1.3),), goal=Limit(1.1)),
     "python_memory": Bar((Limit(0.5, "fastmcp"),), goal=Limit(0.4, "fastmcp")),
+    **{cell.key: _http_bar(cell) for cell in CELLS},
+    "http_idle_session": Bar((Limit(60),), goal=Limit(30)),
+    "http_idle_listen": Bar((Limit(40),), goal=Limit(20)),
 }
 
 
@@ -145,7 +167,7 @@ def describe(metric: Metric, limit: Limit) -> str:
 
 
 def _reference_value(metric: Metric, measured: Rounds, *, reference: str, number: int) -> float | None:
-    names = SDKS if reference == BEST_SDK else (reference,)
+    names = HTTP_SDKS if reference == BEST_SDK else (reference,)
     rows = [measured[name] for name in names if name in measured]
     values = [value for row in rows if (value := row[number]) is not None]
     best = max if metric.higher_is_better else min

@@ -24,9 +24,9 @@ def write_script(path: Path, body: str) -> None:
 def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
     _calls_project(folder / "calls")
     for count in tool_counts:
-        _tools_project(folder / f"tools-{count}", count)
+        write_tools(folder / f"tools-{count}", count)
     for name in ("changing", "static"):
-        _tools_project(folder / name, 100)
+        write_tools(folder / name, 100)
     _resources_project(folder / "resources")
     _watched_project(folder / "watched")
     _python_project(folder / "python")
@@ -44,7 +44,7 @@ def _calls_project(root: Path) -> None:
         write_script(tools / f"print{size_mb}mb.sh", f"cat '{data}'")
 
 
-def _tools_project(root: Path, count: int) -> None:
+def write_tools(root: Path, count: int) -> None:
     """Many described tools to list. The trivial script serves as each of them."""
     tools = root / "tools"
     tools.mkdir(parents=True)
@@ -60,7 +60,7 @@ def _tools_project(root: Path, count: int) -> None:
 
 def _resources_project(root: Path) -> None:
     """Two files to read, and a tool, because every server has one."""
-    _tools_project(root, 1)
+    write_tools(root, 1)
     (root / "resources").mkdir()
     for name, size_bytes in RESOURCE_BYTES.items():
         (root / "resources" / f"{name}.txt").write_bytes(LINE * (size_bytes // len(LINE)))

@@ -9,24 +9,34 @@ from datetime import datetime, timezone
 from importlib import metadata
 from typing import Any
 
-from bars import BARS, METRICS, OURS, REFERENCES, Bar, Rounds, describe, judge, median_of, ratio
+from bars import BARS, LATENCIES, METRICS, OURS, REFERENCES, Bar, Rounds, describe, judge, median_of, ratio
 from rounds import Measurements
-from subjects import NAMES
+from subjects import ALL_NAMES
 
 ABSENT = "-"
+PACKAGES = ("mcp", "fastmcp", "uvicorn", "uvloop", "httptools", "gevent", "ujson")
 CPUS = os.cpu_count() or 1
+ALL_LATENCIES = {key for keys in LATENCIES.values() for key in keys}
 
 
-def document(results: Measurements) -> dict[str, Any]:
+def document(over_pipes: Measurements | None, over_http: Measurements | None) -> dict[str, Any]:
+    """Everything; what went over HTTP stands under a name of its own."""
     return {
         "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": {
             "system": platform.platform(),
             "cpus": CPUS,
-            "load_before": results.load_before,
             "python": platform.python_version(),
-            "packages": {name: version_of(name) for name in ("mcp", "fastmcp", "gevent", "ujson")},
+            "packages": {name: version_of(name) for name in PACKAGES},
         },
+        **(part(over_pipes) if over_pipes else {}),
+        **({"http": part(over_http)} if over_http else {}),
+    }
+
+
+def part(results: Measurements) -> dict[str, Any]:
+    return {
+        "load_before": results.load_before,
         "rounds": results.round_count,
         "left_out": results.left_out,
         "failures": results.failures,
@@ -101,17 +111,17 @@ def missed(results: Measurements) -> list[str]:
 
 
 def text(results: Measurements) -> str:
-    parts = [medians_table(results), bars_table(results)]
+    parts = [medians_table(results), latencies_table(results), bars_table(results)]
     notes = [f"left out: {name}: {reason}" for name, reason in results.left_out.items()]
     if results.load_before > CPUS / 4:
         notes.append(f"busy machine: load {results.load_before:.1f} on {CPUS} CPUs before the run; trust ratios only")
     for key, by_subject in results.failures.items():
         notes += [f"failed: {name}, {METRICS[key].title}: {reason}" for name, reason in by_subject.items()]
-    return "\n\n".join([*parts, "\n".join(notes)]).rstrip() + "\n"
+    return "\n\n".join(filter(None, [*parts, "\n".join(notes)])).rstrip() + "\n"
 
 
 def medians_table(results: Measurements) -> str:
-    subjects = [name for name in NAMES if any(name in row for row in results.values.values())]
+    subjects = [name for name in ALL_NAMES if any(name in row for row in results.values.values())]
     references = [name for name in REFERENCES if name in subjects and OURS in subjects]
     head = ["median of rounds", "unit", *subjects, *(f"x {name}" for name in references)]
     rows = []
@@ -120,6 +130,17 @@ def medians_table(results: Measurements) -> str:
         ratios = [number(ratio(METRICS[key], measured, subject=OURS, reference=name)) for name in references]
         rows.append([METRICS[key].title, METRICS[key].unit, *cells, *ratios])
     return table(head, rows, left=2)
+
+
+def latencies_table(results: Measurements) -> str:
+    """The median and the slowest hundredth side by side; nothing if no such figure was taken."""
+    subjects = [name for name in ALL_NAMES if any(name in results.values.get(key, {}) for key in ALL_LATENCIES)]
+    rows = []
+    for title, keys in LATENCIES.items():
+        if any(key in results.values for key in keys):
+            medians = [[median_of(results.values.get(key, {}).get(name, ())) for key in keys] for name in subjects]
+            rows.append([title, *(" / ".join(map(number, pair)) for pair in medians)])
+    return table(["p50 / p99 in ms", *subjects], rows, left=1) if rows else ""
 
 
 def bars_table(results: Measurements) -> str:
@@ -139,7 +160,7 @@ def goal_mark(key: str, results: Measurements, bar: Bar) -> str:
 
 
 def in_order(results: Measurements) -> list[tuple[str, Rounds]]:
-    return [(key, results.values[key]) for key in METRICS if key in results.values]
+    return [(key, results.values[key]) for key in METRICS if key in results.values and key not in ALL_LATENCIES]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:

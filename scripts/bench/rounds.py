@@ -11,8 +11,8 @@ from pathlib import Path
 
 from client import SubjectError
 from projects import write_projects
-from stand import Counts, Stand, Workload
-from subjects import Subject, Unavailable, subject_named, try_out
+from stand import AnyPlace, Counts, Stand, Workload
+from subjects import Unavailable, subject_named, try_out
 
 TOOL_COUNTS = (1, 100, 1000)
 
@@ -33,7 +33,7 @@ class Measurements:
 
 
 def measure(
-    names: Sequence[str], workloads: Sequence[Workload], *, counts: Counts, round_count: int, scratch: Path
+    names: Sequence[str], workloads: Sequence[Workload[Stand]], *, counts: Counts, round_count: int, scratch: Path
 ) -> Measurements:
     results = Measurements(round_count, load_before=os.getloadavg()[0])
     tell("preparing")
@@ -48,33 +48,27 @@ def measure(
             results.left_out[name] = str(reason)
             tell(f"leaving out {name}: {reason}")
     for number in range(round_count):
-        run_round(number, subjects, workloads, counts=counts, scratch=scratch, results=results)
+        with ExitStack() as cleanup:
+            stands = [Stand(subject, counts=counts, scratch=scratch) for subject in subjects]
+            for stand in stands:
+                cleanup.callback(stand.close)
+            run_round(number, stands, workloads, results=results)
     return results
 
 
 def run_round(
-    number: int,
-    subjects: Sequence[Subject],
-    workloads: Sequence[Workload],
-    *,
-    counts: Counts,
-    scratch: Path,
-    results: Measurements,
+    number: int, stands: Sequence[AnyPlace], workloads: Sequence[Workload[AnyPlace]], *, results: Measurements
 ) -> None:
-    with ExitStack() as cleanup:
-        stands = [Stand(subject, counts=counts, scratch=scratch) for subject in subjects]
-        for stand in stands:
-            cleanup.callback(stand.close)
-        for position, workload in enumerate(workloads):
-            suitable = [stand for stand in stands if stand.subject.name in workload.subjects]
-            if suitable:
-                tell(f"round {number + 1}/{results.round_count}: {workload.title}")
-            for stand in rotated(suitable, number + position):
-                run_workload(workload, stand, number=number, results=results)
+    for position, workload in enumerate(workloads):
+        suitable = [stand for stand in stands if stand.name in workload.subjects]
+        if suitable:
+            tell(f"round {number + 1}/{results.round_count}: {workload.title}")
+        for stand in rotated(suitable, number + position):
+            run_workload(workload, stand, number=number, results=results)
 
 
-def run_workload(workload: Workload, stand: Stand, *, number: int, results: Measurements) -> None:
-    name = stand.subject.name
+def run_workload(workload: Workload[AnyPlace], stand: AnyPlace, *, number: int, results: Measurements) -> None:
+    name = stand.name
     try:
         values = workload.measure(stand)
     except (SubjectError, OSError) as error:
@@ -87,7 +81,7 @@ def run_workload(workload: Workload, stand: Stand, *, number: int, results: Meas
         results.put(metric, name, number=number, value=value)
 
 
-def rotated(stands: Sequence[Stand], by: int) -> list[Stand]:
+def rotated(stands: Sequence[AnyPlace], by: int) -> list[AnyPlace]:
     by %= len(stands) or 1
     return [*stands[by:], *stands[:by]]
 

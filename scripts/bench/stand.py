@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from bars import FLOORS, OURS, SDKS
 from client import Session, result_of
@@ -73,6 +74,18 @@ QUICK = Counts(
 )
 
 
+class Place(Protocol):
+    """What the rounds need to know of a stand."""
+
+    @property
+    def name(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+AnyPlace = TypeVar("AnyPlace", bound=Place)
+
+
 class Stand:
     """One subject in one round, with a server that several workloads share."""
 
@@ -81,6 +94,10 @@ class Stand:
         self.counts = counts.for_subject(subject)
         self._scratch = scratch
         self._shared: Session | None = None
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
 
     def start(self, project: str, more_env: Mapping[str, str] | None = None) -> Session:
         return self.subject.start(self.folder(project), scratch=self._scratch, more_env=more_env)
@@ -103,10 +120,10 @@ class Stand:
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(Generic[AnyPlace]):
     title: str
     metrics: tuple[str, ...]
-    measure: Callable[[Stand], Values]
+    measure: Callable[[AnyPlace], Values]
     subjects: tuple[str, ...] = (*FLOORS, OURS, *SDKS)
 
 

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bars import FLOORS, FRESH, OURS, SDKS
+from bars import FLOORS, FRESH, HTTP_SDKS, OURS, SDKS, STDIO
 from client import Session, SubjectError, result_of, text_of
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
 NAMES = (*FLOORS, OURS, FRESH, *SDKS)
+HTTP_NAMES = (OURS, STDIO, *HTTP_SDKS)
+ALL_NAMES = (*FLOORS, OURS, FRESH, STDIO, *HTTP_SDKS)
 
 
 class Unavailable(Exception):
@@ -42,7 +44,7 @@ class Subject:
 def subject_named(name: str, *, scratch: Path) -> Subject:
     """The subject, ready to start. Raises Unavailable."""
     if name == "floor-c":
-        return Subject(name, (build_floor(scratch),))
+        return Subject(name, (compiled(HERE / "floor.c", scratch / "floor"),))
     if name == "floor-py":
         return Subject(name, (sys.executable, str(HERE / "floor.py")))
     if name in (OURS, FRESH):
@@ -58,16 +60,16 @@ def subject_named(name: str, *, scratch: Path) -> Subject:
     return Subject(name, (sys.executable, str(HERE / script)), is_peer=True)
 
 
-def build_floor(scratch: Path) -> str:
+def compiled(source: Path, program: Path) -> str:
+    """The program, built. Raises Unavailable."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise Unavailable("no compiler")
-    program = scratch / "floor"
     build = subprocess.run(
-        [compiler, "-O2", "-o", str(program), str(HERE / "floor.c")], capture_output=True, text=True, check=False
+        [compiler, "-O2", "-o", str(program), str(source)], capture_output=True, text=True, check=False
     )
     if build.returncode != 0:
-        raise Unavailable(f"floor.c does not compile: {build.stderr.strip()[:200]}")
+        raise Unavailable(f"{source.name} does not compile: {build.stderr.strip()[:200]}")
     return str(program)
 
 

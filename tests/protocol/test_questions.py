@@ -367,9 +367,13 @@ def test_a_model_may_answer_with_several_blocks() -> None:
 
 
 def test_equal_clients_share_what_scripts_are_told_of_them() -> None:
-    """A stateless client declares itself in each request; the environment of its calls is packed once all the same."""
-    told = [client_variables({"elicitation": {}, "sampling": {"tools": {}}}, NEWEST) for _ in range(2)]
+    """A stateless client declares itself in each request; the environment of its calls is packed once all the same. It
+    was packed for each of them when the name of the transport was added to it later."""
+    told = [client_variables({"elicitation": {}, "sampling": {"tools": {}}}, NEWEST, "http") for _ in range(2)]
 
     assert told[0] is told[1]
-    assert client_variables({}, NEWEST) != told[0]
-    assert client_variables({"sampling": {}}, NEWEST)["MCP_SAMPLING_SUPPORTED"] == "1"
+    assert told[0]["MCPBASH_TRANSPORT"] == "http"
+    assert told[0]["MCPBASH_TRANSPORT_HTTP"] == "true"
+    assert client_variables({}, NEWEST, "http") != told[0]
+    assert client_variables({"sampling": {}}, NEWEST, "stdio")["MCP_SAMPLING_SUPPORTED"] == "1"
+    assert "MCPBASH_TRANSPORT_HTTP" not in client_variables({}, NEWEST, "stdio")

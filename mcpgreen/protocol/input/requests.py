@@ -72,19 +72,22 @@ def missing_capability(text: str, needs: Iterable[str]) -> MissingClientCapabili
     return MissingClientCapability(text, data={"requiredCapabilities": required})
 
 
-def client_variables(capabilities: Json, revision: Revision) -> dict[str, str]:
-    """What a script may know of the client that it works for: the same object for clients that can do the same."""
+def client_variables(capabilities: Json, revision: Revision, transport: str) -> dict[str, str]:
+    """What a script may know of the client that it works for: the same object for clients that can do the same and come
+    the same way, so that what is made of it can be kept."""
     modes = " ".join(mode for mode in ("form", "url") if is_met(f"elicitation.{mode}", capabilities, revision))
-    return _client_variables(modes, is_met("sampling", capabilities, revision), supports_ui(capabilities))
+    return _client_variables(modes, is_met("sampling", capabilities, revision), supports_ui(capabilities), transport)
 
 
-@cache  # there are sixteen
-def _client_variables(modes: str, can_sample: bool, shows_apps: bool) -> dict[str, str]:
+@cache  # there are sixteen for each transport
+def _client_variables(modes: str, can_sample: bool, shows_apps: bool, transport: str) -> dict[str, str]:
     return {
         "MCP_ELICIT_SUPPORTED": "1" if modes else "0",
         "MCP_ELICIT_MODES": modes,
         "MCP_SAMPLING_SUPPORTED": "1" if can_sample else "0",
         "MCPBASH_CLIENT_SUPPORTS_UI": "1" if shows_apps else "0",
+        "MCPBASH_TRANSPORT": transport,
+        f"MCPBASH_TRANSPORT_{transport.upper()}": "true",
     }
 
 
