@@ -67,9 +67,9 @@ class Exchange:
         outlet, connection = self._outlet, variables[CONNECTION]
         outlet.carried_by(connection)
         self._link.receive(message, weight_bytes=weight_bytes)
-        if not outlet.is_over and outlet.is_silent:
+        if outlet.is_silent:
             stream = self._link.stream
-            if not (stream.in_flight or stream.listens):
+            if outlet.is_over or not (stream.in_flight or stream.listens):
                 outlet.end()  # there was nothing in it to be answered
                 return accepted()
             connection.on_hangup(partial(outlet.lose, connection))

@@ -1,0 +1,372 @@
+"""Clients that begin with a handshake: their sessions, headers and streams."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.http import BOTH_TYPES, HttpClient, HttpServer
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.support.wire import text_of
+
+Serve = Callable[..., HttpServer]
+
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+LISTED = "notifications/tools/list_changed"
+PROGRESS = "notifications/progress"
+ENDLESS = 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid"; exec sleep 600'
+WALKS = 'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 10; mcp_progress 20; echo done'
+
+
+def ping(id: Any = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": "ping"}
+
+
+@pytest.mark.requirement("G-http-version-header")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_missing_version_is_refused_where_the_revision_has_the_header(serve: Serve, revision: str) -> None:
+    client = serve().session(revision)
+
+    with client.start("ping", headers={"MCP-Protocol-Version": None}) as reply:
+        assert reply.status == (200 if revision <= "2025-03-26" else 400)
+        if reply.status == 400:
+            assert revision in reply.error()["message"]
+
+
+@pytest.mark.requirement("G-http-version-header")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_agreed_version_is_accepted_in_every_revision(serve: Serve, revision: str) -> None:
+    client = serve().session(revision)
+
+    assert client.result("ping", headers={"MCP-Protocol-Version": revision}) == {}
+
+
+@pytest.mark.requirement("G-http-session-id")
+def test_each_session_has_an_id_that_nobody_can_guess(serve: Serve) -> None:
+    server = serve()
+
+    ids = {server.session().session_id for _ in range(20)}
+
+    assert len(ids) == 20
+    assert all(id is not None and re.fullmatch(r"[0-9a-f]{32}", id) for id in ids)
+
+
+@pytest.mark.requirement("G-http-session-id")
+@pytest.mark.parametrize("session_id", [None, ""])
+def test_a_request_without_a_session_is_400(serve: Serve, session_id: str | None) -> None:
+    client = serve().session()
+    headers = {"Mcp-Session-Id": session_id}
+
+    replies = [client.post(ping(), headers=headers), client.get(headers=headers), client.delete(headers=headers)]
+
+    assert [reply.status for reply in replies] == [400, 400, 400]
+    assert "Mcp-Session-Id" in replies[0].error()["message"]
+
+
+@pytest.mark.requirement("G-http-session-id")
+def test_a_handshake_that_is_refused_makes_no_session(serve: Serve) -> None:
+    with serve().client().start("initialize", {"protocolVersion": 5}) as reply:
+        assert reply.error()["code"] == -32602
+        assert "Mcp-Session-Id" not in reply.headers
+
+
+@pytest.mark.requirement("G-http-delete")
+def test_delete_ends_the_calls_and_streams_of_its_session_and_of_no_other(
+    project: ProjectBuilder, serve: Serve
+) -> None:
+    project.tool("endless", ENDLESS)
+    server = serve()
+    client, other = server.session(), server.session()
+    streams = [client.get(), client.start_tool("endless")]
+    other_stream = other.get()
+    assert [streams[0].status, other_stream.status] == [200, 200]
+    pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
+
+    assert client.delete().status == 204
+
+    eventually(lambda: not is_alive(pid))
+    assert streams[0].rest() == []
+    assert streams[1].status in (200, 202) and not re.search(b'"result"', streams[1].body)
+    project.tool("late", "echo")
+    other_stream.notice(LISTED)
+
+
+@pytest.mark.requirement("G-http-accept")
+@pytest.mark.parametrize("accept", [BOTH_TYPES, "*/*", None, "application/json;q=0.5, text/event-stream"])
+def test_a_client_that_takes_both_gets_json_for_a_quick_answer_and_events_otherwise(
+    project: ProjectBuilder, serve: Serve, accept: str | None
+) -> None:
+    project.tool("walk", WALKS)
+    client = serve().session()
+
+    with client.start("ping", headers={"Accept": accept}) as reply:
+        assert (reply.type, reply.result()) == ("application/json", {})
+    with client.start_tool("walk", headers={"Accept": accept}, meta={"progressToken": 1}) as reply:
+        assert reply.is_stream
+        assert text_of(reply.result()) == "done\n"
+        assert [each["params"]["progress"] for each in reply.seen[:-1]] == [10, 20]
+
+
+@pytest.mark.requirement("G-http-accept")
+def test_a_client_that_takes_events_alone_gets_them(serve: Serve) -> None:
+    with serve().session().start("ping", headers={"Accept": "text/event-stream"}) as reply:
+        assert reply.is_stream
+        assert reply.headers["X-Accel-Buffering"] == "no"
+        assert reply.headers["Cache-Control"] == "no-cache, no-transform"
+        assert [message["result"] for message in reply.rest()] == [{}]
+
+
+@pytest.mark.requirement("G-http-accept")
+def test_a_client_that_takes_json_alone_gets_the_answer_and_nothing_else(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("walk", WALKS + "; sleep 1.1")  # longer than it takes until others get a stream
+    client = serve().session()
+
+    with client.start_tool("walk", headers={"Accept": "application/json"}, meta={"progressToken": 1}) as reply:
+        assert (reply.type, text_of(reply.result())) == ("application/json", "done\n")
+
+
+@pytest.mark.requirement("G-http-accept")
+def test_a_client_that_takes_json_alone_is_not_asked(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("ask", 'source "$MCP_SDK/tool-sdk.sh"; mcp_elicit_confirm "Sure?"; echo "status $?"')
+    client = serve().session(capabilities={"elicitation": {}})
+
+    with client.start_tool("ask", headers={"Accept": "application/json"}) as reply:
+        result = reply.result()
+
+    assert "status 0" not in text_of(result)
+
+
+@pytest.mark.requirement("G-http-accept")
+@pytest.mark.parametrize("accept", ["text/html", "application/xml, image/*", "application/json;q=0"])
+def test_what_cannot_be_answered_as_wanted_is_406(serve: Serve, accept: str) -> None:
+    client = serve().session()
+
+    assert client.start("ping", headers={"Accept": accept}).status == 406
+    assert client.get(headers={"Accept": "application/json"}).status == 406
+
+
+@pytest.mark.requirement("G-http-no-answer")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+        {"jsonrpc": "2.0", "method": "notifications/unheard/of"},
+        {"jsonrpc": "2.0", "id": "never asked", "result": {}},
+        {"jsonrpc": "2.0", "id": "never asked", "error": {"code": 1, "message": "no"}},
+    ],
+    ids=["notification", "unknown", "result", "error"],
+)
+def test_what_needs_no_answer_is_202_without_a_body(serve: Serve, message: Any) -> None:
+    with serve().session().post(message) as reply:
+        assert (reply.status, reply.body) == (202, b"")
+
+
+@pytest.mark.requirement("G-http-no-answer")
+@pytest.mark.parametrize("body", [b"{", b"", b'"text"', b"5", b'{"jsonrpc":"2.0","id":1}', b"[]", b"\xff{}"])
+def test_what_is_no_message_is_400_or_an_error(serve: Serve, body: bytes) -> None:
+    with serve().session().post(body) as reply:
+        assert reply.status in (200, 400)
+        assert reply.json()["error"]["code"] in (-32700, -32600)
+
+
+@pytest.mark.requirement("G-http-no-answer")
+def test_a_body_that_does_not_say_that_it_is_json_is_415(serve: Serve) -> None:
+    client = serve().session()
+
+    assert client.post(ping(), headers={"Content-Type": "text/plain"}).status == 415
+    assert client.post(ping(), headers={"Content-Type": None}).status == 415
+    assert client.post(ping(), headers={"Content-Type": "Application/JSON; charset=utf-8"}).status == 200
+
+
+@pytest.mark.requirement("G-http-batches")
+def test_a_batch_is_answered_as_one_in_a_session_that_has_them(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("hello", "echo hello")
+    client = serve().session("2025-03-26")
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hello"}}
+
+    with client.post([ping(1), call, {"jsonrpc": "2.0", "method": "notifications/unheard/of"}]) as reply:
+        assert reply.status == 200
+        answers = reply.json() if not reply.is_stream else reply.rest()[0]
+
+    assert sorted(answer["id"] for answer in answers) == [1, 2]
+
+
+@pytest.mark.requirement("G-http-batches")
+def test_a_batch_of_what_needs_no_answer_is_202(serve: Serve) -> None:
+    with serve().session("2025-03-26").post([{"jsonrpc": "2.0", "method": "notifications/unheard/of"}]) as reply:
+        assert (reply.status, reply.body) == (202, b"")
+
+
+@pytest.mark.requirement("G-http-batches")
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+def test_a_batch_is_refused_in_any_other_session(serve: Serve, revision: str) -> None:
+    with serve().session(revision).post([ping(1), ping(2)]) as reply:
+        assert json.loads(reply.body)["error"]["code"] == -32600
+
+
+@pytest.mark.requirement("G-http-standing-stream")
+def test_a_second_get_takes_the_place_of_the_first(project: ProjectBuilder, serve: Serve) -> None:
+    client = serve().session()
+    first = client.get()
+    assert first.next_event() is not None
+
+    second = client.get()
+    assert second.next_event() is not None
+
+    assert first.rest() == []  # it has ended
+    project.tool("late", "echo")
+    second.notice(LISTED)
+
+
+@pytest.mark.requirement("G-http-standing-stream")
+def test_what_came_before_the_first_get_is_told_there(project: ProjectBuilder, serve: Serve) -> None:
+    client = serve().session()
+    client.result("tools/list")
+    project.tool("early", "echo")
+    eventually(lambda: client.result("tools/list")["tools"])
+
+    with client.get() as stream:
+        stream.notice(LISTED)
+
+
+@pytest.mark.requirement("G-http-standing-stream")
+def test_a_stream_on_which_nothing_happens_is_kept_alive(serve: Serve) -> None:
+    client = serve(http_keepalive_secs=0.1).session("2025-06-18")
+
+    with client.get() as stream:
+        events = [stream.next_event() for _ in range(3)]
+
+    assert all(event is not None and event.comment is not None and event.data is None for event in events)
+
+
+@pytest.mark.requirement("G-http-priming")
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+def test_a_stream_begins_with_a_place_to_go_on_from_where_clients_know_that(
+    project: ProjectBuilder, serve: Serve, revision: str
+) -> None:
+    project.tool("walk", WALKS)
+    client = serve(http_keepalive_secs=0.1).session(revision)
+
+    streams = [client.get(), client.start_tool("walk", meta={"progressToken": 1})]
+
+    for stream in streams:
+        event = stream.next_event()
+        assert event is not None
+        if revision >= "2025-11-25":
+            assert event.data == "" and event.id and event.retry
+        else:
+            assert event.data != ""  # older clients would take it for a message
+
+
+@pytest.mark.requirement("G-http-resuming")
+def test_the_ids_of_events_are_different_in_all_streams_of_a_session(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("walk", WALKS)
+    client = serve().session()
+    streams = [client.start_tool("walk", meta={"progressToken": token}) for token in (1, 2)]
+    for stream in streams:
+        stream.rest()
+    standing = client.get()
+    project.tool("late", "echo")
+    standing.notice(LISTED)
+
+    ids = [event.id for stream in (*streams, standing) for event in stream.events]
+
+    assert None not in ids
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.requirement("G-http-framing")
+def test_each_message_is_one_line_of_its_event_whatever_it_contains(project: ProjectBuilder, serve: Serve) -> None:
+    text = "one\ntwo\r\nthree\u2028four\u0085five\n\nid: 9\ndata: x\n"
+    project.write("text", text)
+    project.tool(
+        "speak",
+        """source "$MCP_SDK/tool-sdk.sh"
+mcp_progress 10 "$(printf 'a\\n\\ndata: b')"
+exec cat "$MCPGREEN_PROJECT_ROOT/text" """,
+    )
+    client = serve().session()
+
+    with client.start_tool("speak", headers={"Accept": "text/event-stream"}, meta={"progressToken": 1}) as reply:
+        result = reply.result()
+
+    assert text_of(result) == text
+    assert [event.data is not None and "\n" not in event.data for event in reply.events] == [True] * len(reply.events)
+
+
+@pytest.mark.requirement("G-http-quiet")
+def test_ordinary_traffic_leaves_nothing_on_stderr_and_stdout(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("hello", "echo hello; echo aside >&2")
+    server = serve()
+    client = server.session()
+    stream = client.get()
+    assert stream.status == 200
+    client.call_tool("hello")
+    client.delete()
+    server.stateless().call_tool("hello")
+    server.stateless().listen(toolsListChanged=True).close()
+
+    assert server.stop() == 0
+
+    assert [line for line in server.stderr_lines if "aside" not in line] == [f"mcpgreen: serving {server_url(server)}"]
+    assert server.stdout == ""
+
+
+def server_url(server: HttpServer) -> str:
+    found = re.search(r"http://\S+", server.stderr)
+    assert found is not None
+    return found[0]
+
+
+@pytest.mark.requirement("G-http-meta")
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+def test_meta_goes_to_the_script_and_comes_from_it(project: ProjectBuilder, serve: Serve, era: str) -> None:
+    project.tool("meta", 'printf \'{"content":[],"_meta":{"com.example/back":%s}}\' "$MCP_TOOL_META_JSON"')
+    server = serve()
+    client: HttpClient = server.session() if era == "handshake" else server.stateless()
+
+    result = client.call_tool("meta", meta={"com.example/trace": {"id": "Zürich", "n": 1}})
+
+    assert result["_meta"]["com.example/back"]["com.example/trace"] == {"id": "Zürich", "n": 1}
+
+
+def test_a_cancelled_call_ends_its_stream_without_a_result(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("walk", 'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 10; ' + ENDLESS)
+    client = serve().session()
+    stream = client.start_tool("walk", id="walk", meta={"progressToken": 1})
+    stream.notice(PROGRESS)
+    pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
+
+    assert client.notify("notifications/cancelled", {"requestId": "walk"}).status == 202
+
+    assert stream.rest() == []
+    eventually(lambda: not is_alive(pid))
+
+
+def test_roots_of_a_remote_client_are_not_asked_for(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("where", 'printf %s "$MCP_ROOTS_PATHS"')
+    client = serve().session(capabilities={"roots": {"listChanged": True}})
+
+    with client.start_tool("where", headers={"Accept": "text/event-stream"}) as reply:
+        assert text_of(reply.result()) == str(project.root)
+        assert all("id" not in message or "method" not in message for message in reply.seen)
+
+
+def test_roots_of_a_trusted_client_are_asked_for_on_the_stream_of_the_session(
+    project: ProjectBuilder, serve: Serve
+) -> None:
+    """They are those of all its calls, and belong to none."""
+    project.tool("where", 'printf %s "$MCP_ROOTS_PATHS"')
+    place = project.root / "tools"
+    client = serve(http_trust_client_roots=True).session(capabilities={"roots": {}})
+    standing, call = client.get(), client.start_tool("where")
+
+    client.answer(standing.asked("roots/list"), {"roots": [{"uri": place.as_uri()}]})
+
+    assert text_of(call.result()) == str(place)
+    assert all(message.get("method") != "roots/list" for message in call.seen)
