@@ -51,11 +51,10 @@ def only(info: str) -> str:
     return text
 
 
-def test_the_setting_that_is_shown_will_do() -> None:
+def test_the_settings_that_are_shown_will_do() -> None:
     (shown,) = (block.text for block in BLOCKS if block.language == "sh")
-    name, _, value = shown.removeprefix("export ").strip().partition("=")
-    settings = load({}, {name: value}, {})
-    server = configured_resource_server(settings, resource_url="https://mcp.example.com/mcp")
+    settings = load({}, dict(line.removeprefix("export ").split("=", 1) for line in shown.splitlines()), {})
+    server = configured_resource_server(settings, resource_url=settings.http_public_url)
 
     assert settings.notes == ()
     assert server is not None

@@ -23,7 +23,12 @@ mcp_meta_raw() {
   __mcp_quietly __mcp_document MCP_TOOL_META_FILE MCP_TOOL_META_JSON
 }
 
-# SOURCE FILTER HAS_DEFAULT DEFAULT: what mcp_args_get and mcp_meta_get print.
+# Never in a file, whatever variables a server hands down.
+mcp_auth_raw() {
+  __mcp_quietly __mcp_document __MCP_NO_FILE MCP_AUTH_JSON
+}
+
+# SOURCE FILTER HAS_DEFAULT DEFAULT: what mcp_args_get, mcp_meta_get and mcp_auth_get print.
 __mcp_filter() {
   local source=$1 program=$2 status=0
   if ! __mcp_has_json; then

@@ -192,6 +192,8 @@ __mcp_look_up() {
   if [[ $1 == args ]]; then
     json=${MCP_TOOL_ARGS_JSON:-} table=${MCP_TOOL_ARGS_TABLE:-}
     [[ -z ${MCP_TOOL_ARGS_FILE:-} ]] || return 1
+  elif [[ $1 == auth ]]; then
+    return 1
   else
     json=${MCP_TOOL_META_JSON:-}
     [[ -z ${MCP_TOOL_META_FILE:-} ]] || return 1
@@ -241,6 +243,10 @@ mcp_args_get() {
 
 mcp_meta_get() {
   __mcp_quietly __mcp_get meta "$@"
+}
+
+mcp_auth_get() {
+  __mcp_quietly __mcp_get auth "$@"
 }
 
 __mcp_get() {
@@ -390,6 +396,7 @@ __mcp_load() {
 
 mcp_args_raw() { __mcp_load jq; mcp_args_raw "$@"; }
 mcp_meta_raw() { __mcp_load jq; mcp_meta_raw "$@"; }
+mcp_auth_raw() { __mcp_load jq; mcp_auth_raw "$@"; }
 mcp_args_parse() { __mcp_load arguments; mcp_args_parse "$@"; }
 
 mcp_is_valid_json() { __mcp_load results; mcp_is_valid_json "$@"; }

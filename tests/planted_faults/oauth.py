@@ -6,6 +6,20 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "session-keeps-its-first-token",
+        "mcpgreen/transports/http/sessions.py",
+        "        found.principal = principal\n",
+        "",
+        "tests/transports/http/test_oauth.py::test_in_a_session_the_token_of_each_request_counts",
+    ),
+    fault(
+        "older-stream-keeps-its-first-token",
+        "mcpgreen/transports/http/eras/legacy_sse.py",
+        "            link.stream.principal = principal  # by the token",
+        "            # by the token",
+        "tests/transports/http/test_oauth.py::test_with_the_older_addresses_the_token_of_each_message_counts",
+    ),
+    fault(
         "remembered-tokens-keep-old-keys",
         "mcpgreen/transports/http/oauth/resource_server.py",
         "        self._keys.stay_current()\n",

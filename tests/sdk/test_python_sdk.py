@@ -120,6 +120,13 @@ def test_metadata_comes_from_the_request(bench: Bench) -> None:
     assert bench.python("print(mcp_tool.meta()['k'])", MCP_TOOL_META_JSON='{"k":"v"}').stdout == "v\n"
 
 
+def test_who_calls_comes_from_the_claims(bench: Bench) -> None:
+    read = "print(mcp_tool.auth(), mcp_tool.auth_get('sub', 'nobody'), mcp_tool.auth_get('none', 5))"
+    known = bench.python(read, MCP_AUTH_JSON='{"sub":"ada","none":null}', MCP_AUTH_FILE="/etc/hostname")
+    assert known.stdout == "{'sub': 'ada', 'none': None} ada 5\n"
+    assert bench.python(read).stdout == "{} nobody 5\n"
+
+
 @pytest.mark.parametrize(("name", "value"), [("k", "v"), ("nothing", 5), ("absent", 5)])
 def test_one_member_of_the_metadata_has_a_default(bench: Bench, name: str, value: object) -> None:
     run = bench.python(

@@ -212,6 +212,18 @@ def test_meta_get_reads_the_request_metadata(full: Bench) -> None:
     assert full.shell("mcp_meta_raw; mcp_meta_get .k", MCP_TOOL_META_JSON='{"k":"v"}').stdout == '{"k":"v"}\nv\n'
 
 
+def test_auth_get_reads_who_calls(full: Bench) -> None:
+    read = 'mcp_auth_raw; mcp_auth_get .sub; mcp_auth_get .gone --default "no claim"'
+    assert full.shell(read, MCP_AUTH_JSON='{"sub":"ada"}').stdout == '{"sub":"ada"}\nada\nno claim\n'
+    assert full.shell("mcp_auth_raw; mcp_auth_get .sub --default nobody").stdout == "{}\nnobody\n"
+
+
+def test_auth_get_reads_no_file(full: Bench) -> None:
+    (full.directory / "claims").write_text('{"sub":"root"}', encoding="utf-8")
+    run = full.shell("mcp_auth_get .sub", MCP_AUTH_JSON='{"sub":"ada"}', MCP_AUTH_FILE=str(full.directory / "claims"))
+    assert run.stdout == "ada\n"
+
+
 def test_meta_get_prints_nothing_when_the_filter_fails(full: Bench) -> None:
     run = full.shell("mcp_meta_get '.k.x'", MCP_TOOL_META_JSON='{"k":"v"}')
     assert run.exit_code != 0

@@ -22,6 +22,8 @@ READS = [
     "mcp_require_path .path",
     "mcp_meta_raw",
     "mcp_meta_get .client_secret",
+    "mcp_auth_raw",
+    "mcp_auth_get .phone",
     "mcp_config_get .password",
 ]
 
@@ -29,6 +31,7 @@ READS = [
 @pytest.fixture
 def traced(each: Bench) -> Bench:
     each.env["MCP_TOOL_META_JSON"] = json.dumps({"client_secret": SECRET})
+    each.env["MCP_AUTH_JSON"] = json.dumps({"phone": SECRET})
     each.env["MY_CONFIG"] = json.dumps({"password": SECRET})
     return each
 

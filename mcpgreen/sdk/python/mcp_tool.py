@@ -4,8 +4,7 @@ Not a part of the server: it imports nothing from mcpgreen and runs inside the t
 server puts its folder on the PYTHONPATH of scripts; whoever has imported it does not pass that on. What most tools need
 is here; the other names come from the files beside this one, each when one of its names is used for the first time.
 
-Rule: the import stays light, because each call of a tool pays for it. Only os, sys and json at the top. What begins
-with an underscore is shared among the files of the SDK, and nobody else's business.
+Rule: each call pays for the import, so only os, sys and json at the top. Names with an underscore are the SDK's own.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from mcp_tool_asking import *  # noqa: F403  # for type checkers: the same names as in _ELSEWHERE
+    from mcp_tool_auth import *  # noqa: F403
     from mcp_tool_commands import *  # noqa: F403
     from mcp_tool_config import *  # noqa: F403
     from mcp_tool_content import *  # noqa: F403
@@ -36,6 +36,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 _ELSEWHERE = {
     "mcp_tool_asking": "Answer AskFailed AskTimeout CallCancelled Declined Dismissed NotAnswered Reply Unsupported ask "
     "input_required input_responses request_state",
+    "mcp_tool_auth": "auth auth_get",
     "mcp_tool_commands": "CommandLine",
     "mcp_tool_config": "config_get config_load",
     "mcp_tool_content": "Block audio_block client_supports_ui image_block resource_block resource_link_block result "
@@ -345,6 +346,5 @@ def _send(stream: str, line: bytes) -> None:
             file.write(line)
 
 
-__all__ = [name for name in list(globals()) if name[0] != "_" and name not in ("annotations", "json", "os", "sys")]
-__all__.remove("TYPE_CHECKING")
+__all__ = ["LEVELS", *(name for name, value in list(globals().items()) if name[0] != "_" and callable(value))]
 __all__ += " ".join(_ELSEWHERE.values()).split()

@@ -116,8 +116,12 @@ class HttpSessions:
         return opened
 
     def find(self, key: str, principal: Principal | None) -> HttpSession | None:
+        """That of this caller, who may have another token than before: what that one allows counts from now on."""
         found = self._sessions.get(key)
-        return found if found is not None and found.principal == principal else None
+        if found is None or found.principal != principal:
+            return None
+        found.principal = principal
+        return found
 
     def close(self, ended: HttpSession) -> None:
         """What it has running is stopped, its streams end. May be called twice."""

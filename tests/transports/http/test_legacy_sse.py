@@ -27,15 +27,16 @@ def server(project: ProjectBuilder) -> Iterator[HttpServer]:
 class Legacy:
     """A client: a stream, and where to send to."""
 
-    def __init__(self, server: HttpServer) -> None:
-        self._client = server.client(revision="2024-11-05")
+    def __init__(self, server: HttpServer, **options: Any) -> None:
+        self._client = server.client(revision="2024-11-05", **options)
+        self._headers: dict[str, str] = {}
         self.stream: Reply = self._client.send("GET", path="/sse", headers={"Accept": "text/event-stream"})
         event = self.stream.next_event()
         assert event is not None and event.name == "endpoint" and event.data is not None
         self.path = event.data
 
     def send(self, message: Any) -> Reply:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **self._headers}
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         return self._client.send("POST", path=self.path, body=body, headers=headers)
 
@@ -48,6 +49,10 @@ class Legacy:
         params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
         assert self.ask(0, "initialize", params)["result"]["protocolVersion"] == "2024-11-05"
         assert self.send({"method": "notifications/initialized"}).status == 202
+
+    def take_token(self, token: str) -> None:
+        """Send this one from now on."""
+        self._headers["Authorization"] = f"Bearer {token}"
 
     def leave(self) -> None:
         self.stream.close()

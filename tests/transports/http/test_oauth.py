@@ -13,6 +13,7 @@ from tests.support.http import HttpClient, HttpServer
 from tests.support.issuer import RESOURCE, Issuer, encoded, jwk_of, pem_of, private_key
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
+from tests.transports.http.test_legacy_sse import Legacy
 
 WHO = 'printf "%s" "$MCP_AUTH_JSON"'
 ASKER = f"""{ASK}
@@ -152,6 +153,34 @@ def test_the_same_caller_keeps_its_session_with_a_new_token(server: HttpServer, 
     later.session_id = ada.session_id
 
     assert "tools" in later.result("tools/list")
+
+
+def test_in_a_session_the_token_of_each_request_counts(server: HttpServer, issuer: Issuer) -> None:
+    """A client that was told which scope it lacks comes back with a token that has it, and keeps its session; and one
+    whose rights were taken away does not keep them with it."""
+    first = server.session(token=issuer.token(scope="files:read"))
+    more = server.client(token=issuer.token(scope="files:write", jti="more"), revision=first.revision)
+    more.session_id = first.session_id
+
+    assert first.start_tool("write").status == 403
+    assert more.call_tool("write")["content"][0]["text"] == "written\n"
+    assert json.loads(more.call_tool("who")["content"][0]["text"])["jti"] == "more"
+    assert first.start_tool("write").status == 403
+    assert "jti" not in json.loads(first.call_tool("who")["content"][0]["text"])
+
+
+def test_with_the_older_addresses_the_token_of_each_message_counts(project: ProjectBuilder, issuer: Issuer) -> None:
+    project.tool("write", "echo written", scopes=["files:write"])
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, http_legacy_sse=True, **settings) as server:
+        client = Legacy(server, token=issuer.token(scope="files:read"))
+        client.initialize()
+        assert client.ask(1, "tools/call", {"name": "write"})["error"]["data"]["missingScopes"] == ["files:write"]
+        client.take_token(issuer.token(scope="files:write"))
+
+        assert client.ask(2, "tools/call", {"name": "write"})["result"]["content"][0]["text"] == "written\n"
+        client.leave()
 
 
 def test_a_sealed_state_of_somebody_else_is_refused(server: HttpServer, issuer: Issuer) -> None:

@@ -59,8 +59,10 @@ class LegacySse:
         if session is None or key not in self._links:
             raise Refusal("404 Not Found", InvalidRequest(f"There is no such session; open one with GET {STREAM}."))
         message, weight_bytes = self._reader.read(variables)
-        if key in self._links:  # it may have ended while we read
-            self._links[key].receive(message, weight_bytes=weight_bytes)
+        link = self._links.get(key)
+        if link is not None:  # it may have ended while we read
+            link.stream.principal = principal  # by the token of this message: that of the stream may be an older one
+            link.receive(message, weight_bytes=weight_bytes)
         return accepted()
 
     def _stream(self, session: HttpSession, connection: Any) -> Iterator[bytes]:
