@@ -50,9 +50,19 @@ def prepared_settings(settings: Settings) -> Settings:
 def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
     """Serve until a signal comes. The exit status of the process. Raises UsageError and ProjectError."""
     settings = server.services.settings
+    tls = _tls(settings)
     listener = listening.inherited(environ) or listening.listen(listening.parse_address(where))
     address = listening.address_of(listener)
-    tls = _tls(settings)
+    socket_file = os.stat(address.path) if address.path and not environ.get("LISTEN_FDS") else None
+    try:
+        return _serve_at(address, listener, server, tls)
+    finally:
+        listener.close()
+        _remove_socket(address.path, socket_file)
+
+
+def _serve_at(address: Address, listener: Any, server: Server, tls: Any) -> int:
+    settings = server.services.settings
     frames = _frame_log(server)
     outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes, on_frame=None if frames is None else frames.goes)
     on_message = None if frames is None else partial(frames.came, None)
@@ -88,8 +98,6 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
             oauth.close()
         for handler in signals:
             handler.cancel()
-        if address.path and not environ.get("LISTEN_FDS"):
-            _remove_socket(address.path)
     return 0
 
 
@@ -187,8 +195,10 @@ def _url_of(address: Address, *, is_secure: bool) -> str:
     return f"{'https' if is_secure else 'http'}://{host}:{address.port}{ENDPOINT}"
 
 
-def _remove_socket(path: str) -> None:
+def _remove_socket(path: str, ours: os.stat_result | None) -> None:
+    """Unless there was none, or somebody has put another one in its place."""
     try:
-        os.unlink(path)
+        if ours is not None and os.path.samestat(os.stat(path), ours):
+            os.unlink(path)
     except FileNotFoundError:
         return  # somebody was quicker

@@ -1,0 +1,127 @@
+"""The end of a server that others speak to: nobody new, what runs may finish, and streams end as they should."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.http import HttpServer
+from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
+from tests.transports.http.attacking import asked, discovery, head, mcp_lines, raw
+
+Serve = Callable[..., HttpServer]
+GATE = 'echo $$ >"$MCPGREEN_PROJECT_ROOT/pid"; until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; echo done'
+
+
+def is_draining(server: HttpServer) -> bool:
+    try:
+        return asked(server, head("GET", "/healthz")).status == 503
+    except (OSError, AssertionError):
+        return False
+
+
+def begun(project: ProjectBuilder) -> int:
+    return int(eventually(lambda: (project.root / "pid").exists() and project.read("pid").strip()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_call_that_runs_is_finished_and_nobody_new_is_served(
+    serve: Serve, project: ProjectBuilder, number: signal.Signals
+) -> None:
+    project.tool("gate", GATE)
+    server = serve(shutdown_timeout=60)
+    calls = [server.session().start_tool("gate"), server.stateless().start_tool("gate")]
+    begun(project)
+
+    server.process.send_signal(number)
+
+    eventually(lambda: is_draining(server))
+    answer = asked(server, discovery())
+    assert (answer.status, answer.headers["retry-after"], answer.headers["connection"]) == (503, "1", "close")
+    project.write("go", "")
+    for call in calls:
+        assert call.result()["content"][0]["text"] == "done\n"
+    assert server.wait() == 0
+
+
+def test_streams_end_as_they_should(serve: Serve, project: ProjectBuilder) -> None:
+    server = serve()
+    session = server.session()
+    standing = session.get()
+    assert standing.next_event() is not None
+    listen = server.stateless().listen(toolsListChanged=True)
+
+    server.process.terminate()
+
+    assert standing.rest() == []
+    assert "result" in listen.answer()
+    assert listen.rest() == []
+    assert server.wait() == 0
+
+
+def test_idle_connections_go_at_once(serve: Serve, project: ProjectBuilder) -> None:
+    project.tool("gate", GATE)
+    server = serve(shutdown_timeout=60)
+    with raw(server) as idle, raw(server) as half:
+        assert idle.send(discovery()).answer().status == 200
+        half.send(head("POST", "/mcp", *mcp_lines())[:-2])
+        call = server.stateless().start_tool("gate")
+        begun(project)
+        server.process.terminate()
+        assert idle.is_closed
+        eventually(lambda: is_draining(server))
+        assert half.send(b"\r\n").answer().status == 503, "who has begun a request is told"
+        project.write("go", "")
+        assert call.result()["content"][0]["text"] == "done\n"
+    assert server.wait() == 0
+
+
+def test_a_call_that_takes_too_long_is_stopped(serve: Serve, project: ProjectBuilder) -> None:
+    project.tool("gate", GATE)
+    server = serve(shutdown_timeout=0.5)
+    call = server.stateless().start_tool("gate")
+    pid = begun(project)
+    server.process.terminate()
+    with contextlib.suppress(OSError):
+        assert "stopping" in call.error()["message"]
+    assert server.wait() == 0
+    eventually(lambda: not is_alive(pid))
+
+
+def test_a_second_signal_ends_it_at_once(serve: Serve, project: ProjectBuilder) -> None:
+    project.tool("gate", GATE)
+    server = serve(shutdown_timeout=600)
+    server.session().start_tool("gate")
+    server.stateless().listen(toolsListChanged=True)
+    pid = begun(project)
+    server.process.terminate()
+    eventually(lambda: is_draining(server))
+    server.process.terminate()
+    assert server.wait() == 0
+    eventually(lambda: not is_alive(pid))
+
+
+def test_readers_that_stop_do_not_keep_it(serve: Serve, project: ProjectBuilder) -> None:
+    from tests.transports.http.test_attacks_slow import LARGE, large_call
+
+    project.tool("large", LARGE.format(size=9 << 20))
+    server = serve(http_send_timeout_secs=600, shutdown_timeout=1)
+    with raw(server) as connection:
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.send(large_call())
+        assert connection.exactly(1000)
+        assert server.stop() == 0
+
+
+def test_who_comes_after_the_end_is_refused(serve: Serve, project: ProjectBuilder) -> None:
+    server = serve()
+    address = server.address
+    assert server.stop() == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+    assert "Traceback" not in server.stderr
