@@ -57,7 +57,7 @@ class HandshakeEra:
         self._require_version(session, variables)
         if type(message) is dict and ("id" not in message or type(message.get("method")) is not str):
             return self._take(session, message)
-        exchange, _ = self._exchange(session, accepts)
+        exchange = self._exchange(session, accepts)
         return exchange.respond(
             message,
             variables,
@@ -112,7 +112,7 @@ class HandshakeEra:
         except NoRoom as error:
             retry = [("Retry-After", "60")]
             raise Refusal("503 Service Unavailable", InternalError(str(error)), headers=retry) from error
-        exchange, _ = self._exchange(session, accepts)
+        exchange = self._exchange(session, accepts)
         response = exchange.respond(
             message, variables, weight_bytes=weight, status_of=self._status_of(message), is_primed=False
         )
@@ -121,12 +121,12 @@ class HandshakeEra:
             return response
         return response._replace(headers=[*response.headers, ("Mcp-Session-Id", session.key)])
 
-    def _exchange(self, session: HttpSession, accepts: Accepts) -> tuple[Exchange, Outlet]:
+    def _exchange(self, session: HttpSession, accepts: Accepts) -> Exchange:
         parts, key = self._parts, session.new_key()
         outlet = parts.outlets.new(key=key, takes_events=accepts.events)
         session.keep(key, outlet)
         link = parts.connect(outlet, session)
-        exchange = Exchange(
+        return Exchange(
             parts.server,
             link,
             outlet,
@@ -135,7 +135,6 @@ class HandshakeEra:
             is_dropped_with_client=False,
             use=session,
         )
-        return exchange, outlet
 
     def _status_of(self, message: Any) -> StatusOf:
         request_id = messages.normal_id(message.get("id")) if type(message) is dict else None

@@ -162,13 +162,9 @@ class Connection:
             if hasattr(parts, "close"):
                 parts.close()
 
-    def _begin(self, status: str, headers: Headers, exc_info: Any = None) -> Callable[[bytes], object]:
-        """WSGI's `start_response`."""
+    def _begin(self, status: str, headers: Headers) -> None:
+        """WSGI's `start_response`, without a way to send by hand: the application returns what it sends."""
         self._status, self._headers = status, headers
-        return self._send_by_hand
-
-    def _send_by_hand(self, data: bytes) -> None:
-        raise NotImplementedError("This server's application returns what it sends.")
 
     def _send_whole(self, parts: Sequence[bytes], head: Head) -> None:
         length_bytes = sum(map(len, parts))
