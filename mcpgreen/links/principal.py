@@ -21,11 +21,13 @@ MAX_CLAIMS_BYTES = 16_384  # as JSON: it is part of the environment of each scri
 
 @dataclass(frozen=True)
 class Principal:
-    """`scopes` are what it may use, None if that is everything; `claims` are what scripts may know of it."""
+    """`scopes` are what it may use, None if that is everything; `claims` are what scripts may know of it; `expires_at`
+    is when it has to prove again who it is, as a time of day."""
 
     name: str
     scopes: frozenset[str] | None = field(default=None, compare=False)
     claims: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    expires_at: float | None = field(default=None, compare=False)
 
     @cached_property
     def claims_json(self) -> str:

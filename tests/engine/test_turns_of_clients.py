@@ -9,6 +9,7 @@ import pytest
 from mcpgreen.engine.server import Server
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK, FORM
 
 NOTE = (
     'until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; '
@@ -20,6 +21,7 @@ NOTE = (
 def server(project: ProjectBuilder) -> Iterator[Server]:
     project.tool("note", NOTE)
     with serving(project.root, max_concurrent_requests=1, max_queued_requests=16) as server:
+        server.services.snapshot("tools")  # a look at the disk would be a line of its own
         yield server
 
 
@@ -79,3 +81,18 @@ def test_a_client_that_is_gone_keeps_nobody_waiting(server: Server, project: Pro
     assert "result" in modest.response(0)
     assert not greedy.sink.responses
     assert len(server.services.waiting) == 0
+
+
+def test_a_client_with_many_open_questions_does_not_push_out_those_of_another(project: ProjectBuilder) -> None:
+    project.python_tool("asker", f"{ASK}\nprint(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content'])\n")
+    with serving(project.root, parked_max=2) as server:
+        modest, greedy = FakeLink(server, owner="modest"), FakeLink(server, owner="greedy")
+        asked = modest.ask_stateless("tools/call", {"name": "asker"}, id=1, capabilities=FORM)["result"]
+        for number in range(3):
+            greedy.ask_stateless("tools/call", {"name": "asker"}, id=number, capabilities=FORM)
+        answers = {"who": {"action": "accept", "content": {"name": "Ada"}}}
+        retry = {"name": "asker", "requestState": asked["requestState"], "inputResponses": answers}
+
+        answer = modest.ask_stateless("tools/call", retry, id=2, capabilities=FORM)
+
+        assert "Ada" in answer["result"]["content"][0]["text"]

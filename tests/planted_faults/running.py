@@ -107,8 +107,8 @@ FAULTS = [
     fault(
         "no-script-fits-into-few-descriptors",
         "mcpgreen/running/system/descriptor_limit.py",
-        "return max(1, min(wanted,",
-        "return max(0, min(wanted,",
+        "return max(1, min(wanted, (limit",
+        "return max(0, min(wanted, (limit",
         "tests/running/test_inherited.py::test_so_many_scripts_fit_into_a_limit",
     ),
     fault(

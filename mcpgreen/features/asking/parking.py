@@ -6,6 +6,8 @@ They belong to the server: the stream on which such a call came may be gone when
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import gevent
@@ -67,12 +69,17 @@ class Parking:
 
     def add(self, parked: Parked) -> str:
         while self._parked and len(self._parked) >= self._limit:
-            oldest = next(iter(self._parked))
-            journal.warning("too many scripts wait for an answer; the oldest is stopped")
-            self._give_up(oldest)
+            journal.warning("too many scripts wait for an answer; the oldest of who has most is stopped")
+            self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
         handle = os.urandom(16).hex()
         self._parked[handle] = parked, gevent.spawn_later(self._ttl_secs, self._give_up, handle)
         return handle
+
+    def _oldest_of_greediest(self, newcomer: Hashable) -> str:
+        """A client pushes out what another has parked only if it has less itself, with what it parks now."""
+        owners = [parked.call.stream.owner for parked, _ in self._parked.values()]
+        greediest, _ = Counter([*owners, newcomer]).most_common(1)[0]
+        return next(handle for handle, owner in zip(self._parked, owners, strict=True) if owner == greediest)
 
     def require_scopes(self, handle: Any, retry: Call) -> None:
         """Raises InsufficientScope if whoever comes back may not use any more what is parked; it stays where it is."""

@@ -106,8 +106,9 @@ class Application:
     def _metadata(self, oauth: ResourceServer, server: Server, variables: Variables) -> Response:
         """Where clients get tokens: whoever has none yet has to be able to read it."""
         self._door.require_good_names(variables)
-        tools = server.services.snapshot("tools").items
-        scopes = sorted({scope for tool in tools for scope in tool.description.scopes})
+        tools, prompts = (server.services.snapshot(kind).items for kind in ("tools", "prompts"))
+        needed = [*(tool.description.scopes for tool in tools), *(prompt.scopes for prompt in prompts)]
+        scopes = sorted({scope for some in needed for scope in some})
         return Response("200 OK", [responses.JSON], [jsontext.dumps(oauth.metadata(scopes=scopes))])
 
     def _measures(self, variables: Variables) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -210,3 +211,25 @@ def test_what_is_half_configured_keeps_the_server_from_starting(project: Project
         assert server.wait() == 1
 
         assert re.search(r"MCPGREEN_HTTP_OAUTH_AUDIENCE: there is no issuer", server.stderr)
+
+
+def test_a_listen_ends_in_good_order_when_its_token_expires(server: HttpServer, issuer: Issuer) -> None:
+    client = server.stateless(token=issuer.token(exp=int(time.time()) + 2))
+    listen = client.listen(toolsListChanged=True)
+
+    assert "result" in listen.rest()[-1]
+
+
+def test_the_stream_of_a_session_ends_when_its_token_expires(server: HttpServer, issuer: Issuer) -> None:
+    client = server.session(token=issuer.token(exp=int(time.time()) + 2))
+
+    assert client.get().rest() == []
+
+
+def test_a_socket_needs_a_url_that_tokens_can_be_for(project: ProjectBuilder, issuer: Issuer) -> None:
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys)}
+    with HttpServer(project.root, address=f"unix:{project.root}/s", **settings) as server:
+        assert server.wait() == 1
+
+        assert "set MCPGREEN_HTTP_PUBLIC_URL" in server.stderr

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.links.sink import Line
+from mcpgreen.transports.http.eras.expiry import ended_with_token
 from mcpgreen.transports.http.responses import JSON, Headers, Response, accepted
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
@@ -103,7 +104,8 @@ class Exchange:
 
     def _until_left(self, stream: Iterator[bytes]) -> Iterator[bytes]:
         try:
-            yield from stream
+            with ended_with_token(self._link.stream.principal, self._link.close_listens):
+                yield from stream
         finally:
             self._leave()
 

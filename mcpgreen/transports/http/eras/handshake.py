@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.transports.http.eras.exchange import Accepts, Exchange, StatusOf
+from mcpgreen.transports.http.eras.expiry import ended_with_token
 from mcpgreen.transports.http.eras.statuses import Statuses
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response, accepted
@@ -82,7 +84,8 @@ class HandshakeEra:
             is_primed=self._is_primed(session),
             after=after or 0,
         )
-        return Response("200 OK", list(events.HEADERS), _in_use(session, stream))
+        end = ended_with_token(principal, partial(outlet.lose, connection))
+        return Response("200 OK", list(events.HEADERS), _in_use(session, stream, end))
 
     def delete(self, variables: Mapping[str, Any], *, principal: Principal | None) -> Response:
         """Raises Refusal."""
@@ -194,6 +197,6 @@ def _bad_version(reason: str) -> Refusal:
     return Refusal("400 Bad Request", InvalidRequest(reason))
 
 
-def _in_use(session: HttpSession, stream: Iterator[bytes]) -> Iterator[bytes]:
-    with session:
+def _in_use(session: HttpSession, stream: Iterator[bytes], end: AbstractContextManager[None]) -> Iterator[bytes]:
+    with session, end:
         yield from stream

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InternalError, InvalidRequest
+from mcpgreen.transports.http.eras.expiry import ended_with_token
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response, accepted
@@ -68,7 +69,7 @@ class LegacySse:
     def _stream(self, session: HttpSession, connection: Any) -> Iterator[bytes]:
         try:
             yield f"event: endpoint\ndata: {MESSAGES}?{KEY}={session.key}\n\n".encode("ascii")
-            with session:
+            with session, ended_with_token(session.principal, partial(session.standing.lose, connection)):
                 keep_alive_secs = self._parts.settings.http_keepalive_secs
                 yield from session.standing.stream(connection, keep_alive_secs=keep_alive_secs)
         finally:

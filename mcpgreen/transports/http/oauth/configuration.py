@@ -34,6 +34,9 @@ def configured_resource_server(settings: Settings, *, resource_url: str, name: s
         from mcpgreen.transports.http.oauth.resource_server import ResourceServer
     except ImportError as error:
         raise _problem("issuer", "tokens need the extra oauth: pip install 'mcpgreen[oauth]'") from error
+    if not resource_url.startswith(("http://", "https://")):
+        reason = "tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
+        raise _problem("issuer", reason)
     fault = fetching.fault_of_url(issuer)
     if fault or "?" in issuer:
         raise _problem("issuer", f"it {fault or 'must have no query'}")

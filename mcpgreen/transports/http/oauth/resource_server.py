@@ -137,7 +137,7 @@ def principal_of(claims: Json) -> Principal:
         raise invalid("it names neither a subject nor a client")
     if len(name) > MAX_NAME_CHARS:
         raise invalid("the name of its subject is too long")
-    principal = Principal(name, _scopes_in(claims), claims)
+    principal = Principal(name, _scopes_in(claims), claims, float(claims["exp"]))
     try:
         _ = principal.claims_json
     except ValueError as error:
