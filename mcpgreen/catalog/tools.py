@@ -187,7 +187,7 @@ def _tool_of(
     function = _function_tool(path, head or b"")
     if function is not None:
         said = told or Told({})
-        told = said._replace(fields={**_not_said_by(said.fields, function.fields), **said.fields})
+        told = Told({**_not_said_by(said.fields, function.fields), **said.fields}, said.complaints, said.hints)
         warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
     if told is None and not (is_executable and (head is None or is_program(path, head))):
         # A library that tools source, a text where all files have the bit, or a tool that was forgotten.

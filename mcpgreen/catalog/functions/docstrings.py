@@ -43,6 +43,8 @@ def read(docstring: str) -> Documentation:
     lines = docstring.split("\n")
     at = docstring.count("\n", 0, beginning.start() + 1) if beginning else len(lines)
     text = [line.rstrip() for line in lines[:at]]
+    if beginning is None:
+        return Documentation("\n".join(text).strip(), {}, "")
     arguments: dict[str, str] = {}
     result = ""
     described = None  # how many lines come before the first section
