@@ -15,7 +15,7 @@ import os
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
-from mcpgreen.catalog.descriptions.in_script import Told, told_by
+from mcpgreen.catalog.descriptions.in_script import NOTHING_TOLD, Told, told_by
 from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
 from mcpgreen.catalog.pace import Pace
 from mcpgreen.catalog.tree_scan import Directory, Tree
@@ -186,7 +186,7 @@ def _tool_of(
     told = Told(metadata.read_meta_file(source)) if meta_file else told_by(path, head or b"")
     function = _function_tool(path, head or b"")
     if function is not None:
-        said = told or Told({})
+        said = told or NOTHING_TOLD
         told = Told({**_not_said_by(said.fields, function.fields), **said.fields}, said.complaints, said.hints)
         warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
     if told is None and not (is_executable and (head is None or is_program(path, head))):
@@ -194,7 +194,7 @@ def _tool_of(
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
         hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
         return None
-    fields, complaints, own_hints = told or Told({})
+    fields, complaints, own_hints = told or NOTHING_TOLD
     is_sound = function is not None and function.is_sound and not meta_file
     description = describe_tool(source, fields, file_name=file_name, private=project.private, is_sound=is_sound)
     warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
@@ -224,6 +224,8 @@ def _function_tool(path: str, head: bytes) -> FunctionTool | None:
 
 def _not_said_by(fields: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     """What a description beside a function leaves to its source. `arguments` is another name for a schema."""
+    if not fields:
+        return others
     has_schema = "inputSchema" in fields or "arguments" in fields
     return {key: value for key, value in others.items() if not (has_schema and key == "inputSchema")}
 

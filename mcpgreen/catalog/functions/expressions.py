@@ -53,10 +53,17 @@ def expression(text: bytes) -> Expression:
 
 
 def _names_in(node: ast.expr) -> tuple[str, ...]:
-    names: set[str] = set()
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name):
-            names.add(each.id)
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            names.update(_WORD.findall(each.value))  # it may be a type in quotes
+    names: dict[str, None] = {}
+    pending: list[Any] = [node]
+    while pending:
+        each = pending.pop()
+        if type(each) is ast.Name:
+            names[each.id] = None
+        elif type(each) is ast.Constant:
+            if isinstance(each.value, str):  # it may be a type in quotes
+                names.update(dict.fromkeys(_WORD.findall(each.value)))
+        elif type(each) is list:
+            pending += each
+        elif isinstance(each, ast.AST):
+            pending += [getattr(each, field) for field in each._fields]
     return tuple(names)

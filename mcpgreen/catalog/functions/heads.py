@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from keyword import iskeyword
 from typing import NamedTuple
 
@@ -22,18 +23,19 @@ MAX_HEAD_BYTES = 4096
 MAX_PARAMETERS = 64
 
 # Texts and brackets to the depth that types have. Each part begins with a sign that the part before it cannot contain,
-# so there is one way to match, and a head that does not is given up in linear time.
+# so there is one way to match, and a head that does not is given up in linear time. Whether brackets are of the same
+# kind is seen when the part is parsed.
 _PLAIN = rb"""[^\[\](){}"'#\\]*"""
 _TEXT = rb""""[^"\\\n]*"|'[^'\\\n]*'"""
 
 
 def _with(inner: bytes) -> bytes:
-    return rb"%s(?:(?:%s|\[%s\]|\(%s\))%s)*" % (_PLAIN, _TEXT, inner, inner, _PLAIN)
+    return rb"%s(?:(?:%s|[\[(]%s[\])])%s)*" % (_PLAIN, _TEXT, inner, _PLAIN)
 
 
 _INNER = _with(_with(rb"%s(?:(?:%s)%s)*" % (_PLAIN, _TEXT, _PLAIN)))
-_TYPE = rb"[\w.| ]*(?:(?:%s|\[%s\])[\w.| ]*)*" % (_TEXT, _INNER)
-_VALUE = rb"[\w.+* -]*(?:(?:%s|\[%s\]|\(%s\))[\w.+* -]*)*" % (_TEXT, _INNER, _INNER)
+_TYPE = rb"[\w.| ]*(?:(?:%s|\[%s[\])])[\w.| ]*)*" % (_TEXT, _INNER)
+_VALUE = rb"[\w.+* -]*(?:(?:%s|[\[(]%s[\])])[\w.+* -]*)*" % (_TEXT, _INNER)
 _BEGINNING = re.compile(rb"(?:async )?def ([A-Za-z_]\w*)\(")
 _PARAMETER = re.compile(
     rb"[ \n]*(?:(\*) *,[ \n]*)?([A-Za-z_]\w*) *: *(?! )(%s)(?:= *(?! )(%s))?(?:\n[ \n]*)?(?:,|(?=\)))" % (_TYPE, _VALUE)
@@ -44,17 +46,21 @@ _QUOTES = (b'"""', b"'''", b'"', b"'")
 _OPENING = re.compile(rb'(?: *(?:#[^\n]*)?\n)*("""|\'\'\')')
 _END_OF_LINE = re.compile(rb" *\n")
 _NOTHING = re.compile(rb"(?: *(?:#[^\n]*)?\n)*")
+_LITERAL = rb"""(?:0|[1-9]\d{0,17})(?:\.\d{1,9})?|"[^"\\\n]*"|'[^'\\\n]*'"""
+_CONSTANTS = re.compile(rb"(?:(?: *(?:#[^\n]*)?|([A-Z_][A-Z0-9_]*) = (?:%s) *)\n)*" % _LITERAL)
+_CONSTANT = re.compile(rb"^([A-Z_][A-Z0-9_]*) = (%s) *\n" % _LITERAL, re.MULTILINE)
 PLACE = "__mcpgreen_function__"
 _PLACE = PLACE.encode() + b"\n"
 
 
 class Cut(NamedTuple):
-    """A source in its parts: the tree of what stands beside the function, None if that is nothing, and the docstring of
-    the file."""
+    """A source in its parts: the tree of what stands beside the function, the docstring of the file, and, if there is
+    nothing beside it but constants, these in the place of a tree."""
 
     signature: Signature
     tree: ast.Module | None
     docstring: str
+    constants: Sequence[tuple[bytes, bytes]] = ()
 
 
 def cut(short: Outline) -> Cut | None:
@@ -75,8 +81,8 @@ def cut(short: Outline) -> Cut | None:
     signature = _signature(function.head, mark[1], docstring)
     if signature is None:
         return None
-    if _NOTHING.fullmatch(above) and _NOTHING.fullmatch(below):
-        return Cut(signature, None, text_of_file)
+    if _NOTHING.fullmatch(below) and (plain := _CONSTANTS.fullmatch(above)):
+        return Cut(signature, None, text_of_file, _CONSTANT.findall(above) if plain[1] else [])
     if _PLACE in above or _PLACE in below:
         return None
     tree = parsed(above + _PLACE + below)

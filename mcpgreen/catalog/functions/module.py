@@ -29,8 +29,13 @@ class Unreadable(Exception):
 
 
 class Module:
-    def __init__(self, tree: ast.Module | None, imports: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """`imports` are those that the tree does not have, see `Outline`."""
+    def __init__(
+        self,
+        tree: ast.Module | None,
+        imports: Iterable[tuple[bytes, bytes]] = (),
+        constants: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """`imports` and `constants` are those that the tree does not have, see `Outline` and `Cut`."""
         self.origins: dict[str, str] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: dict[str, Function] = {}
@@ -38,6 +43,8 @@ class Module:
         self.steps = 0
         for place, names in imports:
             self.origins.update(_imported(place, names))
+        for name, literal in constants:
+            self._assign(name.decode(), ast.Constant(_value_of(literal.decode())))
         for node in statements(tree.body) if tree is not None else ():
             self._take(node)
         self.own_names = self.classes.keys() | self.assigned.keys()
@@ -60,16 +67,17 @@ class Module:
             self.functions[node.name] = node
         elif isinstance(node, ast.Assign):
             for target in node.targets:
-                self._assign(target, node.value)
+                if isinstance(target, ast.Name):
+                    self._assign(target.id, node.value)
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
-            self._assign(node.target, node.value if isinstance(node, ast.AnnAssign) else None)
+            if isinstance(node.target, ast.Name):
+                self._assign(node.target.id, node.value if isinstance(node, ast.AnnAssign) else None)
         elif type(node).__name__ == "TypeAlias":  # `type X = …`, from Python 3.12 on
             alias_node: Any = node
-            self._assign(alias_node.name, alias_node.value)
+            self._assign(alias_node.name.id, alias_node.value)
 
-    def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
-        if isinstance(target, ast.Name):
-            self.assigned[target.id] = None if target.id in self.assigned else value
+    def _assign(self, name: str, value: ast.expr | None) -> None:
+        self.assigned[name] = None if name in self.assigned else value
 
     def step(self) -> None:
         """Before each value, class and member that is read. Raises Unreadable for one too many."""
@@ -133,6 +141,13 @@ def _json_constant(value: Any) -> Any:
     if isinstance(value, float) and abs(value) < float("inf"):
         return value
     raise Unreadable("JSON has no such value")
+
+
+def _value_of(literal: str) -> str | int | float:
+    """A text without escapes, or a number without a sign."""
+    if literal[0] in "\"'":
+        return literal[1:-1]
+    return float(literal) if "." in literal else int(literal)
 
 
 @lru_cache(maxsize=MAX_IMPORTS)

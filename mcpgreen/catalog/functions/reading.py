@@ -115,7 +115,7 @@ def _by_head(source: bytes, short: Outline) -> FunctionTool | None:
         cut = heads.cut(short) if is_short(source) and _is_plain(source) else None
         if cut is None or cut.signature.mark is None:
             return None
-        module = Module(cut.tree, short.imports)
+        module = Module(cut.tree, short.imports, cut.constants)
         if module.functions or not _is_mark(module, cut.signature.mark) or not _imports_sdk(module):
             return None
         found = described(module, cut.signature, lambda: cut.docstring)
@@ -128,7 +128,7 @@ def _is_plain(source: bytes) -> bool:
     """Whether the bytes of a source are those of its text: in UTF-8, with the line ends of Unix."""
     if b"\r" in source or b"\0" in source or source.startswith(BYTE_ORDER_MARK):
         return False
-    if any(b"coding" in line for line in source.split(b"\n", 2)[:2]):
+    if b"coding" in source[: source.find(b"\n", source.find(b"\n") + 1)]:  # of the first two lines
         return False
     try:
         return source.isascii() or bool(source.decode("utf-8"))
@@ -166,7 +166,8 @@ def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool |
 
 
 def _imports_sdk(module: Module) -> bool:
-    return any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values())
+    origins = reversed(module.origins.values())  # what is not of Python itself is imported last
+    return any(origin.partition(".")[0] == "mcp_tool" for origin in origins)
 
 
 def _marks(module: Module, function: Function) -> Iterator[ast.expr]:

@@ -433,6 +433,10 @@ FILES = {
     "import-that-is-covered": (
         "from typing import List\nimport mcp_tool\nList = list[int]\n@mcp_tool.tool\ndef f(a: List):\n    return 0\n"
     ),
+    "constants": (
+        "import mcp_tool\n\nLIMIT = 5\nRATE = 0.5\nNAME = 'x'  # a comment\nTWICE = 1\nTWICE = 2\n\n"
+        "@mcp_tool.tool\ndef f(a: int = LIMIT, b: float = RATE, c: str = NAME, d: int = TWICE):\n    return 0\n"
+    ),
     "carriage-returns": "import mcp_tool\r\n\r\n@mcp_tool.tool\r\ndef f(a: int):\r\n    return 0\r\n",
 }
 
