@@ -32,7 +32,7 @@ class Module:
     def __init__(
         self,
         tree: ast.Module | None,
-        imports: Iterable[tuple[bytes, bytes]] = (),
+        imports: Iterable[tuple[bytes | None, bytes]] = (),
         constants: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
         """`imports` and `constants` are those that the tree does not have, see `Outline` and `Cut`."""
@@ -151,13 +151,14 @@ def _value_of(literal: str) -> str | int | float:
 
 
 @lru_cache(maxsize=MAX_IMPORTS)
-def _imported(place: bytes, names: bytes) -> dict[str, str]:
+def _imported(place: bytes | None, names: bytes) -> dict[str, str]:
     """What a line `from place import names` brings, or `import names`. Shared: nobody may change it."""
     found: dict[str, str] = {}
-    for each in names.decode("utf-8", "replace").split(","):
+    module = place.decode("utf-8", "replace") if place is not None else ""
+    for each in names.strip(b"()").decode("utf-8", "replace").split(","):
         words = each.split()  # NAME, or NAME as NAME
         if words:
-            found.update(_origins(place.decode("utf-8", "replace"), words[0], words[-1] if len(words) == 3 else None))
+            found.update(_origins(module, words[0], words[-1] if len(words) == 3 else None))
     return found
 
 

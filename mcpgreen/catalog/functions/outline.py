@@ -13,7 +13,7 @@ from functools import lru_cache
 from keyword import iskeyword
 from typing import NamedTuple
 
-MAX_LISTS = 100  # of imported names in brackets that are remembered
+MAX_LISTS = 500  # of imported names that are remembered
 MAX_TRIES = 6  # colons at the end of a line, before one ends the head of a function
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*)?\r?\n)*[rRuU]?("""|\'\'\')')
@@ -23,9 +23,8 @@ _DOCSTRING = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]+[rRuU]?("""|\'\'\'|
 _NOT_INDENTED = re.compile(rb"\n[^\s#]")
 _DEFINITION = re.compile(rb"\n(?:@|class |def |async )")
 _NAMES = rb"[A-Za-z_]\w*(?:[ \n]*,[ \n]*[A-Za-z_]\w*)*(?:[ \n]*,)?"
-_IMPORT = re.compile(rb"\n(?:from ([\w.]+) )?import (?:(\w[\w., ]*)|\([ \n]*(%s)[ \n]*\))(?=\n)" % _NAMES)
+_IMPORT = re.compile(rb"\n(?:from ([\w.]+) )?import (\w[\w., ]*|\([ \n]*%s[ \n]*\))(?=\n)" % _NAMES)
 _STATEMENT = re.compile(rb"\n[^\s#)\]}]")  # that begins a line, unlike the end of a head
-_BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 
 
 OF_A_FUNCTION = 4
@@ -42,11 +41,11 @@ class Decorated(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What is left of a source, in pieces, and what has been taken out as (module, names), the module empty for a mere
+    """What is left of a source, in pieces, and what has been taken out as (module, names), the module None for a mere
     import. The first piece ends with the docstring of the file, if it has one."""
 
     pieces: list[bytes]
-    imports: list[tuple[bytes, bytes]]
+    imports: list[tuple[bytes | None, bytes]]
     decorated: list[Decorated]
 
     @property
@@ -60,20 +59,19 @@ def outline(source: bytes) -> Outline | None:
         source += b"\n"  # so that no comment is looked through in vain, again and again
     done = _after_docstring(source)
     kept = [source[:done]]
-    imports: list[tuple[bytes, bytes]] = []
+    imports: list[tuple[bytes | None, bytes]] = []
     decorated: list[Decorated] = []
     definition = _DEFINITION.search(source, done)
     at = definition.start() + 1 if definition else len(source)
     top = source[done:at]
     if b'"""' not in top and b"'''" not in top:
-        for found in _IMPORT.finditer(source, done, at):
-            place, names, in_brackets = found.groups()
-            if in_brackets and (place is None or not _are_names(in_brackets)):
-                continue  # what Python would refuse is for it to say
-            imports.append((place or b"", names or in_brackets))
-            kept += (source[done : found.start()], b"\n" * found[0].count(b"\n"))
-            done = found.end()
-        kept.append(source[done:at])
+        parts = _IMPORT.split(top)  # texts, and between two of them a module and names
+        imports = list(zip(parts[1::3], parts[2::3], strict=True))
+        if not all(_are_names(place, names) for place, names in imports):
+            return None
+        for text, names in zip(parts[::3], parts[2::3], strict=False):
+            kept += (text, b"\n" * (1 + names.count(b"\n")))
+        kept.append(parts[-1])
         done = at
     while function := _FUNCTION.search(source, max(at - 1, 0)):
         begin = function.start() + 1
@@ -98,8 +96,11 @@ def outline(source: bytes) -> Outline | None:
 
 
 @lru_cache(maxsize=MAX_LISTS)
-def _are_names(names: bytes) -> bool:
-    return not any(iskeyword(each.strip()) for each in names.decode().split(","))
+def _are_names(place: bytes | None, names: bytes) -> bool:
+    """Whether brackets are where they may be, and have in them what may be imported."""
+    if not names.startswith(b"("):
+        return True
+    return place is not None and not any(iskeyword(each.strip()) for each in names[1:-1].decode().split(","))
 
 
 def _after_docstring(source: bytes) -> int:
@@ -129,7 +130,8 @@ def _end_of_head(source: bytes, at: int) -> int | None:
             return None
         end = head.end()
         text = source[at:end]
-        if all(text.count(left) == text.count(right) for left, right in _BRACKETS):
+        is_even = text.count(b"(") == text.count(b")") and text.count(b"[") == text.count(b"]")
+        if is_even and text.count(b"{") == text.count(b"}"):
             return None if _STATEMENT.search(source, at, end - 1) else end
     return None
 
