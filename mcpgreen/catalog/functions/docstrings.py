@@ -38,6 +38,8 @@ class Documentation(NamedTuple):
 
 def read(docstring: str) -> Documentation:
     """What a docstring says from which the indentation has been taken."""
+    if not docstring:
+        return Documentation("", {}, "")
     docstring = "\n" + docstring[:MAX_CHARS]
     beginning = _BEGINNING.search(docstring)
     lines = docstring.split("\n")
