@@ -176,7 +176,7 @@ def _tool_of(
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
     is_known = is_executable and meta_file is not None and not _may_be_python(file_name)
-    head = b"" if is_known else metadata.head_of(path)
+    head = b"" if is_known else metadata.head_of(path, status.st_size)
     command = command_of(path, head or b"", is_executable=is_executable, is_described=True)
     if command is None:
         if meta_file:
