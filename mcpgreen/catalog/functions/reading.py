@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.functions import heads
 from mcpgreen.catalog.functions.module import Function, Module, docstring_of
 from mcpgreen.catalog.functions.outline import Outline, outline
 from mcpgreen.catalog.functions.signatures import Note, described, signature_of
@@ -28,6 +27,7 @@ from mcpgreen.running.scripts.shebang import BYTE_ORDER_MARK
 MARK = b"mcp_tool"
 MAX_BYTES = 131_072
 MAX_NOTES = 20
+FEW = 50  # of so many sources, trees take less time than to compile the patterns of `heads`
 MAX_KNOWN_BYTES = 4_194_304
 # What a marked function looks like where nobody can say for sure.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
@@ -53,7 +53,7 @@ class Known:
     def read(self, source: bytes) -> FunctionTool | None:
         if source in self._found:
             return self._found[source]
-        found = self._found[source] = _read_uncollected(source)
+        found = self._found[source] = _read_uncollected(source, is_one_of_many=len(self._found) >= FEW)
         self._bytes += len(source)
         while self._bytes > MAX_KNOWN_BYTES:
             earliest = next(iter(self._found))
@@ -70,23 +70,23 @@ def function_tool(source: bytes) -> FunctionTool | None:
     return _known.read(source) if MARK in source else None
 
 
-def _read_uncollected(source: bytes) -> FunctionTool | None:
+def _read_uncollected(source: bytes, *, is_one_of_many: bool) -> FunctionTool | None:
     # A tree is needed until its end, and then gone at once: the collector would look through it again and again in
     # vain.
     is_collecting = gc.isenabled()
     gc.disable()
     try:
-        return _read(source)
+        return _read(source, is_one_of_many=is_one_of_many)
     finally:
         if is_collecting:
             gc.enable()
 
 
-def _read(source: bytes) -> FunctionTool | None:
+def _read(source: bytes, *, is_one_of_many: bool = True) -> FunctionTool | None:
     if len(source) > MAX_BYTES:
         return _unread(source, f"it is larger than {MAX_BYTES} bytes")
     try:
-        return _quickly(source) or _described(parsed(source))
+        return _quickly(source, is_one_of_many=is_one_of_many) or _described(parsed(source))
     except TooLong:
         return _unread(source, "it is too long")
     except SyntaxError as error:
@@ -98,19 +98,22 @@ def _read(source: bytes) -> FunctionTool | None:
         return _unread(source, "it is nested too deeply")
 
 
-def _quickly(source: bytes) -> FunctionTool | None:
+def _quickly(source: bytes, *, is_one_of_many: bool) -> FunctionTool | None:
     """By the outline of a file, if that shows which function is the tool."""
     short = outline(source) if b"@" in source else None
     if short is None:
         return None
     try:
-        return _by_head(source, short) or _described(parsed(short.source), short)
+        found = _by_head(source, short) if is_one_of_many else None
+        return found or _described(parsed(short.source), short)
     except (SyntaxError, TooLong):
         return None
 
 
 def _by_head(source: bytes, short: Outline) -> FunctionTool | None:
     """By the text of the one function that has a decorator, if it is the tool and there is nothing to note."""
+    from mcpgreen.catalog.functions import heads
+
     try:
         cut = heads.cut(short) if is_short(source) and _is_plain(source) else None
         if cut is None or cut.signature.mark is None:

@@ -157,6 +157,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         return compiled(source, mode)
 
     monkeypatch.setattr(syntax, "_compiled", recorded)
+    monkeypatch.setattr(reading, "FEW", 0)
     monkeypatch.setattr(reading, "_known", reading.Known())
     monkeypatch.setattr(expressions, "_kept", {})
     return sources
@@ -171,6 +172,17 @@ def test_only_the_head_of_a_function_is_parsed(tree: TreeBuilder, parsed: list[b
 
     assert only_tool(tree).definition["inputSchema"] == FIELDS["inputSchema"]
     assert sorted(parsed) == [b"1", b"int", b"list[str]", b"mcp_tool.tool(read_only=True)", b"str"]
+
+
+def test_patterns_for_many_tools_are_not_compiled_for_a_few(tree: TreeBuilder, parsed: list[bytes]) -> None:
+    """They would take longer than the trees of all functions that most projects have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "FEW", 2)
+        for number in range(4):
+            tree.write(f"tools/greet{number}.py", f"{ENV}# {number}\n{GREET}", mode=0o755)
+        assert len(discovered(tree).items) == 4
+
+    assert [b"def greet" in source for source in parsed[:3]] == [True, True, False]
 
 
 def test_a_type_that_is_written_in_the_same_way_is_parsed_once_for_all_files(
@@ -190,9 +202,9 @@ def test_a_file_that_has_not_changed_is_not_read_again(tree: TreeBuilder, monkey
     looked_at: list[bytes] = []
     read = reading._read
 
-    def recorded(source: bytes) -> reading.FunctionTool | None:
+    def recorded(source: bytes, *, is_one_of_many: bool) -> reading.FunctionTool | None:
         looked_at.append(source)
-        return read(source)
+        return read(source, is_one_of_many=is_one_of_many)
 
     monkeypatch.setattr(reading, "_read", recorded)
     monkeypatch.setattr(reading, "_known", reading.Known())

@@ -14,6 +14,13 @@ from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function
 
 Json = dict[str, Any]
 
+
+@pytest.fixture(autouse=True)
+def by_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were many tools: then all ways to read one are tried."""
+    monkeypatch.setattr(reading, "FEW", 0)
+
+
 HEAD = """\
 import collections, dataclasses, datetime, decimal, enum, pathlib, typing, uuid
 import collections.abc as abc
