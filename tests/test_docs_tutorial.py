@@ -101,6 +101,13 @@ def test_every_step_does_what_the_page_says(reader: Reader) -> None:
     assert reader.place == reader.home / "shop" / "helper"
 
 
+@pytest.mark.parametrize("info", [block.info for block in blocks_of(PAGE) if "/" in block.info])
+def test_the_text_says_into_which_file_a_block_goes(info: str) -> None:
+    """Where Markdown is shown, nobody sees what stands beside the language of a block, and readers had to guess."""
+    step = TEXT.partition(f" {info}\n")[0].rpartition("\n## ")[2]
+    assert f"`{info.removeprefix('shop/')}`" in step
+
+
 def test_there_are_ten_steps() -> None:
     assert re.findall(r"^## (\d+)\.", TEXT, re.MULTILINE) == [str(number) for number in range(1, 11)]
 

@@ -15,7 +15,7 @@ import os
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
-from mcpgreen.catalog.descriptions.in_script import Told, told_by
+from mcpgreen.catalog.descriptions.in_script import NOTHING_TOLD, Told, told_by
 from mcpgreen.catalog.descriptions.scopes import SCOPES
 from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
 from mcpgreen.catalog.pace import Pace
@@ -179,7 +179,7 @@ def _tool_of(
     meta_file = metadata.meta_file_for(file_name, directory.files)
     # The script itself is opened only if its first bytes can tell something that we do not know yet.
     is_known = is_executable and meta_file is not None and not _may_be_python(file_name)
-    head = b"" if is_known else metadata.head_of(path)
+    head = b"" if is_known else metadata.head_of(path, status.st_size)
     command = command_of(path, head or b"", is_executable=is_executable, is_described=True)
     if command is None:
         if meta_file:
@@ -189,17 +189,17 @@ def _tool_of(
     told = Told(metadata.read_meta_file(source)) if meta_file else told_by(path, head or b"")
     function = _function_tool(path, head or b"")
     if function is not None:
-        said = told or Told({})
+        said = told or NOTHING_TOLD
         if function.hides_scopes and "scopes" not in said.fields:
             raise ProjectError(path, "its scopes cannot be read; write them as texts, or into a description beside it")
-        told = said._replace(fields={**_not_said_by(said.fields, function.fields), **said.fields})
+        told = Told({**_not_said_by(said.fields, function.fields), **said.fields}, said.complaints, said.hints)
         warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
     if told is None and not (is_executable and (head is None or is_program(path, head))):
         # A library that tools source, a text where all files have the bit, or a tool that was forgotten.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
         hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
         return None
-    fields, complaints, own_hints = told or Told({})
+    fields, complaints, own_hints = told or NOTHING_TOLD
     is_sound = function is not None and function.is_sound and not meta_file
     description = describe_tool(source, fields, file_name=file_name, private=project.private, is_sound=is_sound)
     warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
@@ -229,6 +229,8 @@ def _function_tool(path: str, head: bytes) -> FunctionTool | None:
 
 def _not_said_by(fields: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     """What a description beside a function leaves to its source. `arguments` is another name for a schema."""
+    if not fields:
+        return others
     has_schema = "inputSchema" in fields or "arguments" in fields
     return {key: value for key, value in others.items() if not (has_schema and key == "inputSchema")}
 

@@ -352,3 +352,11 @@ def test_a_fault_in_json_is_told_with_its_place_in_the_script(tmp_path: Path) ->
 
     assert "line 2 column " in caught.value.reason
     assert "a } is missing" in caught.value.reason
+
+
+def test_a_file_that_has_grown_since_it_was_listed_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "grown"
+    for size in (0, 1, 9, 10, 11, 16_384, 16_385, 40_000):
+        path.write_bytes(b"x" * size)
+        for expected_bytes in (0, 9, 10, 16_383, 16_384, 50_000):
+            assert metadata.read_start(str(path), 30_000, expected_bytes) == b"x" * min(size, 30_000)

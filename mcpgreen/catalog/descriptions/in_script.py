@@ -27,6 +27,9 @@ class Told(NamedTuple):
     hints: list[str] = []
 
 
+NOTHING_TOLD = Told({}, [], [])
+
+
 def told_by(path: str, head: bytes) -> Told | None:
     """What a script says that begins so; None if it says nothing. Raises ProjectError for what makes no sense."""
     fields = metadata.read_inline(path, head)

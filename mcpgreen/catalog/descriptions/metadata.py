@@ -188,14 +188,12 @@ def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | Non
     return read_inline(path, head_of(path) or b"", is_prose=is_prose)
 
 
-def head_of(path: str) -> bytes | None:
+def head_of(path: str, expected_bytes: int = READ_BYTES) -> bytes | None:
     """How a file begins; None for one that may not be read. If it is executable, it can only be run."""
     try:
-        return read_start(path, HEAD_BYTES)
-    except PermissionError:
-        return None
-    except FileNotFoundError:
-        return b""
+        return read_start(path, HEAD_BYTES, expected_bytes)
+    except (PermissionError, FileNotFoundError) as error:
+        return None if isinstance(error, PermissionError) else b""
 
 
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
@@ -224,16 +222,18 @@ def _place_in_script(head: bytes, found: Inline, column: int) -> str:
     return f"line {found.line} column {text_at - begin + column}"
 
 
-def read_start(path: str, size: int) -> bytes:
-    """The first `size` bytes, or all if there are fewer."""
+def read_start(path: str, size: int, expected_bytes: int = READ_BYTES) -> bytes:
+    """The first `size` bytes, or all if there are fewer, as is expected."""
     # Non-blocking, in case that a FIFO has taken the place of the file since it was listed.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         # A buffer of the full size for each file would cost five times as much as reading it.
-        content = chunk = os.read(descriptor, min(size, READ_BYTES))
-        while len(chunk) == READ_BYTES and len(content) < size:
-            chunk = os.read(descriptor, min(size - len(content), READ_BYTES))
+        content, wanted_bytes = b"", min(size, READ_BYTES, expected_bytes + 1)
+        while chunk := os.read(descriptor, wanted_bytes):
             content += chunk
+            if len(chunk) < wanted_bytes or len(content) == size:
+                break
+            wanted_bytes = min(size - len(content), READ_BYTES)
         return content
     finally:
         os.close(descriptor)

@@ -9,16 +9,18 @@ Rule: what is read here, the SDK has to convert in the same way (`mcp_tool_conve
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from mcpgreen.catalog.functions.classes import ClassReader
-from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable
+from mcpgreen.catalog.functions.expressions import Expression
+from mcpgreen.catalog.functions.module import MAX_DEPTH, MAX_STEPS, Module, Unreadable
+from mcpgreen.catalog.functions.syntax import shown
 
 Json = dict[str, Any]
 
 MAX_PARTS = 1000  # of all schemas of a tool: classes in classes grow with each level
 MAX_TEXT_CHARS = 1000  # of an annotation in quotes
-MAX_SHOWN_NODES = 50  # of a type that nobody knows
 
 PLAIN: dict[str, Json] = {
     "str": {"type": "string"},
@@ -75,6 +77,44 @@ class Schemas:
         self.is_sound = True  # all keywords of JSON Schema are those that stand here
         self._parts = 0
         self._texts: dict[ast.AST, str] = {}
+
+    def of_parameter(self, written: Expression) -> Json:
+        """For whoever asks alone, but for what is in it. Raises Unreadable."""
+        schema: Json = self._meaning(written, self._as_input)
+        return dict(schema)
+
+    def of_result(self, written: Expression) -> tuple[Json | None, bool]:
+        """In the same way, and whether the result always is an object. None for text and content blocks."""
+        schema, is_object = self._meaning(written, self._as_output)
+        return None if schema is None else dict(schema), is_object
+
+    def _as_input(self, node: ast.expr) -> Json:
+        return self.schema(node, is_input=True)
+
+    def _as_output(self, node: ast.expr) -> tuple[Json | None, bool]:
+        if self.is_text(node) or self.is_content(node):
+            return None, False
+        return self.schema(node, is_input=False), self.is_object(node)
+
+    def _meaning(self, written: Expression, read: Callable[[ast.expr], Any]) -> Any:
+        """What it was in another file, if all of its names are the same here; what it took to read it counts again."""
+        if written.names is None or not self.module.own_names.isdisjoint(written.names):
+            return read(written.node)
+        key = (read.__name__, *map(self.module.names.get, written.names))
+        if key in written.meanings:
+            meaning, parts, steps, is_sound = written.meanings[key]
+            self._parts += parts
+            self.module.steps += steps
+        else:
+            parts, steps, was_sound = self._parts, self.module.steps, self.is_sound
+            self.is_sound = True
+            meaning, is_sound = read(written.node), self.is_sound
+            self.is_sound = was_sound
+            written.keep(key, (meaning, self._parts - parts, self.module.steps - steps, is_sound))
+        self.is_sound = self.is_sound and is_sound
+        if self._parts > MAX_PARTS or self.module.steps > MAX_STEPS:
+            raise Unreadable("the type is too large")
+        return meaning
 
     def schema(self, node: ast.expr, *, is_input: bool, depth: int = 0) -> Json:
         """Raises Unreadable. What is for input says which members there are; what comes out may have more."""
@@ -275,31 +315,6 @@ def unquoted(text: str) -> ast.expr:
         return ast.parse(text[:MAX_TEXT_CHARS].strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise Unreadable(f"{text[:60]!r} is no type") from None
-
-
-def shown(node: ast.AST) -> str:
-    """As it is written, shortened; what is long is not written out."""
-    if not _is_short(node):
-        return f"in line {getattr(node, 'lineno', 1)}"
-    try:
-        text = ast.unparse(node)
-    except (RecursionError, ValueError):
-        return "here"
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _is_short(node: ast.AST) -> bool:
-    pending: list[ast.AST] = [node]
-    seen = 0
-    while pending:
-        seen += 1
-        node = pending.pop()
-        for _, value in ast.iter_fields(node):
-            below = value if isinstance(value, list) else [value]
-            if seen + len(pending) + len(below) > MAX_SHOWN_NODES:
-                return False
-            pending += [each for each in below if isinstance(each, ast.AST)]
-    return True
 
 
 def _tuple(inner: list[ast.expr], of: Any) -> Json:

@@ -38,11 +38,15 @@ class Documentation(NamedTuple):
 
 def read(docstring: str) -> Documentation:
     """What a docstring says from which the indentation has been taken."""
+    if not docstring:
+        return Documentation("", {}, "")
     docstring = "\n" + docstring[:MAX_CHARS]
     beginning = _BEGINNING.search(docstring)
     lines = docstring.split("\n")
     at = docstring.count("\n", 0, beginning.start() + 1) if beginning else len(lines)
     text = [line.rstrip() for line in lines[:at]]
+    if beginning is None:
+        return Documentation("\n".join(text).strip(), {}, "")
     arguments: dict[str, str] = {}
     result = ""
     described = None  # how many lines come before the first section

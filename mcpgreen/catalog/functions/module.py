@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 MAX_DEPTH = 32
 MAX_VALUES = 1000
 MAX_STEPS = 10_000  # what names refer to may be read again and again, and grows with each level
 MAX_INTEGER = 1 << 64  # larger ones are no use to clients, and some cannot be written
+MAX_IMPORTS = 500  # lines that are remembered
 STARRED = {"mcp_tool": ("tool", "run", "Arg", "Block")}  # what `from … import *` brings that matters here
 _NUMBERS = (int, float)
 _MARGIN = re.compile(r"\n( *)[^ \n]")
@@ -27,69 +29,67 @@ class Unreadable(Exception):
 
 
 class Module:
-    def __init__(self, tree: ast.Module, imports: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """`imports` are those that the tree does not have, see `Outline`."""
-        self.body = tree.body
+    def __init__(
+        self,
+        tree: ast.Module | None,
+        imports: Iterable[tuple[bytes | None, bytes]] = (),
+        constants: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """`imports` and `constants` are those that the tree does not have, see `Outline` and `Cut`."""
         self.origins: dict[str, str] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: dict[str, Function] = {}
         self.assigned: dict[str, ast.expr | None] = {}  # None for what is assigned more than once
-        self._steps = 0
-        self._names: dict[str, str] = {}  # what is imported, unless the file has something of its own of this name
+        self.steps = 0
         for place, names in imports:
-            for each in names.decode("utf-8", "replace").split(","):
-                words = each.split()  # NAME, or NAME as NAME
-                if words:
-                    self._import(place.decode("utf-8", "replace"), words[0], words[-1] if len(words) == 3 else None)
-        for node in statements(tree.body):
+            self.origins.update(_imported(place, names))
+        for name, literal in constants:
+            self._assign(name.decode(), ast.Constant(_value_of(literal.decode())))
+        for node in statements(tree.body) if tree is not None else ():
             self._take(node)
-        for name, origin in self.origins.items():
-            if name not in self.classes and name not in self.assigned:
-                self._names[name] = origin.replace("typing_extensions.", "typing.", 1)
+        self.own_names = self.classes.keys() | self.assigned.keys()
+        # What is imported, unless the file has something of its own of this name.
+        self.names = self.origins
+        if self.own_names:
+            self.names = {name: origin for name, origin in self.origins.items() if name not in self.own_names}
 
     def _take(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                self._import("", alias.name, alias.asname)
+                self.origins.update(_origins("", alias.name, alias.asname))
         elif isinstance(node, ast.ImportFrom):
             place = f"{'.' * node.level}{node.module or ''}"
             for alias in node.names:
-                self._import(place, alias.name, alias.asname)
+                self.origins.update(_origins(place, alias.name, alias.asname))
         elif isinstance(node, ast.ClassDef):
             self.classes[node.name] = node
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self.functions[node.name] = node
         elif isinstance(node, ast.Assign):
             for target in node.targets:
-                self._assign(target, node.value)
+                if isinstance(target, ast.Name):
+                    self._assign(target.id, node.value)
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
-            self._assign(node.target, node.value if isinstance(node, ast.AnnAssign) else None)
+            if isinstance(node.target, ast.Name):
+                self._assign(node.target.id, node.value if isinstance(node, ast.AnnAssign) else None)
         elif type(node).__name__ == "TypeAlias":  # `type X = …`, from Python 3.12 on
             alias_node: Any = node
-            self._assign(alias_node.name, alias_node.value)
+            self._assign(alias_node.name.id, alias_node.value)
 
-    def _import(self, place: str, name: str, new_name: str | None) -> None:
-        if not place:
-            self.origins[new_name or name.partition(".")[0]] = name if new_name else name.partition(".")[0]
-            return
-        for each in STARRED.get(place, ()) if name == "*" else (name,):
-            self.origins[new_name or each] = f"{place}.{each}"
-
-    def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
-        if isinstance(target, ast.Name):
-            self.assigned[target.id] = None if target.id in self.assigned else value
+    def _assign(self, name: str, value: ast.expr | None) -> None:
+        self.assigned[name] = None if name in self.assigned else value
 
     def step(self) -> None:
         """Before each value, class and member that is read. Raises Unreadable for one too many."""
-        self._steps += 1
-        if self._steps > MAX_STEPS:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
             raise Unreadable("there is too much to read in this file")
 
     def dotted(self, node: ast.AST) -> str:
         """What an expression names, by where it comes from: `typing.List`, `mcp_tool.tool`; a name of this file or of
         Python itself as it is; empty for what is no name."""
         if type(node) is ast.Name:
-            return self._names.get(node.id, node.id)
+            return self.names.get(node.id, node.id)
         attributes: list[str] = []
         while isinstance(node, ast.Attribute):
             attributes.append(node.attr)
@@ -141,6 +141,38 @@ def _json_constant(value: Any) -> Any:
     if isinstance(value, float) and abs(value) < float("inf"):
         return value
     raise Unreadable("JSON has no such value")
+
+
+def _value_of(literal: str) -> str | int | float:
+    """A text without escapes, or a number without a sign."""
+    if literal[0] in "\"'":
+        return literal[1:-1]
+    return float(literal) if "." in literal else int(literal)
+
+
+@lru_cache(maxsize=MAX_IMPORTS)
+def _imported(place: bytes | None, names: bytes) -> dict[str, str]:
+    """What a line `from place import names` brings, or `import names`. Shared: nobody may change it."""
+    found: dict[str, str] = {}
+    module = place.decode("utf-8", "replace") if place is not None else ""
+    for each in names.strip(b"()").decode("utf-8", "replace").split(","):
+        words = each.split()  # NAME, or NAME as NAME
+        if words:
+            found.update(_origins(module, words[0], words[-1] if len(words) == 3 else None))
+    return found
+
+
+def _origins(place: str, name: str, new_name: str | None) -> dict[str, str]:
+    """What one name of an import stands for, by the names that it has in the file."""
+    if not place:
+        top = name.partition(".")[0]
+        return {new_name: _standard(name)} if new_name else {top: top}
+    names = STARRED.get(place, ()) if name == "*" else (name,)
+    return {new_name or each: _standard(f"{place}.{each}") for each in names}
+
+
+def _standard(origin: str) -> str:
+    return origin.replace("typing_extensions.", "typing.", 1)
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -7,7 +7,7 @@ written for a newer Python, is a tool that takes anything.
 What was read is remembered by the content of the file: when one of a thousand tools changes, the others are not parsed
 again. So it is shared, and nobody may change it.
 
-Rule: parsing cannot be interrupted, so what is parsed has bounds that keep it to some tens of milliseconds.
+Rule: what is read by the text of a head is what the tree of the file would say, or it is not read so.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from __future__ import annotations
 import ast
 import gc
 import re
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.functions.module import Function, Module
+from mcpgreen.catalog.functions.module import Function, Module, docstring_of
 from mcpgreen.catalog.functions.outline import Outline, outline
-from mcpgreen.catalog.functions.signatures import Note, described
+from mcpgreen.catalog.functions.signatures import Note, described, signature_of
+from mcpgreen.catalog.functions.syntax import TooLong, is_short, parsed
+from mcpgreen.running.scripts.shebang import BYTE_ORDER_MARK
 
 MARK = b"mcp_tool"
 SCOPES = b"scopes"
 MAX_BYTES = 131_072
-MAX_PIECES = 12_000  # names, numbers and signs, also in texts: each becomes an object or two
-BRACE = 20  # an opening one is worth so many: in a text, what it holds may be parsed by itself
 MAX_NOTES = 20
+FEW = 50  # of so many sources, trees take less time than to compile the patterns of `heads`
 MAX_KNOWN_BYTES = 4_194_304
 # What a marked function looks like where nobody can say for sure.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
-_PIECE = re.compile(rb"\w+|#+|=+|[^\w\s]")
 
 Json = dict[str, Any]
 
@@ -46,10 +45,6 @@ class FunctionTool(NamedTuple):
     hides_scopes: bool = False  # it may need scopes that cannot be read, so nobody must be served
 
 
-class TooLong(Exception):
-    """To parse this would take too long."""
-
-
 class Known:
     """What was read of the latest sources, as far as these fit into `MAX_KNOWN_BYTES`."""
 
@@ -60,7 +55,7 @@ class Known:
     def read(self, source: bytes) -> FunctionTool | None:
         if source in self._found:
             return self._found[source]
-        found = self._found[source] = _read_uncollected(source)
+        found = self._found[source] = _read_uncollected(source, is_one_of_many=len(self._found) >= FEW)
         self._bytes += len(source)
         while self._bytes > MAX_KNOWN_BYTES:
             earliest = next(iter(self._found))
@@ -77,23 +72,23 @@ def function_tool(source: bytes) -> FunctionTool | None:
     return _known.read(source) if MARK in source else None
 
 
-def _read_uncollected(source: bytes) -> FunctionTool | None:
+def _read_uncollected(source: bytes, *, is_one_of_many: bool) -> FunctionTool | None:
     # A tree is needed until its end, and then gone at once: the collector would look through it again and again in
     # vain.
     is_collecting = gc.isenabled()
     gc.disable()
     try:
-        return _read(source)
+        return _read(source, is_one_of_many=is_one_of_many)
     finally:
         if is_collecting:
             gc.enable()
 
 
-def _read(source: bytes) -> FunctionTool | None:
+def _read(source: bytes, *, is_one_of_many: bool = True) -> FunctionTool | None:
     if len(source) > MAX_BYTES:
         return _unread(source, f"it is larger than {MAX_BYTES} bytes")
     try:
-        return _quickly(source) or _described(_parsed(source))
+        return _quickly(source, is_one_of_many=is_one_of_many) or _described(parsed(source))
     except TooLong:
         return _unread(source, "it is too long")
     except SyntaxError as error:
@@ -105,32 +100,45 @@ def _read(source: bytes) -> FunctionTool | None:
         return _unread(source, "it is nested too deeply")
 
 
-def _quickly(source: bytes) -> FunctionTool | None:
+def _quickly(source: bytes, *, is_one_of_many: bool) -> FunctionTool | None:
     """By the outline of a file, if that shows which function is the tool."""
     short = outline(source) if b"@" in source else None
     if short is None:
         return None
     try:
-        return _described(_parsed(short.source), short)
+        found = _by_head(source, short) if is_one_of_many else None
+        return found or _described(parsed(short.source), short)
     except (SyntaxError, TooLong):
         return None
 
 
-def _parsed(source: bytes) -> ast.Module:
-    braces = BRACE * source.count(b"{")
-    if len(source) + braces > MAX_PIECES and len(_PIECE.findall(source)) + braces > MAX_PIECES:
-        raise TooLong
-    if b"\\" not in source and not any(action == "error" for action, *_ in warnings.filters):
-        return _parse(source)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of an escape sequence that does not exist, for one
-        return _parse(source)
+def _by_head(source: bytes, short: Outline) -> FunctionTool | None:
+    """By the text of the one function that has a decorator, if it is the tool and there is nothing to note."""
+    from mcpgreen.catalog.functions import heads
+
+    try:
+        cut = heads.cut(short) if is_short(source) and _is_plain(source) else None
+        if cut is None or cut.signature.mark is None:
+            return None
+        module = Module(cut.tree, short.imports, cut.constants)
+        if module.functions or not _is_mark(module, cut.signature.mark) or not _imports_sdk(module):
+            return None
+        found = described(module, cut.signature, lambda: cut.docstring)
+    except (SyntaxError, ValueError, TooLong, MemoryError, RecursionError, SystemError):
+        return None
+    return None if found.notes else FunctionTool(found.fields, [], found.is_sound, found.hides_scopes)
 
 
-def _parse(source: bytes) -> ast.Module:
-    tree = compile(source, "<tool>", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-    assert isinstance(tree, ast.Module)
-    return tree
+def _is_plain(source: bytes) -> bool:
+    """Whether the bytes of a source are those of its text: in UTF-8, with the line ends of Unix."""
+    if b"\r" in source or b"\0" in source or source.startswith(BYTE_ORDER_MARK):
+        return False
+    if b"coding" in source[: source.find(b"\n", source.find(b"\n") + 1)]:  # of the first two lines
+        return False
+    try:
+        return source.isascii() or bool(source.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
 def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
@@ -142,7 +150,7 @@ def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
 
 def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool | None:
     module = Module(tree, short.imports if short else ())
-    if not any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values()):
+    if not _imports_sdk(module):
         return None
     marked: list[tuple[Function, ast.expr | None]]
     marked = [(function, mark) for function in module.functions.values() for mark in _marks(module, function)]
@@ -161,16 +169,25 @@ def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool |
         hides_scopes = "scopes" in options or None in options
         return FunctionTool({}, _sentences([(line, sentence)]), hides_scopes=hides_scopes)
     (function, mark), *_ = marked
-    found = described(module, function, mark, tree)
+    found = described(module, signature_of(function, mark), lambda: docstring_of(tree))
     return FunctionTool(found.fields, _sentences(found.notes), found.is_sound, found.hides_scopes)
+
+
+def _imports_sdk(module: Module) -> bool:
+    origins = reversed(module.origins.values())  # what is not of Python itself is imported last
+    return any(origin.partition(".")[0] == "mcp_tool" for origin in origins)
 
 
 def _marks(module: Module, function: Function) -> Iterator[ast.expr]:
     for decorator in function.decorator_list:
-        name = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if module.dotted(name) == "mcp_tool.tool":
+        if _is_mark(module, decorator):
             yield decorator
             return
+
+
+def _is_mark(module: Module, decorator: ast.expr) -> bool:
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return module.dotted(name) == "mcp_tool.tool"
 
 
 def _runs(module: Module, tree: ast.Module) -> Iterator[ast.Call]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.functions import docstrings
 from mcpgreen.catalog.functions.annotations import Schemas
+from mcpgreen.catalog.functions.expressions import Expression
 from mcpgreen.catalog.functions.module import Function, Module, Unreadable, docstring_of
 
 Json = dict[str, Any]
@@ -22,6 +24,27 @@ PLAIN_OPTIONS = ("name", "title", "description", "scopes")
 MAX_PARAMETERS = 256
 
 
+class Parameter(NamedTuple):
+    name: str
+    annotation: Expression | None
+    default: ast.expr | None = None
+    is_required: bool = False
+    is_variadic: bool = False  # *args
+    line: int = 0
+
+
+class Signature(NamedTuple):
+    """What the source of a function says. `others` is **kwargs; the docstring has no indentation any more."""
+
+    name: str
+    parameters: list[Parameter]
+    returns: Expression | None
+    mark: ast.expr | None
+    docstring: str
+    others: Parameter | None = None
+    line: int = 0
+
+
 class Described(NamedTuple):
     fields: Json
     notes: list[Note]
@@ -29,97 +52,99 @@ class Described(NamedTuple):
     hides_scopes: bool = False  # what it needs of a caller is written in a way that only Python understands
 
 
-def described(module: Module, function: Function, decorator: ast.expr | None, tree: ast.Module) -> Described:
-    """All that can be known of a tool by this function. Nothing in it raises."""
+def signature_of(function: Function, mark: ast.expr | None) -> Signature:
+    arguments = function.args
+    by_place = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(by_place) - len(arguments.defaults)) + arguments.defaults
+    parameters = [_parameter(*each) for each in list(zip(by_place, defaults, strict=True))[:MAX_PARAMETERS]]
+    if arguments.vararg:
+        parameters.append(_parameter(arguments.vararg)._replace(is_required=False, is_variadic=True))
+    by_name = list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
+    parameters += [_parameter(*each) for each in by_name[:MAX_PARAMETERS]]
+    others = _parameter(arguments.kwarg) if arguments.kwarg else None
+    returns = Expression(function.returns) if function.returns is not None else None
+    return Signature(function.name, parameters, returns, mark, docstring_of(function), others, function.lineno)
+
+
+def _parameter(node: ast.arg, default: ast.expr | None = None) -> Parameter:
+    annotation = Expression(node.annotation) if node.annotation is not None else None
+    return Parameter(node.arg, annotation, default, is_required=default is None, line=node.lineno)
+
+
+def described(module: Module, signature: Signature, text_of_file: Callable[[], str]) -> Described:
+    """All that can be known of a tool by this function. `text_of_file` is the docstring of its file, which counts if it
+    has none. Nothing in it raises."""
     notes: list[Note] = []
-    documented = docstrings.read(docstring_of(function))
+    documented = docstrings.read(signature.docstring)
     fields: Json = {}
-    text = documented.text or docstrings.read(docstring_of(tree)).text
+    text = documented.text or docstrings.read(text_of_file()).text
     if text:
         fields["description"] = text
     schemas = Schemas(module)
-    fields["inputSchema"] = _input_schema(schemas, function.args, documented, notes)
-    output = _output_schema(schemas, function, documented, notes)
+    fields["inputSchema"] = _input_schema(schemas, signature, documented, notes)
+    output = _output_schema(schemas, signature, documented, notes)
     if output is not None:
         fields["outputSchema"] = output
     hides_scopes = False
-    if isinstance(decorator, ast.Call):
-        options, unread = _options(module, decorator, notes)
+    if isinstance(signature.mark, ast.Call):
+        options, unread = _options(module, signature.mark, notes)
         fields.update(options)
         hides_scopes = bool(unread & {"scopes", "**"})
     return Described(fields, [*notes, *schemas.notes], schemas.is_sound, hides_scopes)
 
 
 def _input_schema(
-    schemas: Schemas, arguments: ast.arguments, documented: docstrings.Documentation, notes: list[Note]
+    schemas: Schemas, signature: Signature, documented: docstrings.Documentation, notes: list[Note]
 ) -> Json:
     properties: Json = {}
     required: list[str] = []
-    classes = schemas.classes
-
-    def add(parameter: ast.arg, default: ast.expr | None, *, is_required: bool) -> Json:
+    for parameter in signature.parameters:
         schema = _parameter_schema(schemas, parameter, notes)
-        text = documented.arguments.get(parameter.arg)
+        text = documented.arguments.get(parameter.name)
         if text:
             schema["description"] = schema.get("description") or text
-        classes.add_default(schema, default)
-        properties[parameter.arg] = schema
-        if is_required:
-            required.append(parameter.arg)
-        return schema
-
-    by_place = [*arguments.posonlyargs, *arguments.args][:MAX_PARAMETERS]
-    first_default = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-    for index, parameter in enumerate(by_place):
-        has_default = index >= first_default
-        add(
-            parameter,
-            arguments.defaults[index - first_default] if has_default else None,
-            is_required=not has_default,
-        )
-    if arguments.vararg:
-        items = add(arguments.vararg, None, is_required=False)
-        text = {"description": items.pop("description")} if "description" in items else {}
-        properties[arguments.vararg.arg] = {"type": "array", "items": items, **text}
-    for parameter, value in list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))[:MAX_PARAMETERS]:
-        add(parameter, value, is_required=value is None)
-    schema: Json = {"type": "object", "properties": properties}
+        schemas.classes.add_default(schema, parameter.default)
+        if parameter.is_variadic:
+            about = {"description": schema.pop("description")} if "description" in schema else {}
+            schema = {"type": "array", "items": schema, **about}
+        properties[parameter.name] = schema
+        if parameter.is_required:
+            required.append(parameter.name)
+    schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
-    if arguments.kwarg is None:
+    if signature.others is None:
         schema["additionalProperties"] = False
-    elif arguments.kwarg.annotation is not None:
-        others = _parameter_schema(schemas, arguments.kwarg, notes)
+    elif signature.others.annotation is not None:
+        others = _parameter_schema(schemas, signature.others, notes)
         schema.update({"additionalProperties": others} if others else {})
     return schema
 
 
-def _parameter_schema(schemas: Schemas, parameter: ast.arg, notes: list[Note]) -> Json:
+def _parameter_schema(schemas: Schemas, parameter: Parameter, notes: list[Note]) -> Json:
     if parameter.annotation is None:
-        notes.append((parameter.lineno, f"the parameter {parameter.arg} takes anything: it has no annotation"))
+        notes.append((parameter.line, f"the parameter {parameter.name} takes anything: it has no annotation"))
         return {}
     try:
-        return schemas.schema(parameter.annotation, is_input=True)
+        return schemas.of_parameter(parameter.annotation)
     except Unreadable as error:
-        notes.append((parameter.lineno, f"the parameter {parameter.arg} takes anything: {error}"))
+        notes.append((parameter.line, f"the parameter {parameter.name} takes anything: {error}"))
         return {}
 
 
 def _output_schema(
-    schemas: Schemas, function: Function, documented: docstrings.Documentation, notes: list[Note]
+    schemas: Schemas, signature: Signature, documented: docstrings.Documentation, notes: list[Note]
 ) -> Json | None:
     """None where a result is text or content blocks, or where nothing is known of it."""
-    node = function.returns
-    try:
-        if node is None or schemas.is_text(node) or schemas.is_content(node):
-            return None
-        schema = schemas.schema(node, is_input=False)
-        is_object = schemas.is_object(node)
-    except Unreadable as error:
-        notes.append((function.lineno, f"what {function.name} returns is not described: {error}"))
+    if signature.returns is None:
         return None
-    if is_object:
-        return {"type": "object", **schema}
+    try:
+        schema, is_object = schemas.of_result(signature.returns)
+    except Unreadable as error:
+        notes.append((signature.line, f"what {signature.name} returns is not described: {error}"))
+        return None
+    if schema is None or is_object:
+        return schema if schema is None else {"type": "object", **schema}
     if documented.result:
         schema.setdefault("description", documented.result)
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.functions import reading
+from mcpgreen.catalog.functions import expressions, reading, syntax
 from mcpgreen.catalog.tools import Tool
 from tests.catalog.test_tools import discovered, only_tool
 from tests.catalog.trees import TreeBuilder
@@ -148,16 +148,18 @@ def test_the_mark_of_a_function_may_come_late_in_a_file(tree: TreeBuilder) -> No
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The sources that are parsed in a test."""
+    """What is parsed in a test."""
     sources: list[bytes] = []
-    parse = reading._parse
+    compiled = syntax._compiled
 
-    def recorded(source: bytes) -> ast.Module:
+    def recorded(source: bytes, mode: str) -> ast.AST:
         sources.append(source)
-        return parse(source)
+        return compiled(source, mode)
 
-    monkeypatch.setattr(reading, "_parse", recorded)
+    monkeypatch.setattr(syntax, "_compiled", recorded)
+    monkeypatch.setattr(reading, "FEW", 0)
     monkeypatch.setattr(reading, "_known", reading.Known())
+    monkeypatch.setattr(expressions, "_kept", {})
     return sources
 
 
@@ -169,32 +171,60 @@ def test_only_the_head_of_a_function_is_parsed(tree: TreeBuilder, parsed: list[b
     tree.write("tools/greet.py", ENV + source, mode=0o755)
 
     assert only_tool(tree).definition["inputSchema"] == FIELDS["inputSchema"]
-    assert len(parsed) == 1
-    assert b"How often" in parsed[0]
-    assert b"range(" not in parsed[0]
-    assert b"helper" not in parsed[0]
+    assert sorted(parsed) == [b"1", b"int", b"list[str]", b"mcp_tool.tool(read_only=True)", b"str"]
 
 
-def test_a_file_that_has_not_changed_is_not_parsed_again(
-    tree: TreeBuilder, parsed: list[bytes], monkeypatch: pytest.MonkeyPatch
+def test_patterns_for_many_tools_are_not_compiled_for_a_few(tree: TreeBuilder, parsed: list[bytes]) -> None:
+    """They would take longer than the trees of all functions that most projects have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "FEW", 2)
+        for number in range(4):
+            tree.write(f"tools/greet{number}.py", f"{ENV}# {number}\n{GREET}", mode=0o755)
+        assert len(discovered(tree).items) == 4
+
+    assert [b"def greet" in source for source in parsed[:3]] == [True, True, False]
+
+
+def test_a_type_that_is_written_in_the_same_way_is_parsed_once_for_all_files(
+    tree: TreeBuilder, parsed: list[bytes]
 ) -> None:
+    """Trees of whole heads took a third of the time in which 1,000 tools are read for the first time."""
+    for number in range(20):
+        source = GREET.replace("greet", f"greet{number}").replace("somebody", f"number {number}")
+        tree.write(f"tools/greet{number}.py", f"{ENV}# {number}\n{source}", mode=0o755)
+
+    descriptions = {tool.definition["description"] for tool in discovered(tree).items}
+    assert descriptions == {f"Greet number {number}." for number in range(20)}
+    assert len(parsed) == 5
+
+
+def test_a_file_that_has_not_changed_is_not_read_again(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+    read = reading._read
+
+    def recorded(source: bytes, *, is_one_of_many: bool) -> reading.FunctionTool | None:
+        looked_at.append(source)
+        return read(source, is_one_of_many=is_one_of_many)
+
+    monkeypatch.setattr(reading, "_read", recorded)
+    monkeypatch.setattr(reading, "_known", reading.Known())
     tree.write("tools/greet.py", ENV + GREET, mode=0o755)
     tree.write("tools/hello.py", ENV + GREET.replace("greet", "hello"), mode=0o755)
     first = discovered(tree).items
     assert discovered(tree).items == first
-    assert len(parsed) == 2
+    assert len(looked_at) == 2
 
     tree.write("tools/hello.py", ENV + GREET.replace("greet", "welcome"), mode=0o755)
     assert len(discovered(tree).items) == 2
-    assert len(parsed) == 3
+    assert len(looked_at) == 3
 
     monkeypatch.setattr(reading, "MAX_KNOWN_BYTES", len(ENV + GREET))  # room for one of them
     assert len(discovered(tree).items) == 2
-    assert len(parsed) == 3
+    assert len(looked_at) == 3
     tree.write("tools/hello.py", ENV + GREET.replace("greet", "hi"), mode=0o755)
     assert len(discovered(tree).items) == 2
     assert len(discovered(tree).items) == 2
-    assert len(parsed) == 6
+    assert len(looked_at) == 6
 
 
 def test_a_file_that_would_do_harm_when_it_is_imported_does_none(tree: TreeBuilder, tmp_path: Path) -> None:

@@ -14,6 +14,13 @@ from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function
 
 Json = dict[str, Any]
 
+
+@pytest.fixture(autouse=True)
+def by_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were many tools: then all ways to read one are tried."""
+    monkeypatch.setattr(reading, "FEW", 0)
+
+
 HEAD = """\
 import collections, dataclasses, datetime, decimal, enum, pathlib, typing, uuid
 import collections.abc as abc
@@ -433,6 +440,10 @@ FILES = {
     "import-that-is-covered": (
         "from typing import List\nimport mcp_tool\nList = list[int]\n@mcp_tool.tool\ndef f(a: List):\n    return 0\n"
     ),
+    "constants": (
+        "import mcp_tool\n\nLIMIT = 5\nRATE = 0.5\nNAME = 'x'  # a comment\nTWICE = 1\nTWICE = 2\n\n"
+        "@mcp_tool.tool\ndef f(a: int = LIMIT, b: float = RATE, c: str = NAME, d: int = TWICE):\n    return 0\n"
+    ),
     "carriage-returns": "import mcp_tool\r\n\r\n@mcp_tool.tool\r\ndef f(a: int):\r\n    return 0\r\n",
 }
 
@@ -442,9 +453,84 @@ def test_an_outline_says_what_the_whole_file_says(name: str) -> None:
     source = FILES[name].encode()
     found = read(FILES[name])
 
-    assert found == reading._described(reading._parsed(source))
+    assert found == reading._described(reading.parsed(source))
     assert next(iter(found.fields["inputSchema"]["properties"])) == "a"
     assert found.notes == []
+
+
+TYPED = 'import mcp_tool\n@mcp_tool.tool\ndef f(a: int, b: str = \'x\') -> list[str]:\n    """Doc."""\n    return b\n'
+ALMOST = {  # of a head that is read by its text
+    "in-a-text": f"import mcp_tool\nX = '''\n{TYPED}'''\n",
+    "in-a-text-after-quotes": f"# '''\nimport mcp_tool\nX = '''\n{TYPED}'''\n",
+    "in-brackets": f"x = (\n{TYPED})\n",
+    "after-a-backslash": TYPED.replace("import mcp_tool\n", "import mcp_tool\nx = \\\n"),
+    "in-a-block": TYPED.replace("import mcp_tool\n", "import mcp_tool\nif True:\n"),
+    "second-of-its-name": f"{TYPED}if True:\n    def f(z: bool): pass\n",
+    "second-mark": f"{TYPED}if True:\n    @mcp_tool.tool\n    def g(z: bool): pass\n",
+    "type-from-elsewhere": f"from typing import List as int\n{TYPED}",
+    "type-in-quotes": TYPED.replace("int", "'T'").replace("@mcp", "T = bool\n@mcp"),
+    "word-of-python": TYPED.replace("a: int", "from: int"),
+    "default-before-none": TYPED.replace("a: int", "a: int = 1").replace(" = 'x'", ""),
+    "two-stars": TYPED.replace("a: int", "*, a: int, *"),
+    "import-of-a-word-of-python": f"from typing import (Any, class)\n{TYPED}",
+    "text-and-more": TYPED.replace('Doc."""', 'Doc.""" + str()'),
+    "text-with-too-many-quotes": TYPED.replace('Doc."""', 'say "so""""'),
+    "text-with-an-escape": TYPED.replace("Doc.", "Doc\\x21"),
+    "text-of-the-file-and-more": f'"""Notes.""" + str()\n{TYPED.replace("Doc.", "")}',
+    "another-encoding": f"# coding: latin-1\n{TYPED.replace('Doc.', 'Döc.')}",
+    "not-utf-8": TYPED.replace("Doc.", "D\udcffc."),
+}
+
+
+@pytest.mark.parametrize("name", ALMOST)
+def test_the_text_of_a_head_says_what_its_tree_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ALMOST[name].encode("utf-8", "surrogateescape")
+    read(TYPED)  # so that its types are known
+    by_text = reading._read(source)
+    monkeypatch.setattr(reading, "_by_head", lambda source, short: None)
+
+    assert by_text == reading._read(source)
+    assert by_text != read(TYPED)
+
+
+def test_a_type_means_what_its_names_mean_in_its_own_file() -> None:
+    """Types that are written in the same way are read once for all files, but only where they mean the same."""
+    kinds = []
+    for imports in (
+        "from pathlib import Path",
+        "from decimal import Decimal as Path",
+        "from pathlib import Path\nPath = bool",
+        "from typing import NamedTuple\nclass Path(NamedTuple):\n    x: int",
+        "from pathlib import Path",
+    ):
+        found = read(f"{imports}\nimport mcp_tool\n@mcp_tool.tool\ndef f(a: Path, b: 'list[Path]'):\n    return a\n")
+        properties = found.fields["inputSchema"]["properties"]
+        assert properties["a"] == properties["b"]["items"]
+        kinds.append(properties["a"]["type"])
+
+    assert kinds == ["string", "number", "boolean", "object", "string"]
+
+
+def test_what_is_known_of_a_type_is_not_changed_by_who_uses_it() -> None:
+    for text in ("One", "Two"):
+        properties = read(TYPED.replace("Doc.", f"Doc.\n\n    :param a: {text}\n    ")).fields["inputSchema"][
+            "properties"
+        ]
+        assert properties["a"] == {"type": "integer", "description": text}
+
+    assert read(TYPED).fields["inputSchema"]["properties"]["a"] == {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    "part", ["[", "[(", "'[", "a[", "a|", "[]", "[''", "a='", " ", "a ", "'' ", "[] ", " \n", ", "]
+)
+def test_a_head_that_ends_badly_is_given_up_at_once(part: str) -> None:
+    """A pattern with two ways to match the same would try all of them, for hours."""
+    run = part * (4000 // len(part))
+    for text in (f"{run}!", f"int{run}!", f"int = {run}!", f"int = 1{run}!"):
+        assert read(TYPED.replace("int", text)).fields == {}
+    assert read(TYPED.replace("list[str]", f"list[str]{run}!")).fields == {}
+    assert read(f"from typing import (Any{part * 10_000}!)\n{TYPED}").fields == {}
 
 
 def test_no_tree_is_left_to_the_collector() -> None:
