@@ -65,6 +65,7 @@ def test_the_client_agrees_on_its_revision_and_lists_all_tools(mode: str, connec
     assert run(act) == (REVISIONS[mode], scenario.TOOLS)
 
 
+@pytest.mark.requirement("G-http-clients")
 def test_the_client_calls_tools_and_gets_structure_and_failures(connect: Connect) -> None:
     async def act() -> tuple[Any, Any, Any]:
         async with connect() as client:

@@ -58,6 +58,7 @@ def test_tools_are_listed(inspect: Inspect) -> None:
     assert [tool["name"] for tool in inspect("--method", "tools/list")["tools"]] == scenario.TOOLS
 
 
+@pytest.mark.requirement("G-http-clients")
 def test_a_tool_is_called(inspect: Inspect) -> None:
     result = inspect("--method", "tools/call", "--tool-name", "greet", "--tool-arg", "name=Zoë")
 
