@@ -151,3 +151,18 @@ def test_what_was_told_is_not_told_again(project: ProjectBuilder, client: HttpCl
     with client.get(last_event_id=first.last_event_id) as second:
         project.prompt("note.txt", "x")
         assert second.next_message()["method"] == "notifications/prompts/list_changed"
+
+
+def test_a_new_stream_of_the_session_begins_after_what_was_told(project: ProjectBuilder, client: HttpClient) -> None:
+    """Its first event named the very beginning. A client that then lost it before anything came was told again what it
+    had heard on the stream before."""
+    first = client.get()
+    project.tool("early", "echo")
+    first.notice(LISTED)
+    first.close()
+
+    with client.get() as second:
+        event = second.next_event()
+
+    assert event is not None
+    assert event.id == first.last_event_id
