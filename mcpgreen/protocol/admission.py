@@ -73,7 +73,7 @@ def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Se
     if PROTOCOL_VERSION in meta:
         return _admit_stateless(method, meta, offered)
     if method in revisions.STATELESS_ONLY_REQUESTS:
-        raise _incomplete_envelope(meta)
+        raise incomplete_envelope(meta)
     return _admit_handshake(method, meta, handshake, offered)
 
 
@@ -109,7 +109,7 @@ def _admit_initialize(params: dict[str, Any], meta: dict[str, Any], handshake: H
 def _admit_handshake(method: str, meta: dict[str, Any], handshake: Handshake, offered: Set[str]) -> ClientView:
     view = handshake.view
     if view is None and (CLIENT_CAPABILITIES in meta or CLIENT_INFO in meta):
-        raise _incomplete_envelope(meta)
+        raise incomplete_envelope(meta)
     revision = revisions.LATEST_HANDSHAKE if view is None else view.revision
     if method not in revision.requests:
         raise MethodNotFound(f"Unknown method: {method}")
@@ -133,7 +133,7 @@ def _admit_stateless(method: str, meta: dict[str, Any], offered: Set[str]) -> Cl
         raise UnsupportedVersion(data={"supported": list(supported), "requested": version})
     capabilities = meta.get(CLIENT_CAPABILITIES)
     if type(capabilities) is not dict:
-        raise _incomplete_envelope(meta)
+        raise incomplete_envelope(meta)
     for name in CAPABILITY_OBJECTS:
         if name in capabilities and type(capabilities[name]) is not dict:
             raise InvalidParams(f"_meta {CLIENT_CAPABILITIES}: {name} must be an object.")
@@ -154,7 +154,7 @@ def _require_offered(method: str, offered: Set[str]) -> None:
         raise MethodNotFound(f"{method}: this server does not offer the {capability} capability.")
 
 
-def _incomplete_envelope(meta: dict[str, Any]) -> InvalidParams:
+def incomplete_envelope(meta: dict[str, Any]) -> InvalidParams:
     absent = [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in meta]
     if not absent:
         return InvalidParams(f"_meta {CLIENT_CAPABILITIES} must be an object.")

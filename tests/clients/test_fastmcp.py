@@ -23,6 +23,7 @@ types = require_module("mcp_types")
 PATIENCE_SECS = 60.0
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 RESUMES = b"\r\nlast-event-id: "
+STREAM = b"\r\ncontent-type: text/event-stream\r\n"
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -65,6 +66,7 @@ def test_the_client_agrees_on_its_revision_and_lists_all_tools(mode: str, connec
     assert run(act) == (REVISIONS[mode], scenario.TOOLS)
 
 
+@pytest.mark.requirement("G-http-clients")
 def test_the_client_calls_tools_and_gets_structure_and_failures(connect: Connect) -> None:
     async def act() -> tuple[Any, Any, Any]:
         async with connect() as client:
@@ -159,6 +161,28 @@ def test_a_tool_added_while_connected_is_announced(connect: Connect, project: Pr
     assert run(act) == sorted([*scenario.TOOLS, "latecomer"])
 
 
+@pytest.mark.parametrize("mode", ["legacy"])
+def test_a_subscriber_hears_of_a_change(connect: Connect, project: ProjectBuilder) -> None:
+    """By the session of the official client that it has inside: it has no way of its own."""
+    uri = scenario.uri_of(project, "letter.txt")
+
+    async def act() -> str:
+        changed = anyio.Event()
+
+        async def on_message(message: Any) -> None:
+            if isinstance(message, types.ResourceUpdatedNotification) and message.params.uri == uri:
+                changed.set()
+
+        async with connect(message_handler=on_message) as client:
+            await client.session.subscribe_resource(uri)
+            scenario.change_letter(project)
+            await changed.wait()
+            (letter,) = await client.read_resource(uri)
+            return str(letter.text)
+
+    assert run(act) == "Dear all\n"
+
+
 def test_the_client_is_asked(mode: str, tmp_path: Path) -> None:
     project = asking.build(tmp_path / "asking")
 
@@ -206,3 +230,46 @@ def test_a_call_outlives_its_connection_and_the_client_gets_the_rest(
         assert run(act) == "arrived"
 
     assert reported == scenario.STEPS
+
+
+@pytest.mark.parametrize("mode", ["auto"])
+def test_a_stateless_call_ends_with_its_connection(
+    mode: str, project: ProjectBuilder, serve: Callable[..., HttpServer]
+) -> None:
+    async def act() -> None:
+        async with fastmcp.Client(proxy.url, mode=mode) as client, anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(Exception, match="stream ended"):
+                    await client.call_tool("endless")
+
+            tasks.start_soon(call)
+            await until((project.root / "pids").exists)
+            pids = project.read("pids").split()
+            await until(lambda: proxy.received(STREAM))
+            proxy.cut()
+            await until(lambda: not any(map(is_alive, pids)))
+
+    with TcpProxy(serve().url) as proxy:
+        run(act)
+
+
+@pytest.mark.parametrize("mode", ["legacy"])
+def test_a_session_that_is_over_is_an_error_and_another_can_be_opened(
+    mode: str, serve: Callable[..., HttpServer]
+) -> None:
+    server = serve()
+
+    async def act() -> str:
+        async with fastmcp.Client(proxy.url, mode=mode) as client:
+            await client.list_tools()
+            other = server.client(revision="2025-11-25")
+            other.session_id = proxy.last_header("Mcp-Session-Id")
+            assert other.delete().status == 204
+            with pytest.raises(Exception, match="Session terminated"):
+                await client.list_tools()
+        async with fastmcp.Client(proxy.url, mode=mode) as client:
+            return str((await client.call_tool("greet", {"name": "again"})).content[0].text)
+
+    with TcpProxy(server.url) as proxy:
+        assert run(act) == "Hello again"

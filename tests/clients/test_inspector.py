@@ -1,4 +1,5 @@
-"""The command line of the Inspector, over HTTP, in each era that it can be told to speak."""
+"""The command line of the Inspector, over HTTP, in each era that it can be told to speak; and its sibling that keeps a
+connection, and so can be asked."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients import scenario
+from tests.clients import asking, scenario
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_inspector
 from tests.support.project import ProjectBuilder
@@ -19,6 +20,7 @@ from tests.support.wire import text_of
 
 PATIENCE_SECS = 60.0
 ERAS = ("legacy", "auto", "modern")
+TOOL_FAILED = 5  # its exit status
 TOKEN = "a-token-that-is-long-enough-to-be-one"
 
 Inspect = Callable[..., Any]
@@ -37,20 +39,32 @@ def server(project: ProjectBuilder) -> Iterator[HttpServer]:
 
 @pytest.fixture(params=ERAS)
 def inspect(request: pytest.FixtureRequest, server: HttpServer, tmp_path: Path) -> Inspect:
-    return lambda *words: inspected(server.url, tmp_path, "--protocol-era", request.param, *words)["result"]
+    era = ("--protocol-era", request.param)
+    return lambda *words, status=0: inspected(server.url, tmp_path, *era, *words, status=status)["result"]
 
 
-def inspected(url: str, home: Path, *words: str) -> Any:
+def inspected(url: str, home: Path, *words: str, status: int = 0) -> Any:
     """What it prints."""
-    node, program = require_inspector()
+    _, program = require_inspector()
+    options = ("--cli", url, "--transport", "http", "--format", "json")
+    return printed(program, home, *options, *words, status=status)
+
+
+def printed(program: Path, home: Path, *words: str, status: int = 0) -> Any:
+    """By one of its programs, as JSON."""
+    node, _ = require_inspector()
     run = subprocess.run(
-        [node, str(program), "--cli", url, "--transport", "http", "--format", "json", *words],
-        env={"HOME": str(home), "PATH": f"{Path(node).parent}{os.pathsep}{os.environ['PATH']}"},
+        [node, str(program), *words],
+        env={
+            "HOME": str(home),
+            "PATH": f"{Path(node).parent}{os.pathsep}{os.environ['PATH']}",
+            "MCP_INSPECTOR_SECRET_STORE": "file",
+        },
         capture_output=True,
         encoding="utf-8",
         timeout=PATIENCE_SECS,
     )
-    assert run.stdout, run.stderr
+    assert run.returncode == status and run.stdout, (run.returncode, run.stderr)
     return json.loads(run.stdout)
 
 
@@ -58,6 +72,7 @@ def test_tools_are_listed(inspect: Inspect) -> None:
     assert [tool["name"] for tool in inspect("--method", "tools/list")["tools"]] == scenario.TOOLS
 
 
+@pytest.mark.requirement("G-http-clients")
 def test_a_tool_is_called(inspect: Inspect) -> None:
     result = inspect("--method", "tools/call", "--tool-name", "greet", "--tool-arg", "name=Zoë")
 
@@ -65,7 +80,7 @@ def test_a_tool_is_called(inspect: Inspect) -> None:
 
 
 def test_a_tool_that_fails_is_an_error_result(inspect: Inspect) -> None:
-    result = inspect("--method", "tools/call", "--tool-name", "broken")
+    result = inspect("--method", "tools/call", "--tool-name", "broken", status=TOOL_FAILED)
 
     assert result["isError"]
     assert "the disk is on fire" in text_of(result)
@@ -103,3 +118,25 @@ def test_a_token_lets_it_in(project: ProjectBuilder, tmp_path: Path) -> None:
         )["result"]
 
     assert [tool["name"] for tool in result["tools"]] == scenario.TOOLS
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_connection_that_is_kept_can_be_asked(tmp_path: Path, era: str) -> None:
+    """One process calls, another answers, a third keeps the connection."""
+    project = asking.build(tmp_path / "project")
+    _, launcher = require_inspector()
+    program = launcher.parents[2] / "mcpdo" / "build" / "mcp-bin.js"
+    options = ("--format", "json", "--connection", "here")
+
+    with HttpServer(project.root) as server:
+        try:
+            connected = printed(program, tmp_path, *options, "connect", "--era", era, "--elicit", "both", server.url)
+            asked = printed(program, tmp_path, *options, "tools/call", "order")["elicitationPending"]
+            reply = ("elicitation/respond", asked["elicitationId"], "confirmed:=true")
+            result = printed(program, tmp_path, *options, *reply)
+        finally:
+            printed(program, tmp_path, "--format", "json", "daemon", "stop")
+
+    assert (connected["protocolEra"], asked["message"]) == (era, "Keep the order?")
+    assert "kept" in json.dumps(result)
+    assert project.read("orders") == "ordered\n"

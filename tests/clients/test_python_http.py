@@ -98,6 +98,7 @@ def test_a_listen_ends_with_its_connection_and_the_client_can_listen_again(
     assert run(act) == "ToolsListChanged"
 
 
+@pytest.mark.requirement("G-http-resuming")
 def test_a_call_of_a_session_outlives_its_connection_and_the_client_gets_the_rest(
     project: ProjectBuilder, proxy: TcpProxy
 ) -> None:

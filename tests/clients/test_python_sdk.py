@@ -135,6 +135,7 @@ def test_the_client_lists_all_tools_with_their_schemas(connect: Connector) -> No
     assert tools["weigh"].output_schema["required"] == ["grams"]
 
 
+@pytest.mark.requirement("G-http-clients")
 def test_a_text_tool_answers_with_its_output(connect: Connector) -> None:
     result = call(connect, "greet", {"name": "Zoë"})
 

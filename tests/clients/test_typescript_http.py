@@ -44,6 +44,7 @@ def test_a_call_of_a_session_outlives_its_connection_until_it_is_cancelled(repor
     assert "enough" in report["calling"]["outcome"]
 
 
+@pytest.mark.requirement("G-http-resuming")
 def test_a_client_that_loses_two_connections_in_a_row_gets_the_rest_once(report: dict[str, Any]) -> None:
     assert report["resuming"] == {"steps": scenario.STEPS, "text": "arrived"}
 

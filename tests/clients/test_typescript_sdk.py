@@ -103,6 +103,7 @@ def test_the_roots_of_a_client_that_shook_hands_reach_its_tools(visit: Visit) ->
     assert (visit["roots"]["first"], visit["roots"]["last"]) == (own if is_asked else ([project], [project]))
 
 
+@pytest.mark.requirement("G-http-clients")
 def test_a_text_tool_answers_with_its_output(visit: Visit) -> None:
     assert not visit["text"].get("isError")
     assert text_of(visit["text"]) == "Hello Zoë"

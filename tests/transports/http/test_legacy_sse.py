@@ -58,6 +58,7 @@ class Legacy:
         self.stream.close()
 
 
+@pytest.mark.requirement("G-http-legacy-pair")
 def test_answers_come_on_the_stream(server: HttpServer) -> None:
     client = Legacy(server)
     client.initialize()
@@ -110,6 +111,7 @@ def test_the_wrong_method_is_refused_with_the_right_one(server: HttpServer, meth
     assert (reply.status, reply.headers["Allow"]) == (405, "GET" if method == "POST" else "POST")
 
 
+@pytest.mark.requirement("G-http-legacy-pair")
 def test_there_is_no_such_pair_unless_it_is_wanted(project: ProjectBuilder) -> None:
     with HttpServer(project.root) as server:
         assert server.client().send("GET", path="/sse").status == 404

@@ -38,6 +38,7 @@ echo arrived""",
     return reply
 
 
+@pytest.mark.requirement("G-http-resuming")
 def test_the_rest_of_a_call_comes_on_another_connection(project: ProjectBuilder, client: HttpClient) -> None:
     first = walking(project, client)
     first.close()
@@ -51,6 +52,7 @@ def test_the_rest_of_a_call_comes_on_another_connection(project: ProjectBuilder,
         assert second.rest() == []
 
 
+@pytest.mark.requirement("G-http-resuming")
 def test_what_came_while_nobody_was_there_is_sent_again(project: ProjectBuilder, client: HttpClient) -> None:
     first = walking(project, client)
     first.close()
@@ -97,6 +99,7 @@ def test_there_is_no_stream_to_go_on_with_once_all_of_it_was_sent(project: Proje
         assert second.status == 405
 
 
+@pytest.mark.requirement("G-http-resuming")
 def test_there_is_no_stream_to_go_on_with_after_a_cancelled_call(project: ProjectBuilder, client: HttpClient) -> None:
     """Clients whose call was cancelled see the stream end without an answer, and come back for it. They got a stream
     that ended at once, and came back every second, for ever."""
@@ -124,6 +127,7 @@ def test_a_stream_that_is_not_known_any_more_does_not_become_that_of_the_session
     standing.notice(LISTED)
 
 
+@pytest.mark.requirement("G-http-resuming")
 def test_a_change_while_the_stream_of_the_session_was_lost_is_told_later(
     project: ProjectBuilder, client: HttpClient
 ) -> None:
@@ -147,3 +151,18 @@ def test_what_was_told_is_not_told_again(project: ProjectBuilder, client: HttpCl
     with client.get(last_event_id=first.last_event_id) as second:
         project.prompt("note.txt", "x")
         assert second.next_message()["method"] == "notifications/prompts/list_changed"
+
+
+def test_a_new_stream_of_the_session_begins_after_what_was_told(project: ProjectBuilder, client: HttpClient) -> None:
+    """Its first event named the very beginning. A client that then lost it before anything came was told again what it
+    had heard on the stream before."""
+    first = client.get()
+    project.tool("early", "echo")
+    first.notice(LISTED)
+    first.close()
+
+    with client.get() as second:
+        event = second.next_event()
+
+    assert event is not None
+    assert event.id == first.last_event_id

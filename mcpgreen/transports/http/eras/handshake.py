@@ -82,7 +82,6 @@ class HandshakeEra:
             connection,
             keep_alive_secs=self._parts.settings.http_keepalive_secs,
             is_primed=self._is_primed(session),
-            after=after or 0,
         )
         end = ended_with_token(principal, partial(outlet.lose, connection))
         return Response("200 OK", list(events.HEADERS), _in_use(session, stream, end))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgreen.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, RpcError
 from mcpgreen.protocol import messages
-from mcpgreen.protocol.admission import Handshake, admit
+from mcpgreen.protocol.admission import Handshake, admit, incomplete_envelope, is_stateless
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.eras.exchange import Accepts, Exchange
 from mcpgreen.transports.http.eras.header_checks import Path, marked_arguments, require_match
@@ -89,7 +89,10 @@ class Stateless:
                 raise InvalidParams("params must be an object.")
             if message["method"] == "initialize":
                 raise MethodNotFound("initialize does not exist in the stateless era; send server/discover.")
-            admit(message["method"], params or {}, NOBODY, self._parts.server.services.offered)
+            if params is None or not is_stateless(params):  # only the header says so
+                meta = (params or {}).get("_meta")
+                raise incomplete_envelope(meta if type(meta) is dict else {})
+            admit(message["method"], params, NOBODY, self._parts.server.services.offered)
         except InvalidParams as error:
             raise Refusal(BAD, error, id=request_id) from error
         except RpcError as error:

@@ -214,15 +214,14 @@ class Outlet:
         """Whether something with a higher number can still be sent, or may come."""
         return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
 
-    def stream(
-        self, carrier: Any, *, keep_alive_secs: float, is_primed: bool = False, after: int = 0
-    ) -> Iterator[bytes]:
-        """What is to be sent, as events, for as long as this connection carries it. `after`: the number to begin with
-        if it is primed. Some clients forget where they were when a connection brings them nothing."""
+    def stream(self, carrier: Any, *, keep_alive_secs: float, is_primed: bool = False) -> Iterator[bytes]:
+        """What is to be sent, as events, for as long as this connection carries it. `is_primed`: at first the client is
+        told where it is. Some forget it when a connection brings them nothing."""
         self.has_begun = True
         try:
             if is_primed and self._key is not None:
-                yield events.first_event(f"{self._key}-{after}")
+                told = self._frames[0].number - 1 if self._frames else self._last_number
+                yield events.first_event(f"{self._key}-{told}")
             elif not self._frames:
                 yield events.OPENED
             while self._carrier is carrier:
