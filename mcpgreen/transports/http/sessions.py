@@ -27,6 +27,7 @@ MAX_OUTLETS = 32  # streams whose events are kept for a client that comes back
 STANDING_KEY = 0  # of the stream that a GET carries, in the ids of its events
 LOOKS_PER_IDLE_TIME = 20
 LONGEST_PAUSE_SECS = 60.0
+SHORTEST_PAUSE_SECS = 1.0  # however many would have the place of an idle one
 
 
 class NoRoom(Exception):
@@ -86,6 +87,7 @@ class HttpSessions:
         self._idle_secs: float = settings.http_session_idle_secs
         self._sessions: dict[str, HttpSession] = {}
         self._count_of: dict[str | None, int] = {}
+        self._looked_at = 0.0  # for idle ones
         self._sweeping: Any = None
 
     def __len__(self) -> int:
@@ -97,7 +99,7 @@ class HttpSessions:
     def open(self, principal: Principal | None, *, key: str | None = None) -> HttpSession:
         """A new one, before its handshake. `key`: its id, if somebody whom we trust has chosen one. Raises NoRoom."""
         name = None if principal is None else principal.name
-        if len(self._sessions) >= self._max_sessions:
+        if len(self._sessions) >= self._max_sessions and time.monotonic() - self._looked_at > SHORTEST_PAUSE_SECS:
             self._end_idle()
         if len(self._sessions) >= self._max_sessions:
             raise NoRoom(f"There are {self._max_sessions} sessions already; end one with DELETE, or try again later.")
@@ -149,7 +151,8 @@ class HttpSessions:
         self._sweeping = None
 
     def _end_idle(self) -> None:
-        idle_since = time.monotonic() - self._idle_secs
+        self._looked_at = time.monotonic()
+        idle_since = self._looked_at - self._idle_secs
         turns = Turns()
         for each in self:
             turns.pause()

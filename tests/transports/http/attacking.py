@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -165,18 +164,3 @@ def figures(server: HttpServer, headers: Mapping[str, str] | None = None) -> dic
     text = asked(server, head("GET", "/metrics", *lines, "Connection: close")).body.decode()
     pairs = [line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#")]
     return {name: float(value) for name, _, value in pairs}
-
-
-class Longest:
-    """How long another client had to wait, at the worst."""
-
-    def __init__(self, server: HttpServer) -> None:
-        self._server = server
-        self.waited_secs = 0.0
-        self.requests = 0
-
-    def ask(self, connection: Raw) -> None:
-        began_at = time.perf_counter()
-        assert connection.send(discovery()).answer().status == 200
-        self.waited_secs = max(self.waited_secs, time.perf_counter() - began_at)
-        self.requests += 1

@@ -149,3 +149,28 @@ def test_work_grows_with_the_number_of_chunks_alone() -> None:
         return lines_run(lambda: Body(buffer_of(raw, 65536), None, limit_bytes=LIMIT).read(), module=bodies)
 
     assert effort(80) < 9 * effort(10)
+
+
+def test_others_have_a_turn_between_many_chunks() -> None:
+    turns: list[None] = []
+    raw = b"1\r\nx\r\n" * 640 + b"0\r\n\r\n"
+    Body(buffer_of(raw, 65536), None, limit_bytes=1000, turn=lambda: turns.append(None)).read()
+    assert len(turns) == 10
+
+
+def test_a_few_line_ends_before_a_request_are_skipped_and_no_more() -> None:
+    for step in (1, 3, 1000):
+        for before in (b"", b"\r\n", b"\r\n" * 8):
+            buffer = buffer_of(before + b"GET", step)
+            buffer.skip_line_ends(8)
+            assert buffer.take(1) == b"G"
+        many = buffer_of(b"\r\n" * 9, step)
+        many.skip_line_ends(8)
+        assert many.take(1) == b"\r"
+
+
+def test_half_a_line_end_is_none() -> None:
+    for raw in (b"\nGET", b"\rGET", b"\n", b"\r\rGET"):
+        buffer = buffer_of(raw, 1)
+        buffer.skip_line_ends(8)
+        assert buffer.take(1) == raw[:1]

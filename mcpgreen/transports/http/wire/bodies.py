@@ -16,6 +16,7 @@ MAX_SIZE_LINE_BYTES = 32
 # A chunk costs as much work as some hundred bytes do, so beyond these there may be one for as many bytes.
 FREE_CHUNKS = 1024
 BYTES_A_CHUNK = 256
+CHUNKS_A_TURN = 64
 
 
 class BadBody(Exception):
@@ -28,14 +29,21 @@ class BadBody(Exception):
 
 
 class Body:
-    """Of one request, as WSGI knows it. `limit_bytes` is how much of it is read at the most; `at_end` is called as soon
-    as all of it is."""
+    """Of one request, as WSGI knows it. `limit_bytes` is how much of it is read at the most. While there are many
+    chunks, others get a `turn` now and then; `at_end` is called as soon as all is read."""
 
     def __init__(
-        self, buffer: Buffer, length_bytes: int | None, *, limit_bytes: int, at_end: Callable[[], None] | None = None
+        self,
+        buffer: Buffer,
+        length_bytes: int | None,
+        *,
+        limit_bytes: int,
+        turn: Callable[[], None] | None = None,
+        at_end: Callable[[], None] | None = None,
     ) -> None:
         self._buffer = buffer
         self._limit_bytes = limit_bytes
+        self._turn = turn
         self._at_end = at_end
         self._is_chunked = length_bytes is None
         self._left_bytes = length_bytes or 0  # of the whole, or of a chunk
@@ -72,6 +80,8 @@ class Body:
         self._chunks += 1
         if self._chunks > FREE_CHUNKS + self._read_bytes // BYTES_A_CHUNK:
             raise BadBody("400 Bad Request", "The body comes in too many small chunks; send larger ones.")
+        if self._turn is not None and self._chunks % CHUNKS_A_TURN == 0:
+            self._turn()
         if not self._left_bytes:
             self._end_part()
             self._end()

@@ -54,13 +54,15 @@ class Buffer:
         begin, self._begin = self._begin, found + len(end)
         return self._data[begin:found]
 
-    def skip_line_ends(self) -> None:
+    def skip_line_ends(self, at_most: int) -> None:
         """Some clients send one after a body, where it does not belong."""
-        while True:
-            while self._data.startswith(LINE_END, self._begin):
+        while at_most:
+            if self._data.startswith(LINE_END, self._begin):
                 self._begin += len(LINE_END)
-            here = len(self)
-            if here > 1 or (here == 1 and not self._data.startswith(b"\r", self._begin)):
+                at_most -= 1
+                continue
+            is_half = len(self) == 1 and self._data.startswith(LINE_END[:1], self._begin)
+            if len(self) and not is_half:
                 return
             more = self._receive()
             self._data, self._begin = self.rest() + more, 0

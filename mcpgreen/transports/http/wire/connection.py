@@ -33,6 +33,7 @@ READ_BYTES = 65_536
 SEND_BYTES = 1 << 18
 LEAST_BYTES_A_SEC = 16_384  # that a reader takes; a large answer may take longer than a short one
 SMALL_BODY_BYTES = 65_536  # what nobody has read of a body is read by us, if it is so short, and the connection kept
+MAX_LINE_ENDS = 8  # between two requests
 LINGER_SECS = 0.5
 LINGER_BYTES = 1 << 20
 CONNECTION = "mcpgreen.connection"  # its place in the variables of WSGI
@@ -98,7 +99,8 @@ class Connection:
             head = heads.parse(raw)
             self._give_up_at = time.monotonic() + self._limits.body_secs
             limit_bytes = self._limits.body_bytes
-            body = Body(self._buffer, head.length_bytes, limit_bytes=limit_bytes, at_end=self._end_waiting)
+            turn, at_end = let_others, self._end_waiting
+            body = Body(self._buffer, head.length_bytes, limit_bytes=limit_bytes, turn=turn, at_end=at_end)
             self._body = body
             self._is_kept = head.is_kept_alive
             self._answer(head, body)
@@ -122,7 +124,7 @@ class Connection:
         self._give_up_at = time.monotonic() + self._limits.idle_secs
         try:
             self.is_idle = self.is_wanted
-            self._buffer.skip_line_ends()
+            self._buffer.skip_line_ends(MAX_LINE_ENDS)
             self.is_idle = False
             self._give_up_at = time.monotonic() + self._limits.head_secs
             return self._buffer.take_until(b"\r\n\r\n", heads.MAX_HEAD_BYTES)
@@ -236,6 +238,7 @@ class Connection:
         try:
             while left_bytes > 0:
                 left_bytes -= len(self._recv())
+                let_others()
         except TimeoutError:
             return
 
