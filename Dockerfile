@@ -26,7 +26,8 @@ FROM python:3.13-slim
 COPY --from=build /opt/mcpgreen /opt/mcpgreen
 COPY project /project
 ENV PATH=/opt/mcpgreen/bin:$PATH \
-    MCPGREEN_PROJECT_ROOT=/project
+    MCPGREEN_PROJECT_ROOT=/project \
+    MCPGREEN_REGISTRY_DIR=/tmp/registry
 WORKDIR /project
 # Not root, and no user of the host either. Scripts belong to root, so that none can change another.
 USER 10001:10001
