@@ -6,6 +6,8 @@ The file is used as it is, but for ports and paths.
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import re
 import signal
@@ -14,6 +16,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import trustme
 
@@ -27,6 +30,12 @@ HOST = "mcp.example.com"
 STATE_KEY = "k" * 40
 ANNOUNCED = re.compile(rb"^mcpgreen: serving http://127\.0\.0\.1:(\d+)/mcp$")
 END_SECS = 20.0
+
+
+class Fetched(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
 
 
 class Replica:
@@ -67,6 +76,18 @@ class Replica:
             raise AssertionError(f"the server has ended: {said!r}")
         self.process.stderr.close()
         return self
+
+    def fetch(
+        self, method: str, path: str, message: object = None, headers: Mapping[str, str] | None = None
+    ) -> Fetched:
+        """Past the proxy."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=END_SECS)
+        own = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        connection.request(method, path, None if message is None else json.dumps(message), {**own, **(headers or {})})
+        response = connection.getresponse()
+        fetched = Fetched(response.status, dict(response.headers), response.read())
+        connection.close()
+        return fetched
 
     def restart(self) -> None:
         """As an operator does: told to stop, waited for, started anew."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ from tests.deployment.speaking import FORM, Failed, Json, SessionGone, Speaker, 
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import modern_meta
+from tests.support.wire import LATEST_HANDSHAKE, modern_meta
 
 MAIN = """
 daemon off; worker_processes 2; pid nginx.pid; error_log stderr warn; user root;
@@ -162,6 +162,7 @@ def test_a_tool_that_may_not_be_repeated_says_so(cluster: Cluster) -> None:
 
 
 def test_each_session_stays_with_its_replica(cluster: Cluster, shared_project: ProjectBuilder) -> None:
+    misses = not_found(cluster)
     speakers: list[Speaker] = []
     homes: set[int] = set()
     while len(speakers) < 4 or len(homes) < 2:
@@ -178,6 +179,19 @@ def test_each_session_stays_with_its_replica(cluster: Cluster, shared_project: P
         assert told is not None and told["method"] == "notifications/tools/list_changed"
 
     assert len({speaker.session for speaker in speakers}) == len(speakers)
+    assert not_found(cluster) == misses  # nobody else was asked for them
+
+
+def test_a_session_is_found_wherever_it_is(cluster: Cluster) -> None:
+    """Its replica may have been away when it began, or replicas were added since."""
+    for replica in cluster.replicas:
+        for _ in range(2):
+            speaker = cluster.speaker()
+            speaker.session, speaker.version = begun_at(replica), LATEST_HANDSHAKE
+            assert speaker.call("where") == str(replica.pid)
+    with pytest.raises(SessionGone):
+        speaker.session = "0" * 32
+        speaker.call("where")
 
 
 def test_only_the_endpoint_is_open_to_the_world(cluster: Cluster) -> None:
@@ -317,8 +331,22 @@ def outcome(action: Callable[[], object]) -> str | None:
 
 
 def is_draining(replica: Replica) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", replica.port, timeout=5)
-    connection.request("GET", "/healthz")
-    status = connection.getresponse().status
-    connection.close()
-    return status == 503
+    return replica.fetch("GET", "/healthz").status == 503
+
+
+def not_found(cluster: Cluster) -> int:
+    """How often a replica has been asked for something that it does not have."""
+    pattern = re.compile(rb'^mcpgreen_http_requests_total\{path="/mcp",status="404"\} (\d+)', re.MULTILINE)
+    found = [pattern.search(replica.fetch("GET", "/metrics").body) for replica in cluster.replicas]
+    return sum(int(each[1]) for each in found if each)
+
+
+def begun_at(replica: Replica) -> str:
+    """The id of a session that began there, past nginx."""
+    client = {"name": "tests", "version": "1"}
+    params = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": client}
+    hello = replica.fetch("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    session = {"Mcp-Session-Id": hello.headers["Mcp-Session-Id"], "MCP-Protocol-Version": LATEST_HANDSHAKE}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert replica.fetch("POST", "/mcp", ready, session).status == 202
+    return session["Mcp-Session-Id"]
