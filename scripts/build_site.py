@@ -27,7 +27,7 @@ MAP = "docs/README.md"
 EXAMPLES = "examples/README.md"
 SECTION = "## All pages by kind"  # of the map
 KINDS = {"Tutorial": "Start"}  # those that are called otherwise on the site
-OTHERS = ("docs/pictures/*", "LICENSE")  # what pages show or link to
+OTHERS = ("docs/pictures/*", "LICENSE", "Dockerfile", "examples/proxy/*/*")  # what pages show or link to
 
 _KIND = re.compile(r"^\*\*(.+)\*\*$", re.MULTILINE)
 _GROUP = re.compile(r"^\* (\w[\w ]*):", re.MULTILINE)

@@ -6,6 +6,27 @@ from tests.planted_faults.fault import fault
 
 FAULTS = [
     fault(
+        "idle-connections-closed-when-draining-begins",
+        "mcpgreen/transports/http/wire/listening.py",
+        "            guest.is_wanted = False\n",
+        "            guest.is_wanted = False\n            guest.end()\n",
+        "tests/transports/http/test_draining.py::test_a_connection_that_was_kept_has_one_answer_more",
+    ),
+    fault(
+        "answers-refused-while-draining",
+        "mcpgreen/transports/http/draining.py",
+        'or ("id" in message and "method" in message)',
+        "or message",
+        "tests/transports/http/test_draining.py::test_a_session_may_still_answer_and_end",
+    ),
+    fault(
+        "nothing-refused-while-draining",
+        "mcpgreen/transports/http/incoming.py",
+        "        self._draining.require_no_request(message)\n",
+        "",
+        "tests/transports/http/test_draining.py::test_what_runs_is_finished_and_what_is_new_is_refused",
+    ),
+    fault(
         "end-of-an-early-list-lost",
         "mcpgreen/transports/stdio.py",
         "    if unsent:\n",

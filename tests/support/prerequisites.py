@@ -25,7 +25,7 @@ NOBODY = 65534
 
 def require_program(name: str) -> str:
     """The path of a program."""
-    path = shutil.which(name)
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")  # where Debian has servers
     if path is None:
         _missing(f"program missing: {name}")
     return path

@@ -15,6 +15,7 @@ from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.text import jsontext
 from mcpgreen.transports.http import responses
 from mcpgreen.transports.http.door import Door
+from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.endpoint import Endpoint
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.parts import Parts
@@ -36,13 +37,13 @@ ServeCaller = Callable[[Variables, "Principal | None"], Response]
 
 
 class Application:
-    """One server's. `is_draining`: it finishes what it has begun, and takes nothing new."""
+    """One server's."""
 
-    def __init__(self, parts: Parts, door: Door, reader: Reader, metrics: Metrics | None) -> None:
+    def __init__(self, parts: Parts, door: Door, reader: Reader, draining: Draining, metrics: Metrics | None) -> None:
         self._door = door
+        self._draining = draining
         self._endpoint = Endpoint(parts, reader)
         self._metrics = metrics
-        self.is_draining = False
         self._routes: dict[str, Serve] = {
             ENDPOINT: partial(self._admitted, self._endpoint.serve),
             HEALTH: self._health,
@@ -90,16 +91,14 @@ class Application:
 
     def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
         principal = self._door.admit(variables)
-        if self.is_draining:
-            headers = [("Retry-After", "1")]
-            raise Refusal("503 Service Unavailable", InternalError("The server is stopping."), headers=headers)
+        self._draining.require_no_stream(variables["REQUEST_METHOD"])
         return serve(variables, principal)
 
     def _health(self, variables: Variables) -> Response:
         """For whoever watches over the server: it needs no token."""
         self._door.require_good_names(variables)
         _require_reading(variables)
-        if self.is_draining:
+        if self._draining.has_begun:
             return responses.text("503 Service Unavailable", "draining\n")
         return responses.text("200 OK", "serving\n")
 

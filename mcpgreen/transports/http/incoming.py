@@ -9,6 +9,7 @@ from mcpgreen.errors import InternalError, InvalidRequest, ParseError
 from mcpgreen.running.turns import OneAtATime, let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_bounds import weight_of
+from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.responses import Refusal
 
 JSON_TYPE = "application/json"
@@ -27,7 +28,10 @@ class Incoming(NamedTuple):
 class Reader:
     """Of one server: how much of all bodies may be under way at once is bounded. `on_message` hears of all messages."""
 
-    def __init__(self, *, max_body_bytes: int, on_message: Callable[[bytes, Any], None] | None = None) -> None:
+    def __init__(
+        self, draining: Draining, *, max_body_bytes: int, on_message: Callable[[bytes, Any], None] | None = None
+    ) -> None:
+        self._draining = draining
         self._room_bytes = BODIES_AT_ONCE * max_body_bytes
         self._on_message = on_message
         self._lane = OneAtATime()
@@ -46,6 +50,7 @@ class Reader:
             self._room_bytes += sum(counted)
         if self._on_message is not None:
             self._on_message(raw, message)
+        self._draining.require_no_request(message)
         return Incoming(message, weight_of(raw))
 
     def _whole(self, body: Any, counted: list[int]) -> bytes:

@@ -1,7 +1,7 @@
 """Serve many clients over HTTP, from the listening socket to the end of the process.
 
-SIGTERM and SIGINT drain: nobody new comes in, what runs may finish for `shutdown_timeout`, streams end properly. A
-second signal ends it at once.
+SIGTERM and SIGINT drain: new requests are refused, what runs may finish for `shutdown_timeout`, streams end properly.
+A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mcpgreen.running.system.descriptor_limit import connections_that_fit, descr
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
+from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
+LEAST_IDLE_SECS = 0.5  # for which nothing has come on a connection that is closed
 
 
 def prepared_settings(settings: Settings) -> Settings:
@@ -51,22 +53,24 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
     """Serve until a signal comes. The exit status of the process. Raises UsageError and ProjectError."""
     settings = server.services.settings
     tls = _tls(settings)
-    listener = listening.inherited(environ) or listening.listen(listening.parse_address(where))
+    inherited = listening.inherited(environ)
+    listener = inherited or listening.listen(listening.parse_address(where))
     address = listening.address_of(listener)
-    socket_file = os.stat(address.path) if address.path and not environ.get("LISTEN_FDS") else None
+    socket_file = os.stat(address.path) if address.path and inherited is None else None
     try:
-        return _serve_at(address, listener, server, tls)
+        return _serve_at(address, listener, server, tls, has_successor=inherited is not None)
     finally:
         listener.close()
         _remove_socket(address.path, socket_file)
 
 
-def _serve_at(address: Address, listener: Any, server: Server, tls: Any) -> int:
+def _serve_at(address: Address, listener: Any, server: Server, tls: Any, *, has_successor: bool) -> int:
     settings = server.services.settings
     frames = _frame_log(server)
     outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes, on_frame=None if frames is None else frames.goes)
     on_message = None if frames is None else partial(frames.came, None)
-    reader = Reader(max_body_bytes=settings.http_max_body_bytes, on_message=on_message)
+    draining = Draining()
+    reader = Reader(draining, max_body_bytes=settings.http_max_body_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets)
     url = _url_of(address, is_secure=tls is not None)
     name = server.services.identity.info["name"]
@@ -74,11 +78,11 @@ def _serve_at(address: Address, listener: Any, server: Server, tls: Any) -> int:
     parts = Parts(server, settings, outlets, sessions, remote_token(settings), oauth)
     door = Door(settings, address, oauth)
     metrics = metrics_of(server, sessions)
-    application = Application(parts, door, reader, metrics)
+    application = Application(parts, door, reader, draining, metrics)
     http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
     if metrics is not None:
         metrics.watch_connections(lambda: http.connections)
-    serving = _Serving(server, sessions, http, application)
+    serving = _Serving(server, sessions, http, draining, has_successor=has_successor)
     signals = [gevent.signal_handler(number, serving.on_signal, number) for number in STOP_SIGNALS]
     try:
         _look_at_project(server)
@@ -102,31 +106,42 @@ def _serve_at(address: Address, listener: Any, server: Server, tls: Any) -> int:
 
 
 class _Serving:
-    """The way to the end."""
+    """The way to the end. `has_successor`: the socket stays, and with it whoever has not been accepted."""
 
-    def __init__(self, server: Server, sessions: HttpSessions, http: HttpServer, application: Application) -> None:
+    def __init__(
+        self, server: Server, sessions: HttpSessions, http: HttpServer, draining: Draining, *, has_successor: bool
+    ) -> None:
         self._server = server
         self._sessions = sessions
         self._http = http
-        self._application = application
-        self._received = 0
+        self._draining = draining
+        self._has_successor = has_successor
+        self._another_signal = Event()
         self.stop_wanted = Event()
 
     def on_signal(self, number: int) -> None:
-        self._received += 1
+        if self.stop_wanted.is_set():
+            self._another_signal.set()
         self.stop_wanted.set()
 
     def drain(self, secs: float) -> None:
         """Finish what is under way, for so long at the most, or until another signal comes."""
         journal.info("draining: no new requests, %d connections are open", self._http.connections)
-        self._application.is_draining = True
+        self._draining.has_begun = True
         self._http.drain()
-        began_with = self._received
+        if self._has_successor:
+            self._http.stop_accepting()
         with gevent.Timeout(secs, False):
-            while self._received == began_with and self._server.is_busy:
+            if self._http.has_idle_connections:
+                self._another_signal.wait(LEAST_IDLE_SECS)
+            while self._server.is_busy and not self._another_signal.is_set():
                 gevent.sleep(LOOK_SECS)
+        if not self._has_successor:
+            self._http.stop_listening()
         self._server.end_listens()
         self._sessions.stop()
+        gevent.sleep(LOOK_SECS)  # who came last has sent a request by now, which is refused properly
+        self._http.end_idle()
         with gevent.Timeout(LAST_WORDS_SECS, False):
             while self._http.connections:
                 gevent.sleep(LOOK_SECS)

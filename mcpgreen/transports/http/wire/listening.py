@@ -205,6 +205,10 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     def connections(self) -> int:
         return len(self._open)
 
+    @property
+    def has_idle_connections(self) -> bool:
+        return any(guest.is_idle for guest in self._open)
+
     def update_environ(self) -> None:
         """gevent would ask the name service for our name, and wait for it."""
 
@@ -234,10 +238,24 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self._waiting.pop(guest, None)
 
     def drain(self) -> None:
-        """Those between two requests go now; all others, and those who still come, when they have one answer."""
+        """From now on, each connection has one answer more, which says so; those who still come, too."""
         self.is_ending = True
-        for guest in list(self._open):
+        for guest in self._open:
             guest.is_wanted = False
+
+    def stop_listening(self) -> None:
+        """Who has come by now is still answered. Nobody is accepted by the system alone, and then left standing."""
+        self.stop_accepting()
+        try:
+            while not self.full() and (arrived := self.do_read()):
+                self.do_handle(*arrived)
+        except OSError as error:
+            journal.warning("clients that have just connected cannot be answered: %s", error)
+        self.socket.close()
+
+    def end_idle(self) -> None:
+        """Those between two requests."""
+        for guest in list(self._open):
             if guest.is_idle:
                 guest.end()
 

@@ -1,0 +1,37 @@
+# mcpgreen as an image that serves /project over HTTP. With your own tools:
+#
+#   FROM mcpgreen
+#   COPY my-server /project
+#
+# Whoever can reach the port needs a token: set MCPGREEN_HTTP_TOKEN, or the server refuses to start.
+
+FROM python:3.13-slim AS build
+WORKDIR /src
+COPY setup.py pyproject.toml README.md ./
+COPY mcpgreen mcpgreen
+COPY project project
+COPY docs/mcpgreen.1 docs/
+ARG EXTRAS=metrics,oauth
+RUN python -m venv /opt/mcpgreen \
+    && /opt/mcpgreen/bin/pip install --no-cache-dir ".[$EXTRAS]"
+# One that is not served any more fails here, as does one that is stopping.
+RUN printf '%s\n' '#!/opt/mcpgreen/bin/python -I' \
+        'import sys, urllib.request' \
+        'port = sys.argv[1] if sys.argv[1:] else "8808"' \
+        'urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2)' \
+        > /opt/mcpgreen/bin/mcpgreen-healthy \
+    && chmod 755 /opt/mcpgreen/bin/mcpgreen-healthy
+
+FROM python:3.13-slim
+COPY --from=build /opt/mcpgreen /opt/mcpgreen
+COPY project /project
+ENV PATH=/opt/mcpgreen/bin:$PATH \
+    MCPGREEN_PROJECT_ROOT=/project \
+    MCPGREEN_REGISTRY_DIR=/tmp/registry
+WORKDIR /project
+# Not root, and no user of the host either. Scripts belong to root, so that none can change another.
+USER 10001:10001
+EXPOSE 8808
+HEALTHCHECK --interval=10s --timeout=3s CMD ["mcpgreen-healthy"]
+ENTRYPOINT ["mcpgreen"]
+CMD ["serve", "--http", "0.0.0.0:8808"]

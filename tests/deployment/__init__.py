@@ -1,0 +1,1 @@
+"""Several servers behind a real proxy, as examples/proxy has it."""
