@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FAULT = "fault"  # the reason for an end that nobody foresaw
 MAX_BATCH_MEMBERS = 1000
 MEMBERS_A_TURN = 8
-ROOM_CHECK_SECS = 0.1
+HEAVY_BYTES_A_SEC = 65536 / 0.025  # read while requests in line are heavy: a pipe holds so much, a socket thrice that
 URGENT = ("ping", "notifications/cancelled")
 MENTIONED_LINES = 20  # that are not JSON; a client that sends rubbish sends a lot of it
 
@@ -60,14 +60,14 @@ class Link:
         is_subscribed = services.subscriptions.has_subscribed(self.session)
         return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed or self._backlog)
 
-    def wait_for_room(self) -> None:
-        """Until what waits takes less memory. Requests in line not while we wait for the client: its answer may be what
-        they wait for."""
+    def wait_for_room(self, read_bytes: int) -> None:
+        """After a read of so many bytes: until what waits takes less memory. Requests in line may take long, so reading
+        goes on slowly meanwhile: what comes next may be a ping, a cancellation, or the answer that they wait for."""
         if self._backlog:
             self._backlog.wait_for_room()
-        waiting, session = self._router.services.waiting, self.session
-        while waiting.is_heavy and not session.requests.is_waiting and not session.ended.ready():
-            waiting.wait_for_room(ROOM_CHECK_SECS)
+        waiting = self._router.services.waiting
+        if waiting.is_heavy:
+            waiting.wait_for_room(read_bytes / HEAVY_BYTES_A_SEC)
 
     def wait_until_served(self) -> None:
         """Until nothing is left of what could wait."""

@@ -1,7 +1,7 @@
 """The requests that wait for a place to run: how many they are, and how much memory they take.
 
-Both are bounded. Beyond the first bound requests are refused. Beyond the second a transport stops reading, which makes
-the client wait; requests are refused only when reading had to go on all the same.
+Both are bounded. Beyond the first bound requests are refused. Beyond the second a transport reads slowly, which makes
+the client wait, and beyond twice that requests are refused. Reading never stops: nothing could be cancelled then.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Share(NamedTuple):
 
 
 NO_SHARE = Share(0, 0)
+REFUSED_FACTOR = 2  # of the memory from which on reading is slow
 
 
 class WaitingCalls:
@@ -45,7 +46,7 @@ class WaitingCalls:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether nothing more should be read."""
+        """Whether less should be read."""
         return self._bytes > self._max_bytes
 
     def wait_for_room(self, secs: float) -> None:

@@ -54,9 +54,10 @@ class LineReader:
         self._link.give_turn = self._give_turn
         try:
             self._take(first)
+            chunk = first
             while not is_at_end:
                 self._outbox.wait_for_room()
-                self._link.wait_for_room()
+                self._link.wait_for_room(len(chunk))
                 chunk = self._next_chunk(watcher)
                 self.reads += 1
                 self._take(chunk)

@@ -38,7 +38,7 @@ FAULTS = [
         "mcpgreen/links/waiting.py",
         "        self._bytes += call.weight_bytes\n",
         "",
-        "tests/e2e/test_costly_input.py::test_requests_that_wait_are_weighed_and_nothing_more_is_read",
+        "tests/e2e/test_costly_input.py::test_requests_that_wait_are_weighed_and_do_not_keep_a_ping_waiting",
     ),
     fault(
         "a-line-without-end",
