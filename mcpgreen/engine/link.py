@@ -80,7 +80,7 @@ class Link:
         which they came."""
         if sink is not None:
             self._receive_now(message, sink, weight_bytes)
-        elif (may_wait or self._backlog) and not _is_urgent(message):
+        elif (may_wait or self._backlog or _is_long(message)) and not _is_urgent(message):
             self._postpone(message, weight_bytes)
         else:
             self._receive_now(message, self.stream.sink, weight_bytes)
@@ -100,8 +100,7 @@ class Link:
 
             limit_bytes = self._router.services.settings.max_queued_bytes
             self._backlog = Backlog(self._receive_now, sink, max_bytes=limit_bytes, on_fault=self._end_after_fault)
-        can_be_cancelled = type(message) is dict and message.get("method") != "initialize"
-        self._backlog.add(message, weight_bytes, messages.normal_id(message.get("id")) if can_be_cancelled else None)
+        self._backlog.add(message, weight_bytes)
 
     def _end_after_fault(self, failed: Any) -> None:
         self.session.end(FAULT)
@@ -219,13 +218,16 @@ class Link:
             self._backlog.drop(key)
 
     def _receive_batch(self, batch: list[Any], sink: Sink, weight_bytes: int) -> None:
+        from mcpgreen.links.backlog import is_dropped
+
         problem = self._problem_with_batch(batch)
         if problem:
             sink.respond(_unnamed_error(InvalidRequest, problem))
             return
         collected = BatchSink(sink, limit_bytes=self._router.services.settings.max_backlog_bytes)
         for number, member in enumerate(batch, start=1):
-            self._receive_member(member, collected, weight_bytes // len(batch))
+            if not is_dropped(member):
+                self._receive_member(member, collected, weight_bytes // len(batch))
             if number % MEMBERS_A_TURN == 0:
                 self.give_turn()
         collected.seal()
@@ -266,10 +268,17 @@ def stop_stream(stream: Stream, subscriptions: Subscriptions) -> None:
         call.cancel()
 
 
+def _is_long(message: Any) -> bool:
+    """Whether a message alone takes more than others should wait for."""
+    return type(message) is list and len(message) > MEMBERS_A_TURN
+
+
 def _is_urgent(message: Any) -> bool:
     """Whether a message need not wait for those before it: it takes no time, and none of them makes a difference to it.
-    That is true of answers, too."""
-    return type(message) is dict and ("method" not in message or message["method"] in URGENT)
+    That is true of answers, too, and of what is no message at all."""
+    if type(message) is dict:
+        return "method" not in message or message["method"] in URGENT
+    return type(message) is not list or not message
 
 
 @lru_cache(maxsize=64)

@@ -10,26 +10,18 @@ their order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
 from gevent.event import Event
 
 from mcpgreen.links.sink import Sink
+from mcpgreen.protocol.messages import normal_id
 from mcpgreen.running.turns import Turns
+from mcpgreen.text.json_types import Json
 
-
-class Postponed:
-    """A message, until it is served or nobody wants it any more."""
-
-    __slots__ = ("is_dropped", "message", "request_id", "weight_bytes")
-
-    def __init__(self, message: Any, request_id: str | int | None, weight_bytes: int) -> None:
-        self.message = message
-        self.request_id = request_id
-        self.weight_bytes = weight_bytes
-        self.is_dropped = False
+DROPPED: Any = object()  # the only key of a request that nobody wants any more; no client can send it
 
 
 class Backlog:
@@ -43,8 +35,8 @@ class Backlog:
         self._sink = sink
         self._max_bytes = max_bytes
         self._on_fault = on_fault
-        self._waiting: deque[Postponed] = deque()
-        self._by_id: dict[str | int, Postponed] = {}
+        self._waiting: deque[tuple[Any, int]] = deque()  # with their weights
+        self._by_id: dict[str | int, Json] = {}  # the requests among them, members of batches too
         self._bytes = 0
         self._room = Event()
         self._room.set()
@@ -53,12 +45,9 @@ class Backlog:
     def __bool__(self) -> bool:
         return self._greenlet is not None
 
-    def add(self, message: Any, weight_bytes: int, request_id: str | int | None) -> None:
-        """With an id it can be dropped."""
-        postponed = Postponed(message, request_id, weight_bytes)
-        self._waiting.append(postponed)
-        if request_id is not None:
-            self._by_id[request_id] = postponed
+    def add(self, message: Any, weight_bytes: int) -> None:
+        self._waiting.append((message, weight_bytes))
+        self._by_id.update(_requests_in(message))
         self._bytes += weight_bytes
         if self._bytes > self._max_bytes:
             self._room.clear()
@@ -69,9 +58,10 @@ class Backlog:
     def drop(self, request_id: str | int) -> None:
         """The request with this id, the latest if there are several, is not wanted any more. That there is none is no
         error."""
-        postponed = self._by_id.pop(request_id, None)
-        if postponed is not None:
-            postponed.is_dropped = True
+        request = self._by_id.pop(request_id, None)
+        if request is not None:
+            request.clear()
+            request[DROPPED] = True
 
     def wait_for_room(self) -> None:
         """Until they take less memory. Somebody is at work on that."""
@@ -93,14 +83,32 @@ class Backlog:
     def _run(self) -> None:
         turns = Turns()
         while self._waiting:
-            postponed = self._waiting.popleft()
-            if postponed.request_id is not None and self._by_id.get(postponed.request_id) is postponed:
-                del self._by_id[postponed.request_id]
-            if not postponed.is_dropped:
-                self._serve(postponed.message, self._sink, postponed.weight_bytes)
+            message, weight_bytes = self._waiting.popleft()
+            if not is_dropped(message):
+                requests = dict(_requests_in(message))
+                self._serve(message, self._sink, weight_bytes)
+                self._forget(requests)
                 self._sink.wait_for_room()
-            self._bytes -= postponed.weight_bytes
+            self._bytes -= weight_bytes
             if self._bytes <= self._max_bytes:
                 self._room.set()
             turns.pause()
         self._greenlet = None
+
+    def _forget(self, requests: dict[str | int, Json]) -> None:
+        for request_id, request in requests.items():
+            if self._by_id.get(request_id) is request:
+                del self._by_id[request_id]
+
+
+def is_dropped(message: Any) -> bool:
+    return type(message) is dict and DROPPED in message
+
+
+def _requests_in(message: Any) -> Iterator[tuple[str | int, Json]]:
+    """What can be cancelled, by its id: the message itself, or members of a batch."""
+    for each in message if type(message) is list else (message,):
+        if type(each) is dict and each.get("method") != "initialize":
+            request_id = normal_id(each.get("id"))
+            if request_id is not None:
+                yield request_id, each

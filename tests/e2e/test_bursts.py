@@ -93,3 +93,19 @@ def test_a_batch_within_a_burst_is_answered_in_its_place(project: ProjectBuilder
     batch = wire.receive(lambda message: True)["batch"]
     assert [answer["id"] for answer in batch] == [member["id"] for member in members]
     assert ids_until(wire, 1) == ["list"]
+
+
+def test_a_ping_overtakes_a_long_batch_whose_members_can_be_cancelled(
+    project: ProjectBuilder, speak: Callable[..., Client]
+) -> None:
+    project.tool("leave", "touch left")
+    messages = looks(project)
+    wire = acquainted(speak(WITH_BATCHES))
+    batch = [*messages, request("call", "tools/call", {"name": "leave"})]
+
+    wire.send(batch, note("notifications/cancelled", {"requestId": "call"}), request("ping", "ping"))
+
+    assert ids_until(wire, 1) == ["ping"]
+    answers = wire.receive(lambda message: True)["batch"]
+    assert [answer["id"] for answer in answers] == [*range(MANY)]
+    assert not (project.root / "left").exists()

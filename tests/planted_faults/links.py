@@ -50,17 +50,24 @@ FAULTS = [
     fault(
         "urgent-messages-wait-like-others",
         "mcpgreen/engine/link.py",
-        'or message["method"] in URGENT)',
-        'or message["method"] is URGENT)',
+        'or message["method"] in URGENT\n',
+        'or message["method"] is URGENT\n',
         "tests/e2e/test_bursts.py::test_a_ping_overtakes_a_burst_and_everything_else_keeps_its_order",
     ),
     fault(
         "cancelled-before-its-turn-and-begun",
         "mcpgreen/links/backlog.py",
-        "            if not postponed.is_dropped:\n",
-        "            if postponed:\n",
+        "            if not is_dropped(message):\n",
+        "            if message:\n",
         "tests/e2e/test_bursts.py::test_what_is_cancelled_before_its_turn_is_never_begun",
         "tests/engine/test_backlog.py::test_a_dropped_one_is_not_served_and_takes_no_room",
+    ),
+    fault(
+        "long-batch-holds-up-pings",
+        "mcpgreen/engine/link.py",
+        "self._backlog or _is_long(message))",
+        "self._backlog)",
+        "tests/e2e/test_bursts.py::test_a_ping_overtakes_a_long_batch_whose_members_can_be_cancelled",
     ),
     fault(
         "burst-lost-at-the-end-of-input",
