@@ -78,14 +78,11 @@ class Link:
         """Serve one decoded value. Answers go to `sink`, by default the stream's own. `weight_bytes` is how much memory
         the value takes. One that may wait, and is not urgent, is served in turns with everybody else, in the order in
         which they came."""
-        if sink is not None:
-            self._receive_now(message, sink, weight_bytes)
-        elif (may_wait or self._backlog or _is_long(message)) and not _is_urgent(message):
-            self._postpone(message, weight_bytes)
-        else:
-            self._receive_now(message, self.stream.sink, weight_bytes)
-
-    def _receive_now(self, message: Any, sink: Sink, weight_bytes: int) -> None:
+        if sink is None:
+            sink = self.stream.sink
+            if (may_wait or self._backlog) and not _is_urgent(message):
+                self._postpone(message, weight_bytes)
+                return
         if type(message) is dict:
             self._receive_object(message, sink, weight_bytes)
         elif type(message) is list:
@@ -99,8 +96,13 @@ class Link:
             from mcpgreen.links.backlog import Backlog
 
             limit_bytes = self._router.services.settings.max_queued_bytes
-            self._backlog = Backlog(self._receive_now, sink, max_bytes=limit_bytes, on_fault=self._end_after_fault)
+            self._backlog = Backlog(
+                self._receive_postponed, sink, max_bytes=limit_bytes, on_fault=self._end_after_fault
+            )
         self._backlog.add(message, weight_bytes)
+
+    def _receive_postponed(self, message: Any, sink: Sink, weight_bytes: int) -> None:
+        self.receive(message, sink, weight_bytes=weight_bytes)
 
     def _end_after_fault(self, failed: Any) -> None:
         self.session.end(FAULT)
@@ -266,11 +268,6 @@ def stop_stream(stream: Stream, subscriptions: Subscriptions) -> None:
         subscriptions.close(call)
     for call in list(stream.in_flight.values()):
         call.cancel()
-
-
-def _is_long(message: Any) -> bool:
-    """Whether a message alone takes more than others should wait for."""
-    return type(message) is list and len(message) > MEMBERS_A_TURN
 
 
 def _is_urgent(message: Any) -> bool:

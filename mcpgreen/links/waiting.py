@@ -14,7 +14,7 @@ from gevent.event import Event
 from mcpgreen.errors import InternalError
 from mcpgreen.links.stream import Request
 
-REFUSED_FACTOR = 2  # of the memory at which reading pauses; what one read brings may always wait
+REFUSED_FACTOR = 2  # of the memory from which on reading is slow
 OWNERS_PART = 4  # one of many clients may take a quarter of all, and leaves the rest to the others
 
 
@@ -26,7 +26,6 @@ class Share(NamedTuple):
 
 
 NO_SHARE = Share(0, 0)
-REFUSED_FACTOR = 2  # of the memory from which on reading is slow
 
 
 class WaitingCalls:

@@ -162,7 +162,8 @@ class LineReader:
             if bare:
                 if self.on_message is not None:
                     self.on_message(self._link, bare, message)
-                self._link.receive(message, weight_bytes=weight_of(bare), may_wait=self._is_late)
+                may_wait = self._is_late or type(message) is list  # of which one alone may take long
+                self._link.receive(message, weight_bytes=weight_of(bare), may_wait=may_wait)
 
     def _refuse(self, reason: str, head: bytes, tail: bytes) -> None:
         """A line that is longer, or would cost more, than we are willing to take. Its ends may say who waits for an

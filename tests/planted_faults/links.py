@@ -64,9 +64,9 @@ FAULTS = [
     ),
     fault(
         "long-batch-holds-up-pings",
-        "mcpgreen/engine/link.py",
-        "self._backlog or _is_long(message))",
-        "self._backlog)",
+        "mcpgreen/transports/lines.py",
+        "self._is_late or type(message) is list  #",
+        "self._is_late  #",
         "tests/e2e/test_bursts.py::test_a_ping_overtakes_a_long_batch_whose_members_can_be_cancelled",
     ),
     fault(
