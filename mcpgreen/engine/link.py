@@ -26,12 +26,14 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
     from mcpgreen.features.watching.subscriptions import Subscriptions
+    from mcpgreen.links.backlog import Backlog
     from mcpgreen.protocol.token import RemoteToken
 
 FAULT = "fault"  # the reason for an end that nobody foresaw
 MAX_BATCH_MEMBERS = 1000
 MEMBERS_A_TURN = 8
-ROOM_CHECK_SECS = 0.1
+HEAVY_BYTES_A_SEC = 65536 / 0.025  # read while requests in line are heavy: a pipe holds so much, a socket thrice that
+URGENT = ("ping", "notifications/cancelled")
 MENTIONED_LINES = 20  # that are not JSON; a client that sends rubbish sends a lot of it
 
 
@@ -47,6 +49,7 @@ class Link:
         self._router = router
         self._token = token
         self._rubbish_lines = 0
+        self._backlog: Backlog | None = None  # made when it is needed
         self.give_turn: Callable[[], None] = let_others
 
     @property
@@ -55,26 +58,55 @@ class Link:
         has subscribed to."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
-        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed)
+        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed or self._backlog)
 
-    def wait_for_room(self) -> None:
-        """Until requests that wait in line take less memory. Not while we wait for the client: its answer may be what
-        they wait for."""
-        waiting, session = self._router.services.waiting, self.session
-        while waiting.is_heavy and not session.requests.is_waiting and not session.ended.ready():
-            waiting.wait_for_room(ROOM_CHECK_SECS)
+    def wait_for_room(self, read_bytes: int) -> None:
+        """After a read of so many bytes: until what waits takes less memory. Requests in line may take long, so reading
+        goes on slowly meanwhile: what comes next may be a ping, a cancellation, or the answer that they wait for."""
+        if self._backlog:
+            self._backlog.wait_for_room()
+        waiting = self._router.services.waiting
+        if waiting.is_heavy:
+            waiting.wait_for_room(read_bytes / HEAVY_BYTES_A_SEC)
 
-    def receive(self, message: Any, sink: Sink | None = None, *, weight_bytes: int = 0) -> None:
+    def wait_until_served(self) -> None:
+        """Until nothing is left of what could wait."""
+        if self._backlog:
+            self._backlog.wait_until_served()
+
+    def receive(self, message: Any, sink: Sink | None = None, *, weight_bytes: int = 0, may_wait: bool = False) -> None:
         """Serve one decoded value. Answers go to `sink`, by default the stream's own. `weight_bytes` is how much memory
-        the value takes."""
+        the value takes. One that may wait, and is not urgent, is served in turns with everybody else, in the order in
+        which they came."""
         if sink is None:
             sink = self.stream.sink
+            if (may_wait or self._backlog) and not _is_urgent(message):
+                self._postpone(message, weight_bytes)
+                return
         if type(message) is dict:
             self._receive_object(message, sink, weight_bytes)
         elif type(message) is list:
             self._receive_batch(message, sink, weight_bytes)
         else:
             sink.respond(_unnamed_error(InvalidRequest, "A message must be a JSON object."))
+
+    def _postpone(self, message: Any, weight_bytes: int) -> None:
+        sink = self.stream.sink
+        if self._backlog is None:
+            from mcpgreen.links.backlog import Backlog
+
+            limit_bytes = self._router.services.settings.max_queued_bytes
+            self._backlog = Backlog(
+                self._receive_postponed, sink, max_bytes=limit_bytes, on_fault=self._end_after_fault
+            )
+        self._backlog.add(message, weight_bytes)
+
+    def _receive_postponed(self, message: Any, sink: Sink, weight_bytes: int) -> None:
+        self.receive(message, sink, weight_bytes=weight_bytes)
+
+    def _end_after_fault(self, failed: Any) -> None:
+        self.session.end(FAULT)
+        journal.error("serving failed unexpectedly, the server ends: %r", failed.exception)
 
     def receive_rubbish(self, reason: str, id: str | int | None = None) -> None:
         """A line that could not be decoded; who waits for an answer to it, if that much is known, gets one as well."""
@@ -98,6 +130,8 @@ class Link:
     def close(self) -> None:
         """Drop everything in flight; what can still be told is told."""
         self.session.streams.discard(self.stream)
+        if self._backlog:
+            self._backlog.close()
         self.close_listens()
         for call in list(self.stream.in_flight.values()):
             self._router.abandon(call)
@@ -182,15 +216,20 @@ class Link:
             if key in stream.in_flight:
                 stream.in_flight[key].cancel()
                 return
+        if self._backlog:
+            self._backlog.drop(key)
 
     def _receive_batch(self, batch: list[Any], sink: Sink, weight_bytes: int) -> None:
+        from mcpgreen.links.backlog import is_dropped
+
         problem = self._problem_with_batch(batch)
         if problem:
             sink.respond(_unnamed_error(InvalidRequest, problem))
             return
         collected = BatchSink(sink, limit_bytes=self._router.services.settings.max_backlog_bytes)
         for number, member in enumerate(batch, start=1):
-            self._receive_member(member, collected, weight_bytes // len(batch))
+            if not is_dropped(member):
+                self._receive_member(member, collected, weight_bytes // len(batch))
             if number % MEMBERS_A_TURN == 0:
                 self.give_turn()
         collected.seal()
@@ -229,6 +268,14 @@ def stop_stream(stream: Stream, subscriptions: Subscriptions) -> None:
         subscriptions.close(call)
     for call in list(stream.in_flight.values()):
         call.cancel()
+
+
+def _is_urgent(message: Any) -> bool:
+    """Whether a message need not wait for those before it: it takes no time, and none of them makes a difference to it.
+    That is true of answers, too, and of what is no message at all."""
+    if type(message) is dict:
+        return "method" not in message or message["method"] in URGENT
+    return type(message) is not list or not message
 
 
 @lru_cache(maxsize=64)

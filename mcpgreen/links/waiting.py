@@ -1,7 +1,7 @@
 """The requests that wait for a place to run: how many they are, and how much memory they take.
 
-Both are bounded. Beyond the first bound requests are refused. Beyond the second a transport stops reading, which makes
-the client wait; requests are refused only when reading had to go on all the same.
+Both are bounded. Beyond the first bound requests are refused. Beyond the second a transport reads slowly, which makes
+the client wait, and beyond twice that requests are refused. Reading never stops: nothing could be cancelled then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gevent.event import Event
 from mcpgreen.errors import InternalError
 from mcpgreen.links.stream import Request
 
-REFUSED_FACTOR = 2  # of the memory at which reading pauses; what one read brings may always wait
+REFUSED_FACTOR = 2  # of the memory from which on reading is slow
 OWNERS_PART = 4  # one of many clients may take a quarter of all, and leaves the rest to the others
 
 
@@ -45,7 +45,7 @@ class WaitingCalls:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether nothing more should be read."""
+        """Whether less should be read."""
         return self._bytes > self._max_bytes
 
     def wait_for_room(self, secs: float) -> None:

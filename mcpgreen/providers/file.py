@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import BinaryIO
 
 from mcpgreen.files import confined
@@ -11,6 +12,7 @@ from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, OUTSIDE_ROOTS, REF
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.uris import path_of
 
+KEPT_PATHS = 16  # for whoever serves one request asks several times
 STATUS_OF = {confined.OutsideRoots: OUTSIDE_ROOTS, confined.NotFound: NOT_FOUND, confined.TooLarge: TOO_LARGE}
 
 
@@ -29,6 +31,7 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
             raise as_provider_failure(failure) from failure
 
 
+@lru_cache(maxsize=KEPT_PATHS)
 def path_of_uri(uri: str, *, base: str) -> str:
     """The path that a `file:` URI names; a relative one is meant below `base`."""
     try:

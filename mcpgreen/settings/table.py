@@ -79,7 +79,8 @@ GROUPS = {
         Setting("max_queued_requests", integer, 4096, low=1, high=1_000_000, doc=
             "How many requests may wait in line. Further ones are refused."),
         Setting("max_queued_bytes", integer, 16 * MIB, low=64 * KIB, high=4 * GIB, doc=
-            "How much memory the requests in line may take, roughly. Beyond that the server stops reading."),
+            "How much memory the requests in line may take, roughly. Beyond that the server reads slowly, and beyond "
+            "twice that it refuses further ones."),
         Setting("max_tool_output_size", integer, 10 * MIB, low=1, high=GIB, doc=
             "How many bytes a script may write to stdout. One that writes more is stopped."),
         Setting("max_tool_stderr_size", integer, 0, low=0, high=GIB, doc=

@@ -1,7 +1,8 @@
 """The incoming lines of a link: cut, bounded, decoded, handed over batch by batch.
 
 A line that spans several reads is looked at as it comes (`json_bounds`), so that one which will not be parsed is
-forgotten early. Whatever comes in, others get a turn after some milliseconds.
+forgotten early. Whatever comes in, others get a turn after some milliseconds, and what takes longer than that waits in
+the link, while pings and cancellations that stand behind it are read and served.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import Outbox
 
 READ_BYTES = 65536
+PROMPT_SECS = 0.005
 TURN_SECS = 0.025
 END_BYTES = 512
 BOM = b"\xef\xbb\xbf"
@@ -42,6 +44,7 @@ class LineReader:
         self._refusal = ""  # why it will not be served, once that is clear
         self._head = self._tail = b""  # where the id of one that is refused may stand
         self._turn_ends_at = 0.0
+        self._is_late = False  # what else was read with it has taken long already
         self.on_message: Callable[[Link, bytes, Any], None] | None = None  # for who wants to see them all
         self.reads = 0  # so far; who wants to know whether the client is silent compares
 
@@ -51,15 +54,17 @@ class LineReader:
         self._link.give_turn = self._give_turn
         try:
             self._take(first)
+            chunk = first
             while not is_at_end:
                 self._outbox.wait_for_room()
-                self._link.wait_for_room()
+                self._link.wait_for_room(len(chunk))
                 chunk = self._next_chunk(watcher)
                 self.reads += 1
                 self._take(chunk)
                 is_at_end = not chunk
             if self._parts_bytes:
                 self._end_line(b"")  # a last line without a newline still counts
+            self._link.wait_until_served()
         except Exception:  # nobody is above the reader to hear of it, and without it there is no server
             self._link.session.end(FAULT)
             journal.exception("reading failed unexpectedly; the server ends")
@@ -89,13 +94,16 @@ class LineReader:
 
     def _take(self, chunk: bytes) -> None:
         *lines, rest = chunk.split(b"\n")
-        self._turn_ends_at = time.monotonic() + TURN_SECS
+        now = time.monotonic()
+        late_at, self._turn_ends_at, self._is_late = now + PROMPT_SECS, now + TURN_SECS, False
         self._outbox.hold()
         try:
             for line in lines:
                 self._end_line(line)
+                now = time.monotonic()
+                self._is_late = now > late_at
                 # One read may hold requests for more than fits into memory, or into one turn.
-                if not self._outbox.has_room or time.monotonic() > self._turn_ends_at:
+                if not self._outbox.has_room or now > self._turn_ends_at:
                     self._give_turn()
         finally:
             self._outbox.release()
@@ -103,11 +111,14 @@ class LineReader:
             self._keep(rest)
 
     def _give_turn(self) -> None:
-        """Let others run, and what has been answered so far go out."""
+        """Let others run, and what has been answered so far go out. Not only for the reader: who serves what it put off
+        does not hold the outbox."""
+        is_holding = self._outbox.is_holding
         self._outbox.release()
         self._outbox.wait_for_room()
         let_others()
-        self._outbox.hold()
+        if is_holding:
+            self._outbox.hold()
         self._turn_ends_at = time.monotonic() + TURN_SECS
 
     def _keep(self, part: bytes) -> None:
@@ -151,7 +162,8 @@ class LineReader:
             if bare:
                 if self.on_message is not None:
                     self.on_message(self._link, bare, message)
-                self._link.receive(message, weight_bytes=weight_of(bare))
+                may_wait = self._is_late or type(message) is list  # of which one alone may take long
+                self._link.receive(message, weight_bytes=weight_of(bare), may_wait=may_wait)
 
     def _refuse(self, reason: str, head: bytes, tail: bytes) -> None:
         """A line that is longer, or would cost more, than we are willing to take. Its ends may say who waits for an

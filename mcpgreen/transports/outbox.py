@@ -44,7 +44,7 @@ class Outbox:
         self._queue: deque[tuple[Line, Answerable | None]] = deque()
         self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
         self._backlog_bytes = 0
-        self._is_holding = False
+        self.is_holding = False
         self._held: list[bytes] = []  # answers of the batch that is being read
         self._is_due = False
         self._watcher: Any = None
@@ -68,7 +68,7 @@ class Outbox:
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if self.is_broken:
             return
-        if self._is_holding and call is None and isinstance(line, bytes):
+        if self.is_holding and call is None and isinstance(line, bytes):
             self._held.append(line)
             self._add_backlog(len(line) + 1)
             return
@@ -79,7 +79,7 @@ class Outbox:
             line = sound
         self._queue.append((line, call))
         self._add_backlog(_size_of(line))
-        if not self._is_holding and self._watcher is None and not self._is_due:
+        if not self.is_holding and self._watcher is None and not self._is_due:
             # At the end of this turn of the hub: scripts that end together are answered in one write.
             self._is_due = True
             self.drained.clear()
@@ -97,10 +97,10 @@ class Outbox:
 
     def hold(self) -> None:
         """Collect lines until `release`: the answers of a batch go out together."""
-        self._is_holding = True
+        self.is_holding = True
 
     def release(self) -> None:
-        self._is_holding = False
+        self.is_holding = False
         if self._held:
             together = b"\n".join(self._held)
             if not output_guard.are_sound(self._held, together):

@@ -359,6 +359,7 @@ class Bout:
 def _furnish(project: ProjectBuilder) -> None:
     project.tool("quick", "#!/bin/sh\necho done\n")
     project.tool("slow", "#!/bin/sh\nexec sleep 0.2\n")
+    project.tool("slower", "#!/bin/sh\nexec sleep 3\n")
     project.tool("chatty", "#!/bin/sh\nprintf '%020000d' 7\n")
     project.tool("strict", "#!/bin/sh\necho done\n", inputSchema=SCHEMA)
     project.tool("asking", ASKING_TOOL)

@@ -200,6 +200,10 @@ def _encoded(message: Json) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
+def _compact(message: Json) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
 @attack
 def odd_envelopes(link: Link, luck: Luck) -> None:
     """The stateless era says everything in each message."""
@@ -345,6 +349,62 @@ def heavy_calls(link: Link, luck: Luck) -> None:
     calls = [link.call("slow", {"text": text}) for _ in range(count)]
     link.send(*map(_encoded, calls), within_secs=60)
     link.send(*(link.honest(note("notifications/cancelled", {"requestId": call["id"]})) for call in calls))
+
+
+@attack
+def heavy_slow_calls(link: Link, luck: Luck) -> None:
+    """The same with scripts that are not over soon: who does not read meanwhile hears no ping."""
+    text = "x" * luck.size(100_000, 2 * MIB)
+    count = min(200, int(80 * MIB * luck.scale) // len(text) + 2)
+    calls = [link.call("slower", {"text": text}) for _ in range(count)]
+    link.send(*map(_encoded, calls), within_secs=120)
+    link.send(*(link.honest(note("notifications/cancelled", {"requestId": call["id"]})) for call in calls))
+
+
+@attack
+def bursts(link: Link, luck: Luck) -> None:
+    """As many of the shortest requests of one kind as fit into a pipe, and more, each of which takes its time."""
+    resources = link.project.as_uri() + "/resources/"
+    context = {f"k{number}": "v" for number in range(luck.size(1, 50))}
+    hello, word = {"type": "ref/prompt", "name": "hello"}, {"type": "ref/resource", "uri": "shout://{word}"}
+    long_path, long_name = "a/" * luck.size(1, 240), "%61" * luck.size(1, 500)
+    kinds: list[tuple[str, Callable[[int], Json]]] = [
+        ("resources/read", lambda n: {"uri": luck.pick(["notes:note", "echo:x", "shout://x", "x:y", "file:///x"])}),
+        ("resources/read", lambda n: {"uri": f"{resources}note.txt"}),
+        ("resources/read", lambda n: {"uri": f"{resources}{long_path}{n}"}),
+        ("resources/subscribe", lambda n: {"uri": f"{luck.pick(['echo:', 'file:///nowhere/', resources])}{n}"}),
+        ("resources/subscribe", lambda n: {"uri": f"file:///{long_path}{n}"}),
+        ("resources/subscribe", lambda n: {"uri": f"{resources}{long_name}{n}"}),
+        ("resources/unsubscribe", lambda n: {"uri": f"echo:{n}"}),
+        ("prompts/get", lambda n: {"name": "echoing", "arguments": {"name": "Ada"}}),
+        ("completion/complete", lambda n: {"ref": hello, "argument": {"name": "name", "value": "A"}}),
+        (
+            "completion/complete",
+            lambda n: {"ref": word, "argument": {"name": "word", "value": "A"}, "context": {"arguments": context}},
+        ),
+        ("tools/call", lambda n: {"name": "none"}),
+        ("logging/setLevel", lambda n: {"level": "emergency"}),
+    ]
+    method, params = luck.pick(kinds)
+    requests = [link.request(method, params(number)) for number in range(luck.size(100, 4000))]
+    link.send(*map(_compact, requests))
+    if method == "resources/subscribe":
+        uris = [request["params"]["uri"] for request in requests]
+        link.send(*(_compact(link.request("resources/unsubscribe", {"uri": uri})) for uri in uris))
+
+
+@attack
+def busy_batches(link: Link, luck: Luck) -> None:
+    """Batches whose members take their time, with subscriptions that come and go."""
+    resources = link.project.as_uri() + "/resources/"
+    for _ in range(luck.size(1, 5)):
+        places = [f"{luck.pick(['echo:', 'file:///nowhere/', resources])}{n}" for n in range(luck.size(10, 330))]
+        batch = [
+            link.request(method, {"uri": uri})
+            for uri in places
+            for method in ("resources/subscribe", "resources/read", "resources/unsubscribe")
+        ]
+        link.send(json.dumps(batch).encode())
 
 
 @attack

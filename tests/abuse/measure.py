@@ -34,6 +34,7 @@ NAME_WIDTH = 33
 LEGEND = """ping ms: the longest ping; meanwhile =server: the server computed, +late: it was ready and the machine did
 not let it, +driver: the driver was busy or not let, control: a process that only sleeps was woken late. hub cpu: the
 longest that the hub computed between two polls, slept: that it was in a system call, late: that it was not let.
+exit ms: from a signal or the end of the input to the end of the process; the pings of that row are those before.
 MiB: the peak of the server, helper: that of its helpers."""
 
 

@@ -17,8 +17,11 @@ from mcpgreen.engine.server import Server
 from mcpgreen.files import inotify
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.project.project import open_project
+from mcpgreen.testing import FakeLink, serving
+from mcpgreen.text import uris
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
+from tests.support.effort import lines_run
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
 from tests.support.waiting import eventually
@@ -530,6 +533,22 @@ def test_subscribing_to_what_does_not_exist_opens_no_inotify_each_time(
     server.stop()
 
     assert len(opened) == 1
+
+
+@pytest.mark.parametrize("method", [SUBSCRIBE, "resources/read"])
+def test_the_uri_of_a_file_is_taken_apart_once_for_each_request(project: ProjectBuilder, method: str) -> None:
+    """Five times for one subscription, of which a client can send hundreds at once: a path of 120 parts took 0.8 ms."""
+    uri = "file:///" + "a/" * 120 + "b"
+    once = lines_run(lambda: uris.path_of(uri, base="/"), module=uris)
+    with serving(project.root) as server:
+        link = FakeLink(server)
+        link.initialize()
+        link.send(id=1, method=method, params={"uri": "file:///another"})  # imports what it takes
+        assert link.response(1)["error"]["message"] == "Resource outside allowed roots"
+        effort = lines_run(lambda: link.send(id=2, method=method, params={"uri": uri}), module=uris)
+        assert link.response(2)["error"]["message"] == "Resource outside allowed roots"
+
+    assert once < effort < 1.5 * once
 
 
 def living_greenlets() -> int:

@@ -151,7 +151,7 @@ class Subscriptions:
         line = messages.notification(UPDATED, {"uri": uri})
         watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(session.sink.notify, line))
         try:
-            watch.look()
+            watch.look(call.target.request)
             if call.is_cancelled:
                 raise InternalError("This request has been cancelled.")
             if uri not in wishes:

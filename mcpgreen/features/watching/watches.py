@@ -70,9 +70,9 @@ class Watch:
     def is_failing(self) -> bool:
         return self._failures_in_a_row > 0
 
-    def look(self) -> None:
+    def look(self, known: Request) -> None:
         """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
-        self._read(self._find(None), since=time.monotonic(), may_wait=False)
+        self._read(self._find(known), since=time.monotonic(), may_wait=False)
         if self.last_read.error is not None:
             raise self.last_read.error
         self._state = self.last_read.state

@@ -1,0 +1,122 @@
+"""Messages that wait for their turn, without a pipe: their order, how much of them is kept, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+
+from mcpgreen.links import backlog
+from mcpgreen.links.backlog import Backlog
+from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import Sink
+from tests.support.effort import lines_run
+
+
+class Office:
+    """Serves what it gets, in a turn for each, and remembers it."""
+
+    def __init__(self, *, max_bytes: int = 1000, on_serve: Callable[[Any], object] = lambda message: None) -> None:
+        self.served: list[Any] = []
+        self.faults: list[Any] = []
+        self.sink = MemorySink()
+        self._on_serve = on_serve
+        self.backlog = Backlog(self.serve, self.sink, max_bytes=max_bytes, on_fault=self.faults.append)
+
+    def serve(self, message: Any, sink: Sink, weight_bytes: int) -> None:
+        self._on_serve(message["id"])
+        self.served.append(message["id"])
+        gevent.sleep(0)
+
+    def add(self, *messages: int) -> None:
+        for message in messages:
+            self.backlog.add({"id": message, "method": "x"}, 100)
+
+
+def test_it_is_not_empty_before_the_last_message_has_been_served() -> None:
+    seen: list[bool] = []
+    office = Office(on_serve=lambda message: seen.append(bool(office.backlog)))
+    office.add(1, 2)
+    office.backlog.wait_until_served()
+
+    assert seen == [True, True]
+    assert not office.backlog
+    assert office.served == [1, 2]
+
+
+def test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served() -> None:
+    office = Office(max_bytes=500)
+    office.add(*range(5))
+    office.backlog.wait_for_room()
+    assert office.served == []  # there is room: nobody had to wait
+
+    office.add(5, 6)
+    office.backlog.wait_for_room()
+    assert 2 <= len(office.served) < 7
+
+    office.backlog.wait_until_served()
+    assert office.served == [*range(7)]
+
+
+def test_a_dropped_one_is_not_served_and_takes_no_room() -> None:
+    office = Office(max_bytes=200)
+    office.add(1, 2, 3)
+    for id in (2, 2, 9):
+        office.backlog.drop(id)
+    office.backlog.wait_until_served()
+    office.add(2)
+    office.backlog.wait_for_room()
+    office.backlog.wait_until_served()
+
+    assert office.served == [1, 3, 2]
+
+
+def test_to_drop_one_of_many_takes_no_longer_than_one_of_few() -> None:
+    """A cancellation for each of thousands would otherwise look through all of them."""
+    office, small = Office(max_bytes=10**9), Office()
+    office.add(*range(1000))
+    small.add(999)
+    effort, least = (lines_run(lambda o=o: o.backlog.drop(999), module=backlog) for o in (office, small))
+
+    assert effort == least
+    for id in range(999):
+        office.backlog.drop(id)
+    office.backlog.wait_until_served()
+    small.backlog.wait_until_served()
+    assert office.served == small.served == []
+
+
+def test_nothing_is_served_while_the_client_does_not_read() -> None:
+    office = Office()
+    office.sink.set_room(False)
+    office.add(1, 2)
+    gevent.sleep(0.01)
+    assert office.served == [1]  # its answer is what waits
+
+    office.sink.set_room(True)
+    office.backlog.wait_until_served()
+    assert office.served == [1, 2]
+
+
+def test_after_its_end_nothing_is_served() -> None:
+    office = Office()
+    office.add(1, 2)
+    office.backlog.close()
+    office.backlog.wait_for_room()
+    gevent.sleep(0.01)
+
+    assert office.served == []
+    assert not office.backlog
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fault_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without whoever serves them all that come later would wait for ever."""
+    office = Office(on_serve=lambda message: 1 / message)
+    office.add(0)
+    gevent.sleep(0.01)
+
+    (failed,) = office.faults
+    assert isinstance(failed.exception, ZeroDivisionError)
