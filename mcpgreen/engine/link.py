@@ -26,7 +26,7 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
     from mcpgreen.features.watching.subscriptions import Subscriptions
-    from mcpgreen.links.backlog import Backlog
+    from mcpgreen.links.postponed import PostponedMessages
     from mcpgreen.protocol.token import RemoteToken
 
 FAULT = "fault"  # the reason for an end that nobody foresaw
@@ -49,7 +49,7 @@ class Link:
         self._router = router
         self._token = token
         self._rubbish_lines = 0
-        self._backlog: Backlog | None = None  # made when it is needed
+        self._postponed: PostponedMessages | None = None  # made when it is needed
         self.give_turn: Callable[[], None] = let_others
 
     @property
@@ -58,21 +58,21 @@ class Link:
         has subscribed to."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
-        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed or self._backlog)
+        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed or self._postponed)
 
     def wait_for_room(self, read_bytes: int) -> None:
         """After a read of so many bytes: until what waits takes less memory. Requests in line may take long, so reading
         goes on slowly meanwhile: what comes next may be a ping, a cancellation, or the answer that they wait for."""
-        if self._backlog:
-            self._backlog.wait_for_room()
+        if self._postponed:
+            self._postponed.wait_for_room()
         waiting = self._router.services.waiting
         if waiting.is_heavy:
             waiting.wait_for_room(read_bytes / HEAVY_BYTES_A_SEC)
 
     def wait_until_served(self) -> None:
         """Until nothing is left of what could wait."""
-        if self._backlog:
-            self._backlog.wait_until_served()
+        if self._postponed:
+            self._postponed.wait_until_served()
 
     def receive(self, message: Any, sink: Sink | None = None, *, weight_bytes: int = 0, may_wait: bool = False) -> None:
         """Serve one decoded value. Answers go to `sink`, by default the stream's own. `weight_bytes` is how much memory
@@ -80,7 +80,7 @@ class Link:
         which they came."""
         if sink is None:
             sink = self.stream.sink
-            if (may_wait or self._backlog) and not _is_urgent(message):
+            if (may_wait or self._postponed) and not _is_urgent(message):
                 self._postpone(message, weight_bytes)
                 return
         if type(message) is dict:
@@ -92,14 +92,14 @@ class Link:
 
     def _postpone(self, message: Any, weight_bytes: int) -> None:
         sink = self.stream.sink
-        if self._backlog is None:
-            from mcpgreen.links.backlog import Backlog
+        if self._postponed is None:
+            from mcpgreen.links.postponed import PostponedMessages
 
             limit_bytes = self._router.services.settings.max_queued_bytes
-            self._backlog = Backlog(
+            self._postponed = PostponedMessages(
                 self._receive_postponed, sink, max_bytes=limit_bytes, on_fault=self._end_after_fault
             )
-        self._backlog.add(message, weight_bytes)
+        self._postponed.add(message, weight_bytes)
 
     def _receive_postponed(self, message: Any, sink: Sink, weight_bytes: int) -> None:
         self.receive(message, sink, weight_bytes=weight_bytes)
@@ -130,8 +130,8 @@ class Link:
     def close(self) -> None:
         """Drop everything in flight; what can still be told is told."""
         self.session.streams.discard(self.stream)
-        if self._backlog:
-            self._backlog.close()
+        if self._postponed:
+            self._postponed.close()
         self.close_listens()
         for call in list(self.stream.in_flight.values()):
             self._router.abandon(call)
@@ -216,11 +216,11 @@ class Link:
             if key in stream.in_flight:
                 stream.in_flight[key].cancel()
                 return
-        if self._backlog:
-            self._backlog.drop(key)
+        if self._postponed:
+            self._postponed.drop(key)
 
     def _receive_batch(self, batch: list[Any], sink: Sink, weight_bytes: int) -> None:
-        from mcpgreen.links.backlog import is_dropped
+        from mcpgreen.links.postponed import is_dropped
 
         problem = self._problem_with_batch(batch)
         if problem:

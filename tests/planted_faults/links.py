@@ -56,11 +56,11 @@ FAULTS = [
     ),
     fault(
         "cancelled-before-its-turn-and-begun",
-        "mcpgreen/links/backlog.py",
+        "mcpgreen/links/postponed.py",
         "            if not is_dropped(message):\n",
         "            if message:\n",
         "tests/e2e/test_bursts.py::test_what_is_cancelled_before_its_turn_is_never_begun",
-        "tests/engine/test_backlog.py::test_a_dropped_one_is_not_served_and_takes_no_room",
+        "tests/engine/test_postponed.py::test_a_dropped_one_is_not_served_and_takes_no_room",
     ),
     fault(
         "long-batch-holds-up-pings",
@@ -78,10 +78,10 @@ FAULTS = [
     ),
     fault(
         "burst-without-bound",
-        "mcpgreen/links/backlog.py",
+        "mcpgreen/links/postponed.py",
         "        self._bytes += weight_bytes\n",
         "",
-        "tests/engine/test_backlog.py::test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served",
+        "tests/engine/test_postponed.py::test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served",
     ),
     fault(
         "batch-waits-for-a-cancelled-member",

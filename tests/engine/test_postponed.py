@@ -8,9 +8,9 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen.links import backlog
-from mcpgreen.links.backlog import Backlog
+from mcpgreen.links import postponed
 from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.postponed import PostponedMessages
 from mcpgreen.links.sink import Sink
 from tests.support.effort import lines_run
 
@@ -23,7 +23,7 @@ class Office:
         self.faults: list[Any] = []
         self.sink = MemorySink()
         self._on_serve = on_serve
-        self.backlog = Backlog(self.serve, self.sink, max_bytes=max_bytes, on_fault=self.faults.append)
+        self.postponed = PostponedMessages(self.serve, self.sink, max_bytes=max_bytes, on_fault=self.faults.append)
 
     def serve(self, message: Any, sink: Sink, weight_bytes: int) -> None:
         self._on_serve(message["id"])
@@ -32,31 +32,31 @@ class Office:
 
     def add(self, *messages: int) -> None:
         for message in messages:
-            self.backlog.add({"id": message, "method": "x"}, 100)
+            self.postponed.add({"id": message, "method": "x"}, 100)
 
 
 def test_it_is_not_empty_before_the_last_message_has_been_served() -> None:
     seen: list[bool] = []
-    office = Office(on_serve=lambda message: seen.append(bool(office.backlog)))
+    office = Office(on_serve=lambda message: seen.append(bool(office.postponed)))
     office.add(1, 2)
-    office.backlog.wait_until_served()
+    office.postponed.wait_until_served()
 
     assert seen == [True, True]
-    assert not office.backlog
+    assert not office.postponed
     assert office.served == [1, 2]
 
 
 def test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served() -> None:
     office = Office(max_bytes=500)
     office.add(*range(5))
-    office.backlog.wait_for_room()
+    office.postponed.wait_for_room()
     assert office.served == []  # there is room: nobody had to wait
 
     office.add(5, 6)
-    office.backlog.wait_for_room()
+    office.postponed.wait_for_room()
     assert 2 <= len(office.served) < 7
 
-    office.backlog.wait_until_served()
+    office.postponed.wait_until_served()
     assert office.served == [*range(7)]
 
 
@@ -64,11 +64,11 @@ def test_a_dropped_one_is_not_served_and_takes_no_room() -> None:
     office = Office(max_bytes=200)
     office.add(1, 2, 3)
     for id in (2, 2, 9):
-        office.backlog.drop(id)
-    office.backlog.wait_until_served()
+        office.postponed.drop(id)
+    office.postponed.wait_until_served()
     office.add(2)
-    office.backlog.wait_for_room()
-    office.backlog.wait_until_served()
+    office.postponed.wait_for_room()
+    office.postponed.wait_until_served()
 
     assert office.served == [1, 3, 2]
 
@@ -78,13 +78,13 @@ def test_to_drop_one_of_many_takes_no_longer_than_one_of_few() -> None:
     office, small = Office(max_bytes=10**9), Office()
     office.add(*range(1000))
     small.add(999)
-    effort, least = (lines_run(lambda o=o: o.backlog.drop(999), module=backlog) for o in (office, small))
+    effort, least = (lines_run(lambda o=o: o.postponed.drop(999), module=postponed) for o in (office, small))
 
     assert effort == least
     for id in range(999):
-        office.backlog.drop(id)
-    office.backlog.wait_until_served()
-    small.backlog.wait_until_served()
+        office.postponed.drop(id)
+    office.postponed.wait_until_served()
+    small.postponed.wait_until_served()
     assert office.served == small.served == []
 
 
@@ -96,19 +96,19 @@ def test_nothing_is_served_while_the_client_does_not_read() -> None:
     assert office.served == [1]  # its answer is what waits
 
     office.sink.set_room(True)
-    office.backlog.wait_until_served()
+    office.postponed.wait_until_served()
     assert office.served == [1, 2]
 
 
 def test_after_its_end_nothing_is_served() -> None:
     office = Office()
     office.add(1, 2)
-    office.backlog.close()
-    office.backlog.wait_for_room()
+    office.postponed.close()
+    office.postponed.wait_for_room()
     gevent.sleep(0.01)
 
     assert office.served == []
-    assert not office.backlog
+    assert not office.postponed
 
 
 @pytest.mark.filterwarnings("ignore")

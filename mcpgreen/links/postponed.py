@@ -24,7 +24,7 @@ from mcpgreen.text.json_types import Json
 DROPPED: Any = object()  # the only key of a request that nobody wants any more; no client can send it
 
 
-class Backlog:
+class PostponedMessages:
     """Those of one link. True while there are any. `serve` takes a message, the sink and its weight; `on_fault` is
     for what it should never raise."""
 
