@@ -32,6 +32,31 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "The client started the server in a folder of its own choice, and its entry names no project.",
             "Put `--project-root` and the full path into the entry, or let `mcpgreen config --install` write it.",
         ),
+        Known(
+            "others can reach this address, so it needs http_token …",
+            "`--http` names an address that other machines can reach, and nothing says who may come in.",
+            "Set `MCPGREEN_HTTP_TOKEN`, or listen at 127.0.0.1: [Security](security.md#over-http).",
+        ),
+        Known(
+            "a token needs at least … characters, this one has …",
+            "`MCPGREEN_HTTP_TOKEN` is short enough to be guessed.",
+            "`openssl rand -hex 32` prints one that is not.",
+        ),
+        Known(
+            "no client could send this token: …",
+            "`MCPGREEN_HTTP_TOKEN` has a character that cannot be in an `Authorization` header, such as a space.",
+            "Use letters, digits and `-._~+/`.",
+        ),
+        Known(
+            "cannot be used for TLS: …",
+            "`http_cert` or `http_key` cannot be read, or the key is not the one of the certificate.",
+            "The message goes on with what is wrong. Both are PEM files; the key may be in the same file.",
+        ),
+        Known(
+            "only … descriptors are allowed, so there are … connections instead of …",
+            "The system allows fewer open files than `http_max_connections` needs.",
+            "Raise it with `ulimit -n` (systemd: `LimitNOFILE=`), or lower the setting.",
+        ),
     ),
     "A tool is not listed": (
         Known(
@@ -178,6 +203,48 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Response exceeded response size limit (… bytes)",
             "The whole answer is larger than `max_response_bytes`.",
             "Return less, or raise the setting.",
+        ),
+    ),
+    "Over HTTP": (
+        Known(
+            "This host name is not served here; …",
+            "Status 403: the client uses a name that the server does not know, often that of a proxy.",
+            "Name it in `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
+        ),
+        Known(
+            "This origin may not ask; …",
+            "Status 403: a web page asks that is not on this machine.",
+            "If it should, name it in `MCPGREEN_HTTP_ALLOWED_ORIGINS`.",
+        ),
+        Known(
+            "A bearer token is needed.",
+            "Status 401: the server has a token, and the request carries none.",
+            "Let the client send `Authorization: Bearer TOKEN`.",
+        ),
+        Known(
+            "The token is not the right one.",
+            "Status 401: it is not the one in `MCPGREEN_HTTP_TOKEN`.",
+            "Compare them; a line end or a blank may have been copied along.",
+        ),
+        Known(
+            "There is no such session; send initialize for a new one.",
+            "Status 404: the session has ended (idle, DELETE, restart), is on another server, or is somebody else's.",
+            "Clients begin anew by themselves. Behind a proxy, send all requests of a session to the same server.",
+        ),
+        Known(
+            "There are … sessions already; …",
+            "Status 503: `http_max_sessions` is reached, perhaps by clients that never end theirs.",
+            "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
+        ),
+        Known(
+            "The body may have … bytes (setting http_max_body_bytes).",
+            "Status 413: the message is too long.",
+            "Send less, or raise the setting.",
+        ),
+        Known(
+            "The server is stopping.",
+            "Status 503: it finishes what it has begun, and takes nothing new.",
+            "Ask again: behind a proxy another server answers.",
         ),
     ),
 }

@@ -62,9 +62,14 @@ class HttpSession:
         """Its client may come back for the rest of it."""
         self._outlets[key] = outlet
         if len(self._outlets) > MAX_OUTLETS:
-            oldest = next((each for each, kept in self._outlets.items() if kept.is_over), None)
+            # Nobody carries it any more: what is over may still be on its way to a slow reader.
+            oldest = next((each for each, kept in self._outlets.items() if kept.is_over and kept.is_lost), None)
             if oldest is not None:
                 self._outlets.pop(oldest).forget()
+
+    def drop(self, key: int) -> None:
+        """Its client cannot come back for it."""
+        self._outlets.pop(key, None)
 
     def outlet(self, key: int) -> Outlet | None:
         return self._outlets.get(key)

@@ -67,10 +67,14 @@ class Raw:
         return data
 
     def exactly(self, size: int) -> bytes:
-        while len(self._unread) < size:
-            self._fill()
-        data, self._unread = self._unread[:size], self._unread[size:]
-        return data
+        pieces, missing = [self._unread], size - len(self._unread)
+        while missing > 0:
+            pieces.append(self._more())
+            assert pieces[-1], f"the connection has ended, and {missing} bytes are missing"
+            missing -= len(pieces[-1])
+        whole = b"".join(pieces)
+        self._unread = whole[size:]
+        return whole[:size]
 
     @property
     def is_closed(self) -> bool:

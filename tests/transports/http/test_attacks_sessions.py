@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSession
+from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, Outlets
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.http import BOTH_TYPES, HttpServer
 from tests.support.memory import MIB
@@ -126,11 +128,12 @@ def test_ten_thousand_abandoned_sessions_leave_nothing(serve: Serve, project: Pr
 def test_a_session_that_is_full_of_streams_that_nobody_reads_is_idle(serve: Serve, project: ProjectBuilder) -> None:
     """Only who is connected uses a session: what it left behind does not keep it."""
     project.tool("hello", "echo hello")
-    server = serve(http_session_idle_secs=2)
-    session = server.session()
+    server = serve(http_session_idle_secs=1)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hello", "arguments": {}}}
+    (id,) = open_many(server, 1)
     for _ in range(3):
-        session.start_tool("hello").close()
-    assert figures(server)["mcpgreen_sessions"] == 1
+        with raw(server) as connection:
+            connection.send(posted(call, f"Mcp-Session-Id: {id}", "MCP-Protocol-Version: 2025-11-25"))
     eventually(lambda: figures(server)["mcpgreen_sessions"] == 0)
 
 
@@ -299,3 +302,41 @@ def test_five_hundred_streams_and_fifty_calls_are_served_and_leave_nothing(
     eventually(lambda: not any(is_alive(pid) for pid in project.read("pids").split()))
     eventually(lambda: new_descriptors(server.pid, before) == [])
     assert server.stop() == 0
+
+
+@needs_proc
+@pytest.mark.alone
+def test_a_session_takes_no_more_memory_for_each_request_that_was_answered(
+    serve: Serve, project: ProjectBuilder
+) -> None:
+    """The streams that answers could have been were kept: 80 KB for each session after some requests."""
+    server = serve()
+    ids = open_many(server, 200)
+    before = resident_bytes(server.pid)
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with raw(server) as connection:
+        for each in ids:
+            connection.send(posted(ping, f"Mcp-Session-Id: {each}", "MCP-Protocol-Version: 2025-11-25") * 40)
+            assert [connection.answer().status for _ in range(40)] == [200] * 40
+    assert resident_bytes(server.pid) - before < 200 * 16 * 1024
+
+
+def test_a_slow_reader_gets_all_of_a_stream_however_many_come_after() -> None:
+    """When a session had many streams, the oldest that was over was forgotten, also while it was being sent."""
+    outlets = Outlets(max_backlog_bytes=1 << 30)
+    session = HttpSession("id", outlets.new(key=0, is_for_session=True), None)
+    slow, carrier = outlets.new(key=1), object()
+    session.keep(1, slow)
+    slow.carried_by(carrier)
+    slow.notify(b"x" * MAX_KEPT_BYTES + b"1")
+    slow.respond(b"the answer")
+    stream = slow.stream(carrier, keep_alive_secs=1)
+    next(stream)
+    for key in range(2, 3 * MAX_OUTLETS):
+        other = outlets.new(key=key)
+        session.keep(key, other)
+        other.end()
+        other.lose()
+    assert b"the answer" in b"".join(stream)
+    assert session.outlet(1) is slow
+    assert session.outlet(2) is None

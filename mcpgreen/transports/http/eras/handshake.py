@@ -59,14 +59,8 @@ class HandshakeEra:
         self._require_version(session, variables)
         if type(message) is dict and ("id" not in message or type(message.get("method")) is not str):
             return self._take(session, message)
-        exchange = self._exchange(session, accepts)
-        return exchange.respond(
-            message,
-            variables,
-            weight_bytes=weight_bytes,
-            status_of=self._status_of(message),
-            is_primed=self._is_primed(session),
-        )
+        is_primed = self._is_primed(session)
+        return self._respond(session, message, variables, accepts=accepts, weight=weight_bytes, is_primed=is_primed)
 
     def get(self, variables: Mapping[str, Any], *, accepts: Accepts, principal: Principal | None) -> Response:
         """The session's own stream, or the rest of one that was lost. Raises Refusal."""
@@ -114,29 +108,39 @@ class HandshakeEra:
         except NoRoom as error:
             retry = [("Retry-After", "60")]
             raise Refusal("503 Service Unavailable", InternalError(str(error)), headers=retry) from error
-        exchange = self._exchange(session, accepts)
-        response = exchange.respond(
-            message, variables, weight_bytes=weight, status_of=self._status_of(message), is_primed=False
-        )
+        response = self._respond(session, message, variables, accepts=accepts, weight=weight, is_primed=False)
         if session.session.handshake.view is None:
             self._parts.sessions.close(session)  # it was refused
             return response
         return response._replace(headers=[*response.headers, ("Mcp-Session-Id", session.key)])
 
-    def _exchange(self, session: HttpSession, accepts: Accepts) -> Exchange:
+    def _respond(
+        self,
+        session: HttpSession,
+        message: Any,
+        variables: Mapping[str, Any],
+        *,
+        accepts: Accepts,
+        weight: int,
+        is_primed: bool,
+    ) -> Response:
         parts, key = self._parts, session.new_key()
         outlet = parts.outlets.new(key=key, takes_events=accepts.events)
         session.keep(key, outlet)
-        link = parts.connect(outlet, session)
-        return Exchange(
+        exchange = Exchange(
             parts.server,
-            link,
+            parts.connect(outlet, session),
             outlet,
             accepts=accepts,
             keep_alive_secs=parts.settings.http_keepalive_secs,
             is_dropped_with_client=False,
             use=session,
         )
+        status_of = self._status_of(message)
+        response = exchange.respond(message, variables, weight_bytes=weight, status_of=status_of, is_primed=is_primed)
+        if isinstance(response.body, list):
+            session.drop(key)  # what is no stream has no event to go on from
+        return response
 
     def _status_of(self, message: Any) -> StatusOf:
         request_id = messages.normal_id(message.get("id")) if type(message) is dict else None
