@@ -22,6 +22,8 @@ export async function run(open, root, url) {
       report[name] = { thrown: String(error?.message ?? error) };
     }
   };
+  // A connection that was kept for later may turn out to be lost only when it is used.
+  const untilConnected = () => until(() => client.listTools().then(() => true, () => false));
   if (isSession) await until(() => proxy.streams() === 1);
 
   await step("calling", async () => {
@@ -36,9 +38,10 @@ export async function run(open, root, url) {
     proxy.cut();
     if (!isSession) {
       await until(async () => !(await areAlive(pids)).includes(true));
+      await untilConnected();
       return { text: (await call("weigh")).content[0].text }; // the client itself waits until its time is up
     }
-    await client.listTools();
+    await untilConnected();
     const wereAlive = await areAlive(pids);
     controller.abort("enough");
     await until(async () => !(await areAlive(pids)).includes(true));
@@ -55,6 +58,7 @@ export async function run(open, root, url) {
           if (progress === 90) proxy.cut();
         },
       });
+      result.catch(() => {}); // it is awaited below
       await until(() => proxy.resumed() > resumed);
       // Twice in a row, and the second connection has brought nothing.
       const streams = proxy.streams();
