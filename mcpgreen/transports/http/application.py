@@ -17,6 +17,7 @@ from mcpgreen.transports.http import responses
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.endpoint import Endpoint
+from mcpgreen.transports.http.eras.handshake import SESSION
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Headers, Refusal, Response
@@ -91,7 +92,8 @@ class Application:
 
     def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
         principal = self._door.admit(variables)
-        self._draining.require_no_stream(variables["REQUEST_METHOD"])
+        has_session = bool(variables.get(SESSION)) or variables["PATH_INFO"] != ENDPOINT
+        self._draining.require_session(variables["REQUEST_METHOD"], has_session=has_session)
         return serve(variables, principal)
 
     def _health(self, variables: Variables) -> Response:

@@ -23,9 +23,9 @@ class Draining:
     def __init__(self) -> None:
         self.has_begun = False
 
-    def require_no_stream(self, method: str) -> None:
-        """A GET opens one. Raises Refusal."""
-        if self.has_begun and method == "GET":
+    def require_session(self, method: str, *, has_session: bool) -> None:
+        """What can only be new, a stream or what belongs to no session, is refused unread. Raises Refusal."""
+        if self.has_begun and (method == "GET" or not has_session):
             raise _refusal(None)
 
     def require_no_request(self, message: Any) -> None:

@@ -134,6 +134,7 @@ class _Serving:
         with gevent.Timeout(secs, False):
             if self._http.has_idle_connections:
                 self._another_signal.wait(LEAST_IDLE_SECS)
+                self._http.end_idle()
             while self._server.is_busy and not self._another_signal.is_set():
                 gevent.sleep(LOOK_SECS)
         if not self._has_successor:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
+import time
 from collections.abc import Callable
 
 import pytest
 
+from mcpgreen.transports.http.serving import LEAST_IDLE_SECS
 from tests.support.http import HttpServer
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
+from tests.support.wire import text_of
 from tests.transports.http.attacking import asked, discovery, head, raw
 
 Serve = Callable[..., HttpServer]
@@ -35,7 +38,10 @@ def test_a_call_that_runs_is_finished_and_nobody_new_is_served(
 ) -> None:
     project.tool("gate", GATE)
     server = serve(shutdown_timeout=60)
-    calls = [server.session().start_tool("gate"), server.stateless().start_tool("gate")]
+    calls = [server.session().start_tool("gate")]
+    begun(project)
+    project.remove("pid")
+    calls.append(server.stateless().start_tool("gate"))
     begun(project)
 
     server.process.send_signal(number)
@@ -61,6 +67,20 @@ def test_streams_end_as_they_should(serve: Serve, project: ProjectBuilder) -> No
     assert standing.rest() == []
     assert "result" in listen.answer()
     assert listen.rest() == []
+    assert server.wait() == 0
+
+
+def test_idle_connections_do_not_stay_for_a_call_that_runs(serve: Serve, project: ProjectBuilder) -> None:
+    project.tool("gate", GATE)
+    server = serve(shutdown_timeout=60)
+    with raw(server) as idle:
+        assert idle.send(discovery()).answer().status == 200
+        call = server.stateless().start_tool("gate")
+        begun(project)
+        server.process.terminate()
+        assert idle.is_closed
+        project.write("go", "")
+        assert call.result()["content"][0]["text"] == "done\n"
     assert server.wait() == 0
 
 
@@ -123,3 +143,49 @@ def test_who_comes_after_the_end_is_refused(serve: Serve, project: ProjectBuilde
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address)
     assert "Traceback" not in server.stderr
+
+
+def test_a_connection_that_was_kept_has_one_answer_more(serve: Serve, project: ProjectBuilder) -> None:
+    """It was closed at once. A proxy that had just sent a request could not know whether it was begun, and gave up."""
+    project.tool("gate", GATE)  # without a call that runs, the server would be gone too soon
+
+    def kept_connection() -> tuple[int, str] | None:
+        """How it is answered. None if the machine was so busy that it had to be given up."""
+        server = serve(shutdown_timeout=60)
+        with raw(server) as kept:
+            assert kept.send(discovery()).answer().status == 200
+            server.stateless().start_tool("gate")
+            begun(project)
+            server.process.terminate()
+            since = time.monotonic()
+            try:
+                eventually(lambda: is_draining(server))
+                answer = kept.send(discovery()).answer()
+                return answer.status, answer.headers["connection"]
+            except (OSError, AssertionError):
+                assert time.monotonic() - since > LEAST_IDLE_SECS / 2
+                return None
+            finally:
+                server.end()
+
+    assert eventually(kept_connection) == (503, "close")
+
+
+def test_a_session_may_still_answer_and_end(serve: Serve, project: ProjectBuilder) -> None:
+    """A call that asks could not be finished: its answer was refused like a request."""
+    project.tool("confirm", 'source "${MCP_SDK:?}/tool-sdk.sh"\nmcp_elicit_confirm "Go on?"')
+    server = serve(shutdown_timeout=60)
+    client, other = server.session(capabilities={"elicitation": {}}), server.session()
+    running = client.start_tool("confirm")
+    question = running.asked("elicitation/create")
+
+    server.process.terminate()
+    eventually(lambda: is_draining(server))
+
+    refused = client.start("tools/list", id=77)
+    assert (refused.status, refused.json()["id"]) == (503, 77)
+    assert client.get().status == 503
+    assert other.delete().status == 204
+    client.answer(question, {"action": "accept", "content": {"confirmed": True}})
+    assert '"accept"' in text_of(running.result())
+    assert server.wait() == 0
