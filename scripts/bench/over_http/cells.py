@@ -56,9 +56,13 @@ class Cell:
         return self.connections == IN_FLIGHT
 
     @property
+    def runs_script(self) -> bool:
+        return self.name == "call"
+
+    @property
     def has_stdio_twin(self) -> bool:
         """Whether our server does the same over stdio, to compare with."""
-        return self.name == "call" and self.connections == IN_FLIGHT
+        return self.runs_script and self.connections == IN_FLIGHT
 
     def requests(self, session_ids: list[str]) -> list[Request]:
         """A request for each connection, in a session of its own; or one for all."""

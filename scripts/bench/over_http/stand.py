@@ -19,16 +19,18 @@ PROJECT = "tools-100"
 
 @dataclass(frozen=True)
 class HttpCounts:
-    """How long each load takes at least, and how many sessions and listens are opened for their memory."""
+    """How long each load takes at least, longer if there are scripts in it; and how many sessions and listens are
+    opened for their memory."""
 
-    secs: float = 0.4
+    secs: float = 0.3
+    call_secs: float = 0.8
     sessions: int = 1000
     listens: int = 500
-    calls_over_stdio: int = 600
+    calls_over_stdio: int = 1000
 
 
 FULL = HttpCounts()
-QUICK = HttpCounts(secs=0.05, sessions=40, listens=20, calls_over_stdio=40)
+QUICK = HttpCounts(secs=0.05, call_secs=0.05, sessions=40, listens=20, calls_over_stdio=40)
 
 
 class HttpStand:

@@ -27,7 +27,7 @@ SLOW_MS = 3000.0
 def loaded(cell: Cell) -> Callable[[AnyStand], Values]:
     def measure(stand: AnyStand) -> Values:
         if isinstance(stand, PipeStand):
-            return {cell.key: calls_over_stdio(stand, in_flight=cell.connections)}
+            return calls_over_stdio(stand, cell)
         return put_load(stand, cell)
 
     return measure
@@ -40,8 +40,9 @@ def put_load(stand: HttpStand, cell: Cell) -> Values:
     server = stand.shared()
     requests = cell.requests(stand.session_ids(cell.connections))
     cpu_before, start = processes.cpu_secs(server.pid), time.perf_counter()
+    secs = stand.counts.call_secs if cell.runs_script else stand.counts.secs
     outcome = stand.generator.run(
-        requests, port=server.port, connections=cell.connections, secs=stand.counts.secs, wanted=cell.wanted
+        requests, port=server.port, connections=cell.connections, secs=secs, wanted=cell.wanted
     )
     if since_ms(start) > SLOW_MS:
         stand.slow_cells.add(cell.key)
@@ -52,16 +53,17 @@ def put_load(stand: HttpStand, cell: Cell) -> Values:
     return values
 
 
-def calls_over_stdio(stand: PipeStand, *, in_flight: int) -> float:
+def calls_over_stdio(stand: PipeStand, cell: Cell) -> Values:
+    """As many calls in flight as there are connections otherwise."""
     session = stand.shared()
     requests = [session.encode_call(TOOL) for _ in range(stand.counts.calls_over_stdio)]
-    start = time.perf_counter()
-    answers = session.exchange(requests, in_flight=in_flight)
-    took_ms = since_ms(start)
+    cpu_before, start = processes.cpu_secs(session.pid), time.perf_counter()
+    answers = session.exchange(requests, in_flight=cell.connections)
+    took_ms, cpu_secs = since_ms(start), processes.cpu_secs(session.pid) - cpu_before
     for answer in answers:
         if text_of(answer).strip() != "ok":
             raise SubjectError(f"wrong answer: {answer[:200]!r}")
-    return len(requests) / took_ms * 1000
+    return {cell.key: len(requests) / took_ms * 1000, cell.cpu_key: cpu_secs * 1000 / len(requests)}
 
 
 def idle_sessions(stand: AnyStand) -> Values:

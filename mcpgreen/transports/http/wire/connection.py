@@ -67,8 +67,10 @@ class Connection:
         """Until either side has enough. Called by the server, in a greenlet of its own."""
         try:
             while self._serve_one():
-                if len(self._buffer):
-                    let_others()  # who sends many requests at once is served one of them at a time
+                # Who sends many requests at once, or is quicker with the next than we are with its answer, is served one
+                # of them at a time: else each of many such clients would hold up the others for a whole turn.
+                if len(self._buffer) or self._server.connections > 1:
+                    let_others()
                 else:
                     self._turns.pause()
         except OSError as error:
