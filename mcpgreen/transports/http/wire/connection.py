@@ -67,8 +67,8 @@ class Connection:
         """Until either side has enough. Called by the server, in a greenlet of its own."""
         try:
             while self._serve_one():
-                # Who sends many requests at once, or is quicker with the next than we are with its answer, is served one
-                # of them at a time: else each of many such clients would hold up the others for a whole turn.
+                # Who sends many requests at once, or is quicker with the next than we are with its answer, is served
+                # one of them at a time: else each of many such clients would hold up the others for a whole turn.
                 if len(self._buffer) or self._server.connections > 1:
                     let_others()
                 else:
