@@ -80,6 +80,13 @@ FAULTS = [
         f"{TESTS}/test_attacks_slow.py::test_slow_bodies_keep_nobody_out",
     ),
     fault(
+        "http-readers-that-stop-keep-their-place",
+        f"{WIRE}/connection.py",
+        "            self._server.begin_waiting(self)\n            view = ",
+        "            view = ",
+        f"{TESTS}/test_attacks_slow.py::test_readers_that_stop_keep_nobody_out",
+    ),
+    fault(
         "http-handshakes-keep-their-place",
         f"{WIRE}/listening.py",
         "            self.begin_waiting(guest)\n",

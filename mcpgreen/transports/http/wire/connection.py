@@ -4,7 +4,8 @@ In place of gevent's own handler, which knows no time limits, reads doubtful hea
 head than the server does for its answer. Reading and writing wait in this greenlet only; it gives others a turn
 between two requests, however fast they come.
 
-Rule: whoever waits for bytes of a client is known to the server as waiting, and may lose its place to a new client.
+Rule: whoever waits for a client, to send or to read, is known to the server as waiting, and may lose its place to a new
+client.
 """
 
 from __future__ import annotations
@@ -219,7 +220,9 @@ class Connection:
         view = memoryview(data)
         while True:
             self._sock.settimeout(max(0.001, min(self._limits.send_secs, give_up_at - time.monotonic())))
+            self._server.begin_waiting(self)
             view = view[self._sock.send(view[:SEND_BYTES]) :]
+            self._server.end_waiting(self)
             if not view:
                 return
             self._turns.pause()
