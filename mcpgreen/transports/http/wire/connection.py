@@ -38,8 +38,10 @@ MAX_LINE_ENDS = 8  # between two requests
 LINGER_SECS = 0.5
 LINGER_BYTES = 1 << 20
 CONNECTION = "mcpgreen.connection"  # its place in the variables of WSGI
-TRANSLATED: dict[str, str] = {}  # names of header lines, as variables; bounded, because clients choose names
+# Names of header lines, as variables. Those that strangers make up must not take the place of others for ever.
+TRANSLATED: dict[str, str] = {}
 MAX_TRANSLATED = 256
+MAX_TRANSLATED_CHARS = 64
 
 Headers = list[tuple[str, str]]
 
@@ -313,7 +315,9 @@ def _translated(name: str) -> str:
     key = name.upper().replace("-", "_")
     if name not in ("content-type", "content-length"):
         key = f"HTTP_{key}"
-    if len(TRANSLATED) < MAX_TRANSLATED:
+    if len(name) <= MAX_TRANSLATED_CHARS:
+        if len(TRANSLATED) >= MAX_TRANSLATED:
+            TRANSLATED.clear()
         TRANSLATED[name] = key
     return key
 
