@@ -73,6 +73,13 @@ FAULTS = [
         f"{TESTS}/test_attacks_framing.py::test_a_small_body_that_nobody_wanted_is_passed_over",
     ),
     fault(
+        "http-headers-that-begin-an-answer",
+        f"{WIRE}/connection.py",
+        "{_in_one_line(value)}",
+        "{value}",
+        f"{TESTS}/test_connection.py::test_a_header_is_one_line_whatever_the_application_says",
+    ),
+    fault(
         "http-slow-bodies-keep-their-place",
         f"{WIRE}/connection.py",
         "        self._server.begin_waiting(self)\n        try:\n            data = self._recv()\n",
