@@ -75,6 +75,28 @@ def test_a_head_that_two_could_read_differently_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("lines", "body"),
+    [
+        (("Content-Length: {whole}", "Transfer-Encoding: chunked"), chunked(BODY)),
+        (("Transfer-Encoding: chunked", "Content-Length: {whole}"), chunked(BODY)),
+        (("Content-Length: {body}", "Transfer-Encoding: chunked"), BODY),
+        (("Content-Length: {body}", "Content-Length: {body}"), BODY),
+        (("Content-Length: {body}", "Content-Length: 0"), BODY),
+        (("Content-Length: 0", "Content-Length: {body}"), BODY),
+        (("Content-Length: {body}, {body}",), BODY),
+        (("Content-Length: +{body}",), BODY),
+        (("Transfer-Encoding: chunked", "Transfer-Encoding: identity"), chunked(BODY)),
+        (("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), chunked(BODY)),
+    ],
+)
+def test_a_body_that_one_of_two_readings_would_find_is_not_looked_for(
+    server: HttpServer, lines: tuple[str, ...], body: bytes
+) -> None:
+    filled = [line.format(whole=len(body), body=len(BODY)) for line in lines]
+    assert refused(server, head("POST", "/mcp", *mcp_lines(), *filled) + body) == 400
+
+
+@pytest.mark.parametrize(
     "data",
     [
         head("POST", "http://localhost/mcp", *mcp_lines()),
@@ -141,7 +163,7 @@ def test_a_huge_chunk_is_refused_unread(server: HttpServer) -> None:
 
 def test_a_body_in_tiny_chunks_is_refused(server: HttpServer) -> None:
     begin = head("POST", "/mcp", *mcp_lines(), "Transfer-Encoding: chunked")
-    assert refused(server, begin + b"1\r\n \r\n" * 2000) == 400
+    assert refused(server, begin + b"1\r\n \r\n" * 2000 + b"0\r\n\r\n") == 400
 
 
 def test_who_is_told_no_before_the_body_is_not_waited_for_without_end(server: HttpServer) -> None:

@@ -220,3 +220,21 @@ def test_connections_leave_descriptors_for_scripts(project: ProjectBuilder) -> N
             assert server.session().call_tool("hello")["content"][0]["text"] == "hello\n"
         assert "256 descriptors" in server.stderr
         assert "Traceback" not in server.stderr
+
+
+def test_readers_that_stop_keep_nobody_out(project: ProjectBuilder, serve: Serve) -> None:
+    """Who sent requests and read no answers could not lose its place until the time for sending was over."""
+    for number in range(50):
+        project.tool(f"tool-{number}", "echo hello", description="x" * 1000)
+    server = serve(http_max_connections=5, http_send_timeout_secs=600)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": modern_meta()}}
+    request = posted(message, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list")
+    assert len(asked(server, request).body) > 50_000
+    with many(server, 8) as readers:
+        for each in readers:
+            each.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            with contextlib.suppress(OSError):  # it may have to make way
+                each.send(request * 200)
+        for _ in range(5):
+            assert eventually(lambda: is_serving(server))
+    assert "Traceback" not in server.stderr

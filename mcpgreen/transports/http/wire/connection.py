@@ -4,7 +4,8 @@ In place of gevent's own handler, which knows no time limits, reads doubtful hea
 head than the server does for its answer. Reading and writing wait in this greenlet only; it gives others a turn
 between two requests, however fast they come.
 
-Rule: whoever waits for bytes of a client is known to the server as waiting, and may lose its place to a new client.
+Rule: whoever waits for a client, to send or to read, is known to the server as waiting, and may lose its place to a new
+client.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ MAX_LINE_ENDS = 8  # between two requests
 LINGER_SECS = 0.5
 LINGER_BYTES = 1 << 20
 CONNECTION = "mcpgreen.connection"  # its place in the variables of WSGI
-TRANSLATED: dict[str, str] = {}  # names of header lines, as variables; bounded, because clients choose names
+# Names of header lines, as variables. Those that strangers make up must not take the place of others for ever.
+TRANSLATED: dict[str, str] = {}
 MAX_TRANSLATED = 256
+MAX_TRANSLATED_CHARS = 64
 
 Headers = list[tuple[str, str]]
 
@@ -219,7 +222,9 @@ class Connection:
         view = memoryview(data)
         while True:
             self._sock.settimeout(max(0.001, min(self._limits.send_secs, give_up_at - time.monotonic())))
+            self._server.begin_waiting(self)
             view = view[self._sock.send(view[:SEND_BYTES]) :]
+            self._server.end_waiting(self)
             if not view:
                 return
             self._turns.pause()
@@ -310,7 +315,9 @@ def _translated(name: str) -> str:
     key = name.upper().replace("-", "_")
     if name not in ("content-type", "content-length"):
         key = f"HTTP_{key}"
-    if len(TRANSLATED) < MAX_TRANSLATED:
+    if len(name) <= MAX_TRANSLATED_CHARS:
+        if len(TRANSLATED) >= MAX_TRANSLATED:
+            TRANSLATED.clear()
         TRANSLATED[name] = key
     return key
 

@@ -1,8 +1,8 @@
 """Where clients knock: addresses, listening sockets, and how many connections there may be.
 
 Rule: when all places are taken, the connection goes whose client has been waited for longest, be it for a request, for
-the rest of one or for the handshake of TLS; if every one is being served, the new one is told to come back. Nobody can
-keep others out by holding connections open.
+the rest of one, for the handshake of TLS or for an answer to be read; if every one is being served, the new one is told
+to come back. Nobody can keep others out by holding connections open.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             connection.handle()
 
     def begin_waiting(self, guest: Guest) -> None:
-        """For bytes of its client. Who waits already has waited since then."""
+        """For its client. Who waits already has waited since then."""
         if guest in self._open:
             self._waiting.setdefault(guest)
 

@@ -1,0 +1,51 @@
+"""Connections with an application that is worse than ours: what it says cannot become an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from gevent import socket
+
+from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits, listen
+from tests.support.waiting import PATIENCE_SECS
+from tests.transports.http.attacking import head
+
+LIMITS = Limits(connections=10, idle_secs=10, head_secs=10, body_secs=10, body_bytes=1000, send_secs=10)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a\r\nX-Evil: 1",
+        "a\nX-Evil: 1",
+        "a\rX-Evil: 1",
+        "a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        "a\x00b",
+        "a\x85b",
+        "a\u2028b",
+    ],
+)
+def test_a_header_is_one_line_whatever_the_application_says(value: str) -> None:
+    def application(variables: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        start_response("200 OK", [("X-First", value), ("X-Last", "z")])
+        return [b"body"]
+
+    listener = listen(Address("127.0.0.1", 0))
+    server = HttpServer(listener, application, limits=LIMITS)
+    server.start()
+    try:
+        with socket.create_connection(listener.getsockname(), timeout=PATIENCE_SECS) as sock:
+            sock.sendall(head("GET", "/", "Connection: close"))
+            answer = b""
+            while more := sock.recv(65536):
+                answer += more
+    finally:
+        server.stop(timeout=1)
+    begin, _, body = answer.partition(b"\r\n\r\n")
+    lines = begin.split(b"\r\n")
+    assert body == b"body"
+    assert lines[2].startswith(b"X-First: a?")
+    assert lines[3] == b"X-Last: z"
+    assert not any(line.startswith(b"X-Evil") for line in begin.replace(b"\r", b"\n").split(b"\n"))
