@@ -250,7 +250,7 @@ def test_a_stateless_call_ends_with_its_connection(
             proxy.cut()
             await until(lambda: not any(map(is_alive, pids)))
 
-    with TcpProxy(serve().url) as proxy:
+    with TcpProxy(serve(http_keepalive_secs=0.5).url) as proxy:  # when the call becomes a stream
         run(act)
 
 

@@ -2,6 +2,10 @@
 
 Quick answers are JSON. When something else comes first (progress, a log message, a request of ours), or nothing for a
 while, the answer becomes a stream, if the client takes one. A client that takes only JSON hears nothing but the answer.
+
+How long a while is depends on what a stream is good for. In a session, the client can go on with it after a lost
+connection, so it begins soon. Otherwise it only keeps the connection open, and some clients take longer answers as JSON
+than as an event.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
 from mcpgreen.transports.http.wire.connection import CONNECTION
 
-PATIENCE_SECS = 1.0  # after which a client that takes a stream gets one: it can go on after a lost connection then
+PATIENCE_SECS = 1.0  # after which a client that can go on with a stream gets one
 UNBOUNDED_SECS = 3600.0  # at a time; how long a call may take is not for the transport to say
 
 StatusOf = Callable[[Line], tuple[str, Headers]]
@@ -88,7 +92,7 @@ class Exchange:
     def _wait(self) -> None:
         outlet = self._outlet
         if self._accepts.events:
-            outlet.wait(PATIENCE_SECS)
+            outlet.wait(self._keep_alive_secs if self._is_dropped_with_client else PATIENCE_SECS)
             return
         while not (outlet.is_over or outlet.is_lost):
             outlet.wait(UNBOUNDED_SECS)
