@@ -278,6 +278,7 @@ def test_five_hundred_streams_and_fifty_calls_are_served_and_leave_nothing(
     server = serve(http_max_connections=900, max_concurrent_requests=50, http_session_idle_secs=1)
     client = server.stateless()
     assert client.call_tool("hello")["content"][0]["text"] == "hello\n"  # what scripts need once is there
+    eventually(lambda: "anon_inode:inotify" in descriptors_of(server.pid))  # and what watches the project
     before = descriptors_of(server.pid)
     with contextlib.ExitStack() as ends:
         for _ in range(250):
