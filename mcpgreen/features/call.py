@@ -195,7 +195,7 @@ class Call:
     def wait_for_roots(self) -> None:
         """Until the client has named its roots, if it was asked for them."""
         if self.session is not None:
-            self.session.roots.wait_until_known()
+            self.session.roots.wait_until_known(self.stream.sink)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell the client, if it asked: strictly increasing, not too often."""

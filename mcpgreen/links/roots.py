@@ -57,19 +57,18 @@ class SessionRoots:
         self._debounce_secs: float = settings.roots_debounce_secs
         self._known = Event()
         self._known.set()
-        self._wait_until = 0.0
         self._has_begun = False
         self._asked_at = 0.0
         self._asking: Any = None
         self._asking_later: Any = None
 
     def begin(self) -> None:
-        """The client has roots and is ready to be asked. Calls wait for its first answer."""
+        """The client has roots and is ready to be asked. Calls wait for its first answer. If it cannot be asked by the
+        session's own sink, the first call does so by its own."""
         if not self._is_client_asked:
             return
         self._has_begun = True
         self._known.clear()
-        self._wait_until = time.monotonic() + self._timeout_secs
         self._ask_anew()
 
     def changed(self) -> None:
@@ -86,10 +85,14 @@ class SessionRoots:
     def is_known(self) -> bool:
         return bool(self._known.is_set())
 
-    def wait_until_known(self) -> None:
-        """Until the client has answered for the first time, or had its time to."""
-        if not self._known.is_set():
-            self._known.wait(max(0.0, self._wait_until - time.monotonic()))
+    def wait_until_known(self, sink: Sink) -> None:
+        """Until the client has answered for the first time, or had its time to. `sink`: of the call that waits."""
+        if self._known.is_set():
+            return
+        if self._asking is None and sink.carries_requests:
+            self._ask_anew(sink)
+        if self._asking is not None:
+            self._known.wait(max(0.0, self._asked_at + self._timeout_secs - time.monotonic()))
 
     def close(self) -> None:
         for greenlet in (self._asking, self._asking_later):
@@ -97,16 +100,21 @@ class SessionRoots:
                 greenlet.kill(block=False)
         self._known.set()
 
-    def _ask_anew(self) -> None:
+    def _ask_anew(self, sink: Sink | None = None) -> None:
         self._asking_later = None
-        self._asked_at = time.monotonic()
-        if self._asking is not None:
-            self._asking.kill(block=False)  # its answer, if it still comes, finds nobody who waits for it
-        self._asking = gevent.spawn(self._refresh)
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.kill(block=False)  # its answer, if it still comes, finds nobody who waits for it
+        by = sink or self._sink
+        if by.carries_requests:
+            self._asked_at = time.monotonic()
+            self._asking = gevent.spawn(self._refresh, by)
+        else:
+            self._known.clear()  # the next call asks
 
-    def _refresh(self) -> None:
+    def _refresh(self, sink: Sink) -> None:
         try:
-            answer = self._requests.ask(self._sink, "roots/list", timeout_secs=self._timeout_secs)
+            answer = self._requests.ask(sink, "roots/list", timeout_secs=self._timeout_secs)
             self.current = roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
         except Unanswered as error:
             journal.debug("the roots stay as they are: %s", error)

@@ -357,16 +357,39 @@ def test_roots_of_a_remote_client_are_not_asked_for(project: ProjectBuilder, ser
         assert all("id" not in message or "method" not in message for message in reply.seen)
 
 
-def test_roots_of_a_trusted_client_are_asked_for_on_the_stream_of_the_session(
-    project: ProjectBuilder, serve: Serve
-) -> None:
-    """They are those of all its calls, and belong to none."""
+@pytest.fixture
+def trusting(project: ProjectBuilder, serve: Serve) -> HttpServer:
     project.tool("where", 'printf %s "$MCP_ROOTS_PATHS"')
-    place = project.root / "tools"
-    client = serve(http_trust_client_roots=True).session(capabilities={"roots": {}})
-    standing, call = client.get(), client.start_tool("where")
+    return serve(http_trust_client_roots=True, roots_debounce_secs=0)
 
-    client.answer(standing.asked("roots/list"), {"roots": [{"uri": place.as_uri()}]})
+
+def test_roots_of_a_trusted_client_are_asked_for_on_the_stream_of_its_first_call(
+    project: ProjectBuilder, trusting: HttpServer
+) -> None:
+    place = project.root / "tools"
+    client = trusting.session(capabilities={"roots": {}})
+    call = client.start_tool("where")
+
+    client.answer(call.asked("roots/list"), {"roots": [{"uri": place.as_uri()}]})
 
     assert text_of(call.result()) == str(place)
-    assert all(message.get("method") != "roots/list" for message in call.seen)
+    assert client.call_tool("where")["content"][0]["text"] == str(place), "and not once more"
+
+
+def test_roots_that_have_changed_are_asked_for_again(project: ProjectBuilder, trusting: HttpServer) -> None:
+    client = trusting.session(capabilities={"roots": {"listChanged": True}})
+    for place in (project.root / "tools", project.root):
+        call = client.start_tool("where")
+        client.answer(call.asked("roots/list"), {"roots": [{"uri": place.as_uri()}]})
+        assert text_of(call.result()) == str(place)
+        client.notify("notifications/roots/list_changed")
+
+
+def test_a_client_that_cannot_be_asked_for_its_roots_does_not_wait(
+    project: ProjectBuilder, trusting: HttpServer
+) -> None:
+    client = trusting.session(capabilities={"roots": {}})
+
+    call = client.start_tool("where", headers={"Accept": "application/json"})
+
+    assert text_of(call.result()) == str(project.root)

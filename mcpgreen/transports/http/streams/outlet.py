@@ -95,7 +95,9 @@ class Outlet:
 
     @property
     def carries_requests(self) -> bool:
-        return self.takes_events and not self.is_over
+        """One of a session carries them while a GET carries it."""
+        is_carried = self._carrier is not None or not self._is_for_session
+        return self.takes_events and is_carried and not self.is_over
 
     @property
     def has_room(self) -> bool:
