@@ -223,6 +223,19 @@ def test_nobody_waits_for_room_at_a_client_that_is_gone() -> None:
     assert waiting.ready()
 
 
+def test_a_client_that_is_gone_has_room_for_calls_but_for_no_more_news() -> None:
+    """A call that stood behind others of its batch asked for ever whether there was room, and the hub never ran again:
+    the whole server hung, because one client had left much unread when it went."""
+    outlet = Outlets(max_backlog_bytes=100).new(key=1)
+    outlet.notify(b"x" * 200)
+
+    outlet.lose()
+
+    assert outlet.has_room
+    outlet.notify(b"dropped")
+    assert outlet.unread_bytes == 200
+
+
 def test_a_stream_that_nobody_reads_to_the_end_leaves_nothing() -> None:
     outlets = Outlets(max_backlog_bytes=LARGE_BYTES)
     outlet, carrier = outlets.new(), Carrier()

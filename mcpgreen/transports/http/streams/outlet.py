@@ -99,10 +99,11 @@ class Outlet:
 
     @property
     def has_room(self) -> bool:
-        return self.unread_bytes <= self._max_bytes
+        """Nobody is kept waiting by a client that is gone: it could not make room."""
+        return self.is_lost or not self._is_full
 
     def wait_for_room(self) -> None:
-        if not self.has_room and not self.is_lost:
+        if not self.has_room:
             if self._room is None:
                 self._room = Event()
             self._room.clear()
@@ -115,7 +116,7 @@ class Outlet:
                 self.end()
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
-        if self.is_over or not self.takes_events or (is_droppable and not self.has_room):
+        if self.is_over or not self.takes_events or (is_droppable and self._is_full):
             return
         if self._is_for_session and any(frame.line == line for frame in self._frames):
             return  # nobody has read the first yet; that something has changed is as true as before
@@ -288,8 +289,12 @@ class Outlet:
         elif change_bytes:
             self.unread_bytes += change_bytes
             self._backlog.remove(self, -change_bytes)
-            if self.has_room:
+            if not self._is_full:
                 self._make_room()
+
+    @property
+    def _is_full(self) -> bool:
+        return self.unread_bytes > self._max_bytes
 
     def _make_room(self) -> None:
         if self._room is not None:
