@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -61,10 +62,10 @@ class HttpSession:
     def keep(self, key: int, outlet: Outlet) -> None:
         """Its client may come back for the rest of it."""
         self._outlets[key] = outlet
-        if len(self._outlets) > MAX_OUTLETS:
-            oldest = next((each for each, kept in self._outlets.items() if kept.is_over), None)
-            if oldest is not None:
-                self._outlets.pop(oldest).forget()
+        too_many = len(self._outlets) - MAX_OUTLETS
+        if too_many > 0:
+            for each in list(islice((each for each, kept in self._outlets.items() if kept.is_left), too_many)):
+                self._outlets.pop(each).forget()
 
     def outlet(self, key: int) -> Outlet | None:
         return self._outlets.get(key)

@@ -152,6 +152,11 @@ class Outlet:
         """Whether nothing is there to be sent."""
         return not self._frames
 
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody is about to send anything of it, or will before the client comes back."""
+        return self.is_over and (self.is_lost or not self._frames)
+
     def wait(self, secs: float) -> bool:
         """Until there is something to send, or nobody to send it to; at most so long."""
         if self._frames or self.is_over or self.is_lost:
