@@ -95,10 +95,9 @@ class Exchange:
 
     def _whole(self, status_of: StatusOf) -> Response:
         outlet = self._outlet
-        line = None if outlet.is_silent else outlet.take_answer()
-        if line is None:  # it was cancelled, and a client that takes no stream has to be told something
-            outlet.forget()
+        if outlet.is_silent:  # it was cancelled, and a client that takes no stream has to be told something
             return accepted()
+        line = outlet.take_answer()
         status, headers = status_of(line)
         return Response(status, [JSON, *headers], Held(line, outlet))
 

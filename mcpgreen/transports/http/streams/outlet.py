@@ -32,6 +32,10 @@ class Frame(NamedTuple):
     size_bytes: int
     call: Answerable | None
 
+    @property
+    def is_void(self) -> bool:
+        return self.call is not None and self.call.is_cancelled
+
 
 class Outlet:
     """A sink. `key` names it in the ids of its events, for a client that may come back, and `history` bounds what is
@@ -139,6 +143,8 @@ class Outlet:
     def end(self) -> None:
         if not self.is_over:
             self.is_over = True
+            if not self.is_answer_alone or self._frames[0].is_void:  # else it is sent at once, most often
+                self._let_go_of_calls()
             self._bell.set()
             self.on_over()
 
@@ -164,10 +170,9 @@ class Outlet:
         self._bell.clear()
         return bool(self._bell.wait(secs))
 
-    def take_answer(self) -> Line | None:
-        """The only frame. None if its call was cancelled."""
-        frame = self._frames.popleft()
-        return None if frame.call is not None and frame.call.is_cancelled else frame.line
+    def take_answer(self) -> Line:
+        """The only frame."""
+        return self._frames.popleft().line
 
     def release(self) -> None:
         """What was taken has been sent, or never will be."""
@@ -212,8 +217,9 @@ class Outlet:
             self._frames.extendleft(reversed(again))
             for frame in again:
                 self._kept.remove(frame)
-                self._keep_count(-frame.size_bytes)
-                self._count(frame.size_bytes)
+            size_bytes = sum(frame.size_bytes for frame in again)
+            self._keep_count(-size_bytes)
+            self._count(size_bytes)  # last: if it is too much, all of it is forgotten
         self._bell.set()
 
     def has_more_than(self, number: int) -> bool:
@@ -236,7 +242,7 @@ class Outlet:
                     try:
                         yield part
                     finally:  # only now is it read, as far as we can know, or never will be
-                        self._count(-min(size_bytes, self.unread_bytes))
+                        self._count(-size_bytes)
                 elif self.is_over:
                     return
                 else:
@@ -255,7 +261,7 @@ class Outlet:
         size_bytes = 0
         while self._frames and size_bytes <= MAX_KEPT_BYTES:
             frame = self._frames.popleft()
-            if frame.call is not None and frame.call.is_cancelled:
+            if frame.is_void:
                 self._count(-frame.size_bytes)
                 continue
             parts.append(events.event(frame.line, None if self._key is None else f"{self._key}-{frame.number}"))
@@ -273,11 +279,12 @@ class Outlet:
         self._bell.set()
         self._count(size_bytes)
         if self._is_for_session and self._carrier is None:
-            while len(self._frames) > MAX_KEPT_FRAMES or self.unread_bytes > MAX_KEPT_BYTES:
+            # What a lost connection had on its way counts as well, until it is known to have failed.
+            while self._frames and (len(self._frames) > MAX_KEPT_FRAMES or self.unread_bytes > MAX_KEPT_BYTES):
                 self._count(-self._frames.popleft().size_bytes)
 
     def _keep(self, frame: Frame) -> None:
-        self._kept.append(frame)
+        self._kept.append(frame._replace(call=None) if self.is_over else frame)
         self._keep_count(frame.size_bytes)
         while self._kept and (len(self._kept) > MAX_KEPT_FRAMES or self.kept_bytes > MAX_KEPT_BYTES):
             self._keep_count(-self._kept.popleft().size_bytes)
@@ -287,12 +294,21 @@ class Outlet:
         if self._history is not None and change_bytes:
             self._history.change(self, change_bytes)
 
+    def _let_go_of_calls(self) -> None:
+        """They are over, and a client may come back much later: what it asked for need not be in memory until then."""
+        self._count(-sum(frame.size_bytes for frame in self._frames if frame.is_void))
+        self._keep_count(-sum(frame.size_bytes for frame in self._kept if frame.is_void))
+        self._frames, self._kept = (
+            deque(frame._replace(call=None) for frame in frames if not frame.is_void)
+            for frames in (self._frames, self._kept)
+        )
+
     def _count(self, change_bytes: int) -> None:
+        change_bytes = max(change_bytes, -self.unread_bytes)  # what was on its way may have been forgotten meanwhile
+        self.unread_bytes += change_bytes
         if change_bytes > 0:
-            self.unread_bytes += change_bytes
             self._backlog.add(self, change_bytes)
         elif change_bytes:
-            self.unread_bytes += change_bytes
             self._backlog.remove(self, -change_bytes)
             if not self._is_full:
                 self._make_room()
