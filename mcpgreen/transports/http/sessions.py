@@ -111,7 +111,8 @@ class HttpSessions:
         standing = self._outlets.new(key=STANDING_KEY, is_for_session=True)
         opened = HttpSession(key, standing, principal)
         opened.session = self._server.open_session(standing, principal=principal)
-        opened.session.ended.rawlink(lambda _: self.close(opened))
+        # In a greenlet: what the hub calls cannot wait, and to end many subscriptions takes pauses.
+        opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, opened))
         self._sessions[key] = opened
         self._count_of[name] = self._count_of.get(name, 0) + 1
         if self._sweeping is None:

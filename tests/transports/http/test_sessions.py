@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from mcpgreen.engine.server import Server
-from mcpgreen.testing import serving
+from mcpgreen.features.watching import subscriptions
+from mcpgreen.running import turns
+from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
 from tests.support.project import ProjectBuilder
@@ -65,3 +67,23 @@ def test_streams_beyond_those_that_are_kept_are_forgotten_when_they_are_over(
     session.keep(last, outlets.new(key=last))
 
     assert len([key for key in range(last + 1) if session.outlet(key)]) == MAX_OUTLETS
+
+
+def test_a_session_with_many_subscriptions_ends_wholly_when_its_client_says_exit(
+    server: Server, sessions: HttpSessions, project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was ended in the hub, where nobody can wait: to end many subscriptions takes pauses, which failed there. Half
+    of them stayed, and the streams of the session never ended."""
+    notes = [project.resource(f"{number}.txt", "x") for number in range(subscriptions.FEW + 1)]
+    session = sessions.open(None)
+    link = FakeLink(server, session=session.session)
+    link.initialize()
+    for number, note in enumerate(notes):
+        assert "result" in link.ask("resources/subscribe", {"uri": note.as_uri()}, id=number)
+    monkeypatch.setattr(turns, "TURN_SECS", -1.0)
+
+    link.ask("shutdown", id="shutdown")
+    link.send(method="exit")
+
+    link.wait_for(lambda: session.standing.is_over)
+    assert not len(sessions)
