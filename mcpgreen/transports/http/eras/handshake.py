@@ -114,7 +114,8 @@ class HandshakeEra:
         except NoRoom as error:
             retry = [("Retry-After", "60")]
             raise Refusal("503 Service Unavailable", InternalError(str(error)), headers=retry) from error
-        exchange = self._exchange(session, accepts)
+        # Whoever loses this answer has no id to come back with.
+        exchange = self._exchange(session, accepts, is_kept=False)
         response = exchange.respond(
             message, variables, weight_bytes=weight, status_of=self._status_of(message), is_primed=False
         )
@@ -123,10 +124,12 @@ class HandshakeEra:
             return response
         return response._replace(headers=[*response.headers, ("Mcp-Session-Id", session.key)])
 
-    def _exchange(self, session: HttpSession, accepts: Accepts) -> Exchange:
-        parts, key = self._parts, session.new_key()
+    def _exchange(self, session: HttpSession, accepts: Accepts, *, is_kept: bool = True) -> Exchange:
+        """`is_kept`: for a client that may come back for the rest of it."""
+        parts, key = self._parts, session.new_key() if is_kept else None
         outlet = parts.outlets.new(key=key, takes_events=accepts.events)
-        session.keep(key, outlet)
+        if key is not None:
+            session.keep(key, outlet)
         link = parts.connect(outlet, session)
         return Exchange(
             parts.server,
