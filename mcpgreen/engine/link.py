@@ -47,6 +47,7 @@ class Link:
         self._router = router
         self._token = token
         self._rubbish_lines = 0
+        self._is_closed = False
         self.give_turn: Callable[[], None] = let_others
 
     @property
@@ -97,6 +98,7 @@ class Link:
 
     def close(self) -> None:
         """Drop everything in flight; what can still be told is told."""
+        self._is_closed = True
         self.session.streams.discard(self.stream)
         self.close_listens()
         for call in list(self.stream.in_flight.values()):
@@ -193,6 +195,8 @@ class Link:
             self._receive_member(member, collected, weight_bytes // len(batch))
             if number % MEMBERS_A_TURN == 0:
                 self.give_turn()
+                if self._is_closed:
+                    break
         collected.seal()
 
     def _problem_with_batch(self, batch: list[Any]) -> str | None:
