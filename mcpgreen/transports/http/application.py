@@ -91,7 +91,7 @@ class Application:
 
     def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
         principal = self._door.admit(variables)
-        self._draining.require_no_stream(variables["REQUEST_METHOD"])
+        self._draining.require_no_stream(variables["REQUEST_METHOD"], variables.get("HTTP_LAST_EVENT_ID", ""))
         return serve(variables, principal)
 
     def _health(self, variables: Variables) -> Response:

@@ -15,6 +15,7 @@ from typing import Any
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol import messages
 from mcpgreen.transports.http.responses import Refusal
+from mcpgreen.transports.http.streams import events
 
 
 class Draining:
@@ -23,14 +24,17 @@ class Draining:
     def __init__(self) -> None:
         self.has_begun = False
 
-    def require_no_stream(self, method: str) -> None:
-        """A GET opens one. Raises Refusal."""
+    def require_no_stream(self, method: str, last_event: str) -> None:
+        """A GET opens one, unless it goes on with that of a call. Raises Refusal."""
         if self.has_begun and method == "GET":
-            raise _refusal(None)
+            named = events.named(last_event)
+            if named is None or named[0] == events.STANDING_KEY:
+                raise _refusal(None)
 
     def require_no_request(self, message: Any) -> None:
-        """Raises Refusal."""
-        if self.has_begun and (type(message) is not dict or ("id" in message and "method" in message)):
+        """Nor a batch with one in it. Raises Refusal."""
+        members = message if type(message) is list else [message]
+        if self.has_begun and any("id" in each and "method" in each for each in members if type(each) is dict):
             raise _refusal(messages.normal_id(message.get("id")) if type(message) is dict else None)
 
 

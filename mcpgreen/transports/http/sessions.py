@@ -18,6 +18,7 @@ from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Session
 from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
+from mcpgreen.transports.http.streams.events import STANDING_KEY
 from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 ID_BYTES = 16
 MAX_OUTLETS = 32  # streams whose events are kept for a client that comes back
-STANDING_KEY = 0  # of the stream that a GET carries, in the ids of its events
 LOOKS_PER_IDLE_TIME = 20
 LONGEST_PAUSE_SECS = 60.0
 SHORTEST_PAUSE_SECS = 1.0  # however many would have the place of an idle one

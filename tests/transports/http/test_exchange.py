@@ -1,4 +1,4 @@
-"""One POST that is answered, with the real server in this process: what is left when its client goes at a bad moment."""
+"""One POST that is answered, with the real server in this process: what is left if its client goes at a bad moment."""
 
 from __future__ import annotations
 

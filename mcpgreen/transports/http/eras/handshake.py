@@ -22,7 +22,7 @@ from mcpgreen.transports.http.eras.expiry import ended_with_token
 from mcpgreen.transports.http.eras.statuses import Statuses
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response, accepted
-from mcpgreen.transports.http.sessions import STANDING_KEY, HttpSession, NoRoom
+from mcpgreen.transports.http.sessions import HttpSession, NoRoom
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
 from mcpgreen.transports.http.wire.connection import CONNECTION
@@ -168,7 +168,7 @@ class HandshakeEra:
             return session.standing, None
         key, number = named
         outlet = session.outlet(key)
-        if outlet is None or not (key == STANDING_KEY or (outlet.has_begun and outlet.has_more_than(number))):
+        if outlet is None or not (key == events.STANDING_KEY or (outlet.has_begun and outlet.has_more_than(number))):
             reason = "Nothing more will come on the stream that Last-Event-ID names."
             raise Refusal("405 Method Not Allowed", InvalidRequest(reason), headers=[("Allow", "POST, DELETE")])
         return outlet, number
