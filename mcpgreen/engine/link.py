@@ -50,6 +50,7 @@ class Link:
         self._token = token
         self._rubbish_lines = 0
         self._postponed: PostponedMessages | None = None  # made when it is needed
+        self._is_closed = False
         self.give_turn: Callable[[], None] = let_others
 
     @property
@@ -129,6 +130,7 @@ class Link:
 
     def close(self) -> None:
         """Drop everything in flight; what can still be told is told."""
+        self._is_closed = True
         self.session.streams.discard(self.stream)
         if self._postponed:
             self._postponed.close()
@@ -232,6 +234,8 @@ class Link:
                 self._receive_member(member, collected, weight_bytes // len(batch))
             if number % MEMBERS_A_TURN == 0:
                 self.give_turn()
+                if self._is_closed:
+                    break
         collected.seal()
 
     def _problem_with_batch(self, batch: list[Any]) -> str | None:

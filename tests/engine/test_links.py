@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
+from mcpgreen.engine.link import MEMBERS_A_TURN
 from mcpgreen.engine.server import Server
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.stream import Stream
@@ -290,3 +291,18 @@ def test_a_sink_in_memory_keeps_what_a_pipe_would_carry() -> None:
     assert sink.responses == [0, 1]
     assert sink.notifications == [10, 11, 21]
     assert sink.frames == [0, 10, 1, 11, 21]
+
+
+def test_nothing_more_of_a_batch_is_begun_once_its_link_is_closed(server: Server) -> None:
+    """A session that was ended while a batch was taken apart had the rest of it run all the same, and nothing could
+    stop these calls any more."""
+    link = FakeLink(server)
+    link.initialize(revision="2025-03-26")
+    link.link.give_turn = link.close
+    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "slow"}}
+
+    link.link.receive([{**call, "id": number} for number in range(20)])
+
+    assert not link.link.stream.in_flight
+    assert not len(server.services.waiting)
+    assert [len(answers) for answers in link.sink.responses] == [MEMBERS_A_TURN]

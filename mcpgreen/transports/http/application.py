@@ -93,7 +93,8 @@ class Application:
     def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
         principal = self._door.admit(variables)
         has_session = bool(variables.get(SESSION)) or variables["PATH_INFO"] != ENDPOINT
-        self._draining.require_session(variables["REQUEST_METHOD"], has_session=has_session)
+        last_event = variables.get("HTTP_LAST_EVENT_ID", "")
+        self._draining.require_known(variables["REQUEST_METHOD"], has_session=has_session, last_event=last_event)
         return serve(variables, principal)
 
     def _health(self, variables: Variables) -> Response:

@@ -15,6 +15,7 @@ from typing import Any
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol import messages
 from mcpgreen.transports.http.responses import Refusal
+from mcpgreen.transports.http.streams import events
 
 
 class Draining:
@@ -23,15 +24,22 @@ class Draining:
     def __init__(self) -> None:
         self.has_begun = False
 
-    def require_session(self, method: str, *, has_session: bool) -> None:
-        """What can only be new, a stream or what belongs to no session, is refused unread. Raises Refusal."""
-        if self.has_begun and (method == "GET" or not has_session):
+    def require_known(self, method: str, *, has_session: bool, last_event: str) -> None:
+        """What can only be new is refused unread: what belongs to no session, and a stream, unless it goes on with that
+        of a call. Raises Refusal."""
+        if self.has_begun and (not has_session or (method == "GET" and not _is_of_a_call(last_event))):
             raise _refusal(None)
 
     def require_no_request(self, message: Any) -> None:
-        """Raises Refusal."""
-        if self.has_begun and (type(message) is not dict or ("id" in message and "method" in message)):
+        """Nor a batch with one in it. Raises Refusal."""
+        members = message if type(message) is list else [message]
+        if self.has_begun and any("id" in each and "method" in each for each in members if type(each) is dict):
             raise _refusal(messages.normal_id(message.get("id")) if type(message) is dict else None)
+
+
+def _is_of_a_call(last_event: str) -> bool:
+    named = events.named(last_event)
+    return named is not None and named[0] != events.STANDING_KEY
 
 
 def _refusal(request_id: str | int | None) -> Refusal:

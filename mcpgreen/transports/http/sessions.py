@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -17,6 +18,7 @@ from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Session
 from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
+from mcpgreen.transports.http.streams.events import STANDING_KEY
 from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 ID_BYTES = 16
 MAX_OUTLETS = 32  # streams whose events are kept for a client that comes back
-STANDING_KEY = 0  # of the stream that a GET carries, in the ids of its events
 LOOKS_PER_IDLE_TIME = 20
 LONGEST_PAUSE_SECS = 60.0
 SHORTEST_PAUSE_SECS = 1.0  # however many would have the place of an idle one
@@ -61,11 +62,10 @@ class HttpSession:
     def keep(self, key: int, outlet: Outlet) -> None:
         """Its client may come back for the rest of it."""
         self._outlets[key] = outlet
-        if len(self._outlets) > MAX_OUTLETS:
-            # Nobody carries it any more: what is over may still be on its way to a slow reader.
-            oldest = next((each for each, kept in self._outlets.items() if kept.is_over and kept.is_lost), None)
-            if oldest is not None:
-                self._outlets.pop(oldest).forget()
+        too_many = len(self._outlets) - MAX_OUTLETS
+        if too_many > 0:
+            for each in list(islice((each for each, kept in self._outlets.items() if kept.is_left), too_many)):
+                self._outlets.pop(each).forget()
 
     def drop(self, key: int) -> None:
         """Its client cannot come back for it."""
@@ -115,7 +115,8 @@ class HttpSessions:
         standing = self._outlets.new(key=STANDING_KEY, is_for_session=True)
         opened = HttpSession(key, standing, principal)
         opened.session = self._server.open_session(standing, principal=principal)
-        opened.session.ended.rawlink(lambda _: self.close(opened))
+        # In a greenlet: what the hub calls cannot wait, and to end many subscriptions takes pauses.
+        opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, opened))
         self._sessions[key] = opened
         self._count_of[name] = self._count_of.get(name, 0) + 1
         if self._sweeping is None:

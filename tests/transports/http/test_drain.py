@@ -189,3 +189,40 @@ def test_a_session_may_still_answer_and_end(serve: Serve, project: ProjectBuilde
     client.answer(question, {"action": "accept", "content": {"confirmed": True}})
     assert '"accept"' in text_of(running.result())
     assert server.wait() == 0
+
+
+def test_a_client_may_still_come_back_for_the_rest_of_a_call(serve: Serve, project: ProjectBuilder) -> None:
+    """Its connection was lost and its GET refused, so that the call was finished for nobody."""
+    project.tool("walk", f'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 10; {GATE}')
+    server = serve(shutdown_timeout=60)
+    client = server.session()
+    first = client.start_tool("walk", meta={"progressToken": 1})
+    first.notice("notifications/progress")
+    first.close()
+
+    server.process.terminate()
+    eventually(lambda: is_draining(server))
+    second = client.get(last_event_id=first.last_event_id)
+    project.write("go", "")
+
+    assert text_of(second.result()) == "done\n"
+    assert server.wait() == 0
+
+
+def test_answers_to_the_questions_of_running_calls_may_come_as_a_batch(serve: Serve, project: ProjectBuilder) -> None:
+    """Revision 2025-03-26 has batches, of answers too. They were refused, because there might be requests in them."""
+    project.tool("sample", 'source "$MCP_SDK/tool-sdk.sh"; mcp_sample \'"Say hi."\' 10')
+    server = serve(shutdown_timeout=60)
+    client = server.session("2025-03-26", capabilities={"sampling": {}})
+    running = client.start_tool("sample")
+    question = running.asked("sampling/createMessage")
+
+    server.process.terminate()
+    eventually(lambda: is_draining(server))
+    said = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m", "stopReason": "endTurn"}
+    answers = client.post([{"jsonrpc": "2.0", "id": question["id"], "result": said}])
+    refused = client.post([{"jsonrpc": "2.0", "id": 5, "method": "ping"}])
+
+    assert (answers.status, refused.status) == (202, 503)
+    assert "hi" in text_of(running.result())
+    assert server.wait() == 0

@@ -69,8 +69,10 @@ def test_a_request_without_a_session_is_400(serve: Serve, session_id: str | None
 
 
 @pytest.mark.requirement("G-http-session-id")
-def test_a_handshake_that_is_refused_makes_no_session(serve: Serve) -> None:
-    with serve().client().start("initialize", {"protocolVersion": 5}) as reply:
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_handshake_that_is_refused_makes_no_session(serve: Serve, accept: str) -> None:
+    """A client that takes only events was told nothing: the reason was forgotten with the session."""
+    with serve().client().start("initialize", {"protocolVersion": 5}, headers={"Accept": accept}) as reply:
         assert reply.error()["code"] == -32602
         assert "Mcp-Session-Id" not in reply.headers
 

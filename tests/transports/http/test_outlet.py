@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from itertools import islice
 
 import gevent
@@ -81,10 +82,10 @@ def test_a_client_that_takes_no_stream_hears_only_the_answer() -> None:
 def test_nothing_of_a_cancelled_call_goes_out() -> None:
     outlet, call = outlet_of(), FakeCall()
     outlet.notify(b"progress", call)
-    outlet.respond(b"{}", call)
     call.is_cancelled = True
+    outlet.withdraw()
 
-    assert stream_of(outlet, Carrier()) == []
+    assert stream_of(outlet, Carrier()) == [events.OPENED]
     assert outlet.unread_bytes == 0
 
 
@@ -223,6 +224,19 @@ def test_nobody_waits_for_room_at_a_client_that_is_gone() -> None:
     assert waiting.ready()
 
 
+def test_a_client_that_is_gone_has_room_for_calls_but_for_no_more_news() -> None:
+    """A call that stood behind others of its batch asked for ever whether there was room, and the hub never ran again:
+    the whole server hung, because one client had left much unread when it went."""
+    outlet = Outlets(max_backlog_bytes=100).new(key=1)
+    outlet.notify(b"x" * 200)
+
+    outlet.lose()
+
+    assert outlet.has_room
+    outlet.notify(b"dropped")
+    assert outlet.unread_bytes == 200
+
+
 def test_a_stream_that_nobody_reads_to_the_end_leaves_nothing() -> None:
     outlets = Outlets(max_backlog_bytes=LARGE_BYTES)
     outlet, carrier = outlets.new(), Carrier()
@@ -299,3 +313,85 @@ def test_a_connection_that_carried_it_once_cannot_lose_it() -> None:
     assert not outlet.is_lost
     outlet.lose(second)
     assert outlet.is_lost
+
+
+def test_news_for_a_client_that_leaves_while_much_is_sent_to_it_are_no_error() -> None:
+    """What was on its way counted, and news were dropped until there were none left to drop: the look for changes on
+    disk that told them failed, or the call whose answer it was."""
+    outlet, carrier = outlet_of(key=0, is_for_session=True), Carrier()
+    outlet.carried_by(carrier)
+    outlet.respond(b"x" * (MAX_KEPT_BYTES + 1))
+    stream = outlet.stream(carrier, keep_alive_secs=10)
+    next(stream)
+
+    outlet.lose(carrier)
+    outlet.notify(b"news")
+
+    stream.close()
+    assert outlet.unread_bytes == 0
+
+
+def test_what_is_unread_never_counts_below_nothing() -> None:
+    """A connection that was broken off while it sent took what it had sent from the count of what came later."""
+    outlets = Outlets(max_backlog_bytes=1000)
+    outlet, other, carrier, call = outlets.new(key=1), outlets.new(key=2), Carrier(), FakeCall()
+    outlet.carried_by(carrier)
+    outlet.notify(b"x" * 900)
+    stream = outlet.stream(carrier, keep_alive_secs=10)
+    next(stream)
+    other.notify(b"y" * 200)
+    assert carrier.has_ended
+    outlet.notify(b"z" * 100, call)
+    stream.close()
+    call.is_cancelled = True
+
+    stream_of(outlet, Carrier())
+
+    assert outlet.unread_bytes == 0
+    assert "200 bytes, 1 readers" in repr(outlets._backlog)
+
+
+def test_what_is_sent_again_counts_as_long_as_it_is_there() -> None:
+    """When there was too much of it, it was forgotten, and half of it still counted."""
+    outlets = Outlets(max_backlog_bytes=1000)
+    outlet, other = outlets.new(key=1), outlets.new(key=2)
+    for _ in range(3):
+        outlet.notify(b"x" * 300)
+    stream_of(outlet, Carrier())
+    other.notify(b"y" * 500)
+
+    outlet.carried_by(Carrier(), after=0)
+
+    assert outlet.is_lost and outlet.is_silent
+    assert outlet.unread_bytes == 0
+
+
+@pytest.mark.parametrize("has_progress", [True, False])
+def test_a_stream_that_is_over_holds_none_of_its_calls(has_progress: bool) -> None:
+    """Clients may come back for what was sent. The arguments of the calls, megabytes of them, were kept as well."""
+    outlet, call = outlet_of(key=1), FakeCall()
+    gone = weakref.ref(call)
+    if has_progress:
+        outlet.notify(b"progress", call)
+        stream_of(outlet, Carrier())
+        outlet.notify(b"more", call)
+    outlet.respond(b"{}", call)
+    stream_of(outlet, Carrier())
+
+    del call
+
+    assert gone() is None
+    again = b"".join(stream_of(outlet, Carrier(), after=0))
+    assert again.count(b"data:") == (3 if has_progress else 1)
+
+
+def test_nothing_that_was_said_of_a_cancelled_call_is_said_again() -> None:
+    outlet, call = outlet_of(key=1), FakeCall()
+    outlet.notify(b"progress", call)
+    stream_of(outlet, Carrier())
+    outlet.notify(b"more", call)
+    call.is_cancelled = True
+    outlet.withdraw()
+
+    assert stream_of(outlet, Carrier(), after=0) == [events.OPENED]
+    assert (outlet.unread_bytes, outlet.kept_bytes) == (0, 0)

@@ -99,10 +99,9 @@ class Exchange:
 
     def _whole(self, status_of: StatusOf) -> Response:
         outlet = self._outlet
-        line = None if outlet.is_silent else outlet.take_answer()
-        if line is None:  # it was cancelled, and a client that takes no stream has to be told something
-            outlet.forget()
+        if outlet.is_silent:  # it was cancelled, and a client that takes no stream has to be told something
             return accepted()
+        line = outlet.take_answer()
         status, headers = status_of(line)
         return Response(status, [JSON, *headers], Held(line, outlet))
 
@@ -115,16 +114,18 @@ class Exchange:
 
     def _leave(self) -> None:
         """The client has its answer, or is gone."""
-        if self._is_dropped_with_client and not self._outlet.is_over:
+        outlet = self._outlet
+        if self._is_dropped_with_client and not outlet.is_over:
             self._link.drop()
-            self._outlet.end()
-            self._outlet.forget()
+            outlet.end()
+        if self._is_dropped_with_client or not outlet.has_begun:
+            outlet.forget()  # the client has no event to go on from
 
     def _on_over(self) -> None:
         self._server.disconnect(self._link)
         self._use.__exit__(None, None, None)
-        if self._outlet.is_lost and not self._outlet.has_begun:
-            self._outlet.forget()  # the client has no event to go on from
+        if self._outlet.is_lost:
+            self._leave()
 
 
 class Held(list[bytes]):

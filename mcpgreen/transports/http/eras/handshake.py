@@ -22,7 +22,7 @@ from mcpgreen.transports.http.eras.expiry import ended_with_token
 from mcpgreen.transports.http.eras.statuses import Statuses
 from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.responses import Refusal, Response, accepted
-from mcpgreen.transports.http.sessions import STANDING_KEY, HttpSession, NoRoom
+from mcpgreen.transports.http.sessions import HttpSession, NoRoom
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
 from mcpgreen.transports.http.wire.connection import CONNECTION
@@ -108,7 +108,10 @@ class HandshakeEra:
         except NoRoom as error:
             retry = [("Retry-After", "60")]
             raise Refusal("503 Service Unavailable", InternalError(str(error)), headers=retry) from error
-        response = self._respond(session, message, variables, accepts=accepts, weight=weight, is_primed=False)
+        # Whoever loses this answer has no id to come back with.
+        response = self._respond(
+            session, message, variables, accepts=accepts, weight=weight, is_primed=False, is_kept=False
+        )
         if session.session.handshake.view is None:
             self._parts.sessions.close(session)  # it was refused
             return response
@@ -123,10 +126,13 @@ class HandshakeEra:
         accepts: Accepts,
         weight: int,
         is_primed: bool,
+        is_kept: bool = True,
     ) -> Response:
-        parts, key = self._parts, session.new_key()
+        """`is_kept`: for a client that may come back for the rest of it."""
+        parts, key = self._parts, session.new_key() if is_kept else None
         outlet = parts.outlets.new(key=key, takes_events=accepts.events)
-        session.keep(key, outlet)
+        if key is not None:
+            session.keep(key, outlet)
         exchange = Exchange(
             parts.server,
             parts.connect(outlet, session),
@@ -138,7 +144,7 @@ class HandshakeEra:
         )
         status_of = self._status_of(message)
         response = exchange.respond(message, variables, weight_bytes=weight, status_of=status_of, is_primed=is_primed)
-        if isinstance(response.body, list):
+        if key is not None and isinstance(response.body, list):
             session.drop(key)  # what is no stream has no event to go on from
         return response
 
@@ -169,7 +175,7 @@ class HandshakeEra:
             return session.standing, None
         key, number = named
         outlet = session.outlet(key)
-        if outlet is None or not (key == STANDING_KEY or (outlet.has_begun and outlet.has_more_than(number))):
+        if outlet is None or not (key == events.STANDING_KEY or (outlet.has_begun and outlet.has_more_than(number))):
             reason = "Nothing more will come on the stream that Last-Event-ID names."
             raise Refusal("405 Method Not Allowed", InvalidRequest(reason), headers=[("Allow", "POST, DELETE")])
         return outlet, number

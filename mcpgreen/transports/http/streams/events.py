@@ -10,6 +10,7 @@ CONTENT_TYPE = "text/event-stream"
 KEEP_ALIVE = b": keep-alive\n\n"
 OPENED = b": open\n\n"  # the client should not wait for the head until there is an event
 RETRY_MS = 1000
+STANDING_KEY = 0  # of the stream of a session, which a GET carries, in the ids of its events
 EVENT_ID = re.compile(r"([0-9]{1,12})-([0-9]{1,12})")
 
 # For every answer that is a stream. What lies between must neither keep it back nor change it.

@@ -32,6 +32,10 @@ class Frame(NamedTuple):
     size_bytes: int
     call: Answerable | None
 
+    @property
+    def is_void(self) -> bool:
+        return self.call is not None and self.call.is_cancelled
+
 
 class Outlet:
     """A sink. `key` names it in the ids of its events, for a client that may come back, and `history` bounds what is
@@ -101,10 +105,11 @@ class Outlet:
 
     @property
     def has_room(self) -> bool:
-        return self.unread_bytes <= self._max_bytes
+        """Nobody is kept waiting by a client that is gone: it could not make room."""
+        return self.is_lost or not self._is_full
 
     def wait_for_room(self) -> None:
-        if not self.has_room and not self.is_lost:
+        if not self.has_room:
             if self._room is None:
                 self._room = Event()
             self._room.clear()
@@ -117,7 +122,7 @@ class Outlet:
                 self.end()
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
-        if self.is_over or not self.takes_events or (is_droppable and not self.has_room):
+        if self.is_over or not self.takes_events or (is_droppable and self._is_full):
             return
         if self._is_for_session and any(frame.line == line for frame in self._frames):
             return  # nobody has read the first yet; that something has changed is as true as before
@@ -140,6 +145,8 @@ class Outlet:
     def end(self) -> None:
         if not self.is_over:
             self.is_over = True
+            if not self.is_answer_alone or self._frames[0].is_void:  # else it is sent at once, most often
+                self._let_go_of_calls()
             self._bell.set()
             self.on_over()
 
@@ -153,6 +160,11 @@ class Outlet:
         """Whether nothing is there to be sent."""
         return not self._frames
 
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody is about to send anything of it, or will before the client comes back."""
+        return self.is_over and (self.is_lost or not self._frames)
+
     def wait(self, secs: float) -> bool:
         """Until there is something to send, or nobody to send it to; at most so long."""
         if self._frames or self.is_over or self.is_lost:
@@ -160,10 +172,9 @@ class Outlet:
         self._bell.clear()
         return bool(self._bell.wait(secs))
 
-    def take_answer(self) -> Line | None:
-        """The only frame. None if its call was cancelled."""
-        frame = self._frames.popleft()
-        return None if frame.call is not None and frame.call.is_cancelled else frame.line
+    def take_answer(self) -> Line:
+        """The only frame."""
+        return self._frames.popleft().line
 
     def release(self) -> None:
         """What was taken has been sent, or never will be."""
@@ -208,8 +219,9 @@ class Outlet:
             self._frames.extendleft(reversed(again))
             for frame in again:
                 self._kept.remove(frame)
-                self._keep_count(-frame.size_bytes)
-                self._count(frame.size_bytes)
+            size_bytes = sum(frame.size_bytes for frame in again)
+            self._keep_count(-size_bytes)
+            self._count(size_bytes)  # last: if it is too much, all of it is forgotten
         self._bell.set()
 
     def has_more_than(self, number: int) -> bool:
@@ -232,7 +244,7 @@ class Outlet:
                     try:
                         yield part
                     finally:  # only now is it read, as far as we can know, or never will be
-                        self._count(-min(size_bytes, self.unread_bytes))
+                        self._count(-size_bytes)
                 elif self.is_over:
                     return
                 else:
@@ -251,7 +263,7 @@ class Outlet:
         size_bytes = 0
         while self._frames and size_bytes <= MAX_KEPT_BYTES:
             frame = self._frames.popleft()
-            if frame.call is not None and frame.call.is_cancelled:
+            if frame.is_void:
                 self._count(-frame.size_bytes)
                 continue
             parts.append(events.event(frame.line, None if self._key is None else f"{self._key}-{frame.number}"))
@@ -269,11 +281,12 @@ class Outlet:
         self._bell.set()
         self._count(size_bytes)
         if self._is_for_session and self._carrier is None:
-            while len(self._frames) > MAX_KEPT_FRAMES or self.unread_bytes > MAX_KEPT_BYTES:
+            # What a lost connection had on its way counts as well, until it is known to have failed.
+            while self._frames and (len(self._frames) > MAX_KEPT_FRAMES or self.unread_bytes > MAX_KEPT_BYTES):
                 self._count(-self._frames.popleft().size_bytes)
 
     def _keep(self, frame: Frame) -> None:
-        self._kept.append(frame)
+        self._kept.append(frame._replace(call=None) if self.is_over else frame)
         self._keep_count(frame.size_bytes)
         while self._kept and (len(self._kept) > MAX_KEPT_FRAMES or self.kept_bytes > MAX_KEPT_BYTES):
             self._keep_count(-self._kept.popleft().size_bytes)
@@ -283,15 +296,28 @@ class Outlet:
         if self._history is not None and change_bytes:
             self._history.change(self, change_bytes)
 
+    def _let_go_of_calls(self) -> None:
+        """They are over, and a client may come back much later: what it asked for need not be in memory until then."""
+        self._count(-sum(frame.size_bytes for frame in self._frames if frame.is_void))
+        self._keep_count(-sum(frame.size_bytes for frame in self._kept if frame.is_void))
+        self._frames, self._kept = (
+            deque(frame._replace(call=None) for frame in frames if not frame.is_void)
+            for frames in (self._frames, self._kept)
+        )
+
     def _count(self, change_bytes: int) -> None:
+        change_bytes = max(change_bytes, -self.unread_bytes)  # what was on its way may have been forgotten meanwhile
+        self.unread_bytes += change_bytes
         if change_bytes > 0:
-            self.unread_bytes += change_bytes
             self._backlog.add(self, change_bytes)
         elif change_bytes:
-            self.unread_bytes += change_bytes
             self._backlog.remove(self, -change_bytes)
-            if self.has_room:
+            if not self._is_full:
                 self._make_room()
+
+    @property
+    def _is_full(self) -> bool:
+        return self.unread_bytes > self._max_bytes
 
     def _make_room(self) -> None:
         if self._room is not None:

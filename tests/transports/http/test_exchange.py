@@ -1,0 +1,70 @@
+"""One POST that is answered, with the real server in this process: what is left if its client goes at a bad moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import pytest
+
+from mcpgreen.engine.server import Server
+from mcpgreen.protocol import admission, revisions
+from mcpgreen.testing import serving
+from mcpgreen.transports.http.eras.exchange import Accepts, ClientGone, Exchange
+from mcpgreen.transports.http.streams.outlet import Outlets
+from mcpgreen.transports.http.wire.connection import CONNECTION
+from tests.support.project import ProjectBuilder
+
+META = {
+    admission.PROTOCOL_VERSION: revisions.STATELESS_NAMES[0],
+    admission.CLIENT_CAPABILITIES: {},
+    admission.CLIENT_INFO: {"name": "tests", "version": "1"},
+}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "quick", "_meta": META}}
+
+
+class Carrier:
+    """A connection, as far as an exchange knows it."""
+
+    hang_up: Callable[[], None]
+
+    def on_hangup(self, callback: Callable[[], None]) -> None:
+        self.hang_up = callback
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+def server(project: ProjectBuilder) -> Iterator[Server]:
+    project.tool("quick", "echo quick")
+    with serving(project.root) as server:
+        yield server
+
+
+def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server: Server) -> None:
+    """The answer counted as unread for ever, and its stream was held: each such client made less room for others."""
+    carrier = Carrier()
+
+    def hang_up_next(*_: Any) -> None:
+        gevent.get_hub().loop.run_callback(carrier.hang_up)
+
+    outlets = Outlets(max_backlog_bytes=1 << 20, on_frame=hang_up_next)
+    outlet = outlets.new()
+    exchange = Exchange(
+        server,
+        server.connect_stateless(outlet, transport="http"),
+        outlet,
+        accepts=Accepts(json=True, events=True),
+        keep_alive_secs=10,
+        is_dropped_with_client=True,
+    )
+
+    with pytest.raises(ClientGone):
+        exchange.respond(
+            CALL, {CONNECTION: carrier}, weight_bytes=100, status_of=lambda line: ("200 OK", []), is_primed=False
+        )
+
+    assert outlet.is_over
+    assert "0 bytes, 0 readers" in repr(outlets._backlog)
