@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROGRAM = os.path.join(SDK_DIR, "warm", "start.py")
 SOCKET_FD = 3
-KEPT_SPARES = 4
+KEPT_SPARES = 8
 FEW_SPARES = 2  # so many, and more are forked: several at a time take less than one after the other
 MAX_SPARES = 16  # that are there or on their way
 MAX_FORKS = 10_000  # of one helper: what all of them share, as the seed of hashes, is not shared for ever
@@ -69,7 +69,8 @@ class Helper:
         self.refusal = ""  # why it is unfit
         self.used_at = time.monotonic()
         self._forks = 0
-        self._misses = 0  # calls in a row that waited in vain
+        self._misses = 0  # times in a row that a call waited in vain
+        self._missed_at = 0.0
         self._waiting = 0
         self._in_use = 0  # spares that are scripts now
         self._let_go_at = 0.0  # when the last one was over
@@ -164,6 +165,10 @@ class Helper:
 
     def _note_miss(self) -> None:
         """It may have been stopped, or has no processor to run on: then it does more harm than good."""
+        now = time.monotonic()
+        if now - self._missed_at < PATIENCE_SECS:
+            return  # many have waited at the same time
+        self._missed_at = now
         self._misses += 1
         if self._misses >= MAX_MISSES:
             self.end(State.UNFIT, "their helper does not fork in time")
