@@ -18,7 +18,8 @@ PAGE = CHECKOUT / "docs" / "warm-python.md"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="scripts are forked on Linux only")
-def test_the_tool_of_the_page_is_forked(tmp_path: Path) -> None:
+def test_the_tool_of_the_page_is_forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCPGREEN_WARM_PYTHON", raising=False)
     walk = Walk(tmp_path, [])
     (code,) = (block for block in blocks_of(PAGE) if block.language.startswith("python"))
     (line,) = (block.text for block in blocks_of(PAGE) if block.language == "text")

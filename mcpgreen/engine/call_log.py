@@ -142,10 +142,9 @@ def _times(call: Call) -> Json:
     child = call.run.child if call.run is not None else None
     if child is None:
         return {"ms": round((time.monotonic() - call.received_at) * 1000)} if call.received_at else {}
-    code = child.returncode or 0
     times: Json = {
         "ms": round((child.ended_at - child.began_at) * 1000),
-        "exit": code if code >= 0 else 128 - code,
+        "exit": child.exit_code,
         "process": child.pid,
     }
     if child.is_warm:

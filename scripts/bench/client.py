@@ -92,9 +92,12 @@ class Session:
             message["params"] = params
         return encoded(message)
 
-    def encode_call(self, name: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bytes:
+    def encode_call(self, name: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, *, progress: bool = False) -> bytes:
         self.calls_made += 1
-        return self.encode("tools/call", {"name": name, "arguments": dict(arguments)})
+        params: Json = {"name": name, "arguments": dict(arguments)}
+        if progress:
+            params["_meta"] = {"progressToken": self.calls_made}
+        return self.encode("tools/call", params)
 
     def encode_cancel(self) -> bytes:
         """A cancel of the request that was encoded last."""

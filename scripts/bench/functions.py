@@ -20,6 +20,11 @@ def hello(name: str) -> str:
     return f"Hello, {name}!"
 
 
+def plain(name: str) -> str:
+    """As a script it prints, and does not look at its arguments."""
+    return "Hello!"
+
+
 def ten(name: str) -> str:
     """With something of ten modules of the standard library."""
     digest = hashlib.sha256(base64.b64encode(name.encode())).hexdigest()
@@ -35,4 +40,4 @@ def settings(name: str) -> str:
     return str(yaml.safe_dump({"name": name, "values": yaml.safe_load("[1, 2, 3]")}))
 
 
-FUNCTIONS = {"hello": hello, "ten": ten, "settings": settings}
+FUNCTIONS = {"hello": hello, "plain": plain, "ten": ten, "settings": settings}

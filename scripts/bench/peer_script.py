@@ -10,13 +10,21 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from functions import FUNCTIONS
+from mix import FUNCTIONS as MIXED
+from mix import PROJECT as MIX
+from real_tools import SCRIPT
 
 
 def read_tools(project: str) -> dict[str, dict[str, Any]]:
     """Name to description and schema, for each script below `tools/`."""
-    tools = {}
+    tools: dict[str, dict[str, Any]] = {}
+    if functions_of(project):
+        return tools
     for script in sorted(Path(project, "tools").glob("*.sh")):
         meta = script.with_suffix(".meta.json")
         if meta.exists():
@@ -26,9 +34,15 @@ def read_tools(project: str) -> dict[str, dict[str, Any]]:
     return tools
 
 
-def has_functions(project: str) -> bool:
-    """Whether the tools of this project are functions in the server's own process."""
-    return Path(project).name == "python"
+def functions_of(project: str) -> dict[str, Callable[..., str]]:
+    """The tools of this project that are functions in the server's own process."""
+    name = Path(project).name
+    return dict(FUNCTIONS if name == "python" else MIXED if name == MIX else {})
+
+
+def is_script(project: str, name: str) -> bool:
+    """Whether a tool with functions beside it runs a script all the same."""
+    return Path(project).name == "python" and name == SCRIPT
 
 
 def read_resources(project: str) -> dict[str, Path]:
@@ -36,9 +50,17 @@ def read_resources(project: str) -> dict[str, Path]:
     return {path.as_uri(): path for path in sorted(Path(project, "resources").glob("*.txt"))}
 
 
-async def run_script(project: str, name: str) -> str:
+async def run_python(project: str, name: str, arguments: dict[str, Any]) -> str:
+    """A script of ours, with what it needs: its SDK, and its arguments where that looks for them."""
+    sdk = str(Path(__file__).resolve().parents[2] / "mcpgreen" / "sdk" / "python")
+    env = {**os.environ, "PYTHONPATH": sdk, "MCP_TOOL_ARGS_JSON": json.dumps(arguments)}
+    return await run_script(project, name, suffix=".py", env=env)
+
+
+async def run_script(project: str, name: str, *, suffix: str = ".sh", env: dict[str, str] | None = None) -> str:
     child = await asyncio.create_subprocess_exec(
-        f"{project}/tools/{name}.sh",
+        f"{project}/tools/{name}{suffix}",
+        env=env,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

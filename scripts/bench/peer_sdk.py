@@ -12,22 +12,29 @@ import sys
 from typing import Any
 
 import mcp_types as types
-from functions import FUNCTIONS
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from peer_script import has_functions, read_resources, read_tools, run_script
+from mix import SLOW
+from peer_script import functions_of, is_script, read_resources, read_tools, run_python, run_script
+from real_tools import SCRIPT
 
 
 async def main(project: str) -> None:
-    functions = FUNCTIONS if has_functions(project) else {}
+    functions = functions_of(project)
     tools = [types.Tool.model_validate(tool) for tool in read_tools(project).values()]
     tools += [types.Tool(name=name, input_schema={"type": "object"}) for name in functions]
+    if is_script(project, SCRIPT):
+        tools.append(types.Tool(name=SCRIPT, input_schema={"type": "object"}))
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
-    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name in functions:
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if is_script(project, params.name):
+            output = await run_python(project, SCRIPT.removeprefix("script-"), params.arguments or {})
+        elif params.name in functions:
+            if params.name == SLOW:
+                await context.session.report_progress(50, 100, "half of it")
             output = functions[params.name](**params.arguments or {})
         else:
             output = await run_script(project, params.name)

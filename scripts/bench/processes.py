@@ -32,13 +32,16 @@ def rss_mb(pid: int) -> float:
 
 def pss_mb(pid: int) -> float:
     """Memory of the process and of every helper it keeps; what they share counts once."""
-    kib = 0
-    for member in (pid, *descendants(pid)):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for line in Path(f"/proc/{member}/smaps_rollup").read_text(encoding="ascii").splitlines():
-                if line.startswith("Pss:"):
-                    kib += int(line.split()[1])
-    return kib * 1024 / 1e6
+    return sum(map(own_pss_mb, (pid, *descendants(pid))))
+
+
+def own_pss_mb(pid: int) -> float:
+    """Of the process alone; of what it shares with others, its part. Nothing if it has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    return 0.0
 
 
 def descendants(pid: int) -> list[int]:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from client import encoded
 from functions import FUNCTIONS
+from mix import PROJECT as MIX
+from mix import write_mix
+from shell_tools import write_shell_tools
 
 HERE = Path(__file__).resolve().parent
 
@@ -30,6 +33,9 @@ def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
     _resources_project(folder / "resources")
     _watched_project(folder / "watched")
     _python_project(folder / "python")
+    write_mix(folder / MIX)
+    (folder / "shell" / "tools").mkdir(parents=True)
+    write_shell_tools(folder / "shell" / "tools")
 
 
 def _calls_project(root: Path) -> None:
@@ -84,8 +90,11 @@ def _python_project(root: Path) -> None:
         needed = [line for line in imports if f"{line.split()[1]}." in definition]
         emit = f'mcp_tool.emit_text({name}(mcp_tool.require("name")))'
         lines = [f"#!{sys.executable}", *needed, "import mcp_tool", definition, emit, ""]
+        if name == "plain":
+            lines = [f"#!{sys.executable}", f"print({FUNCTIONS[name]('')!r}, end='')", ""]
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         script = root / "tools" / f"{name}.py"
         script.write_text("\n".join(lines), encoding="utf-8")
         script.chmod(0o755)
-        script.with_suffix(".meta.json").write_bytes(encoded({"name": name, "inputSchema": schema}).rstrip())
+        meta = {"name": name, "inputSchema": schema, **({"warm": ["yaml"]} if "import yaml" in needed else {})}
+        script.with_suffix(".meta.json").write_bytes(encoded(meta).rstrip())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from bars import FLOORS, OURS, SDKS
+from bars import FLOORS, FRESH, OURS, SDKS
 from client import Session, result_of
 from subjects import Subject
 
@@ -34,10 +34,15 @@ class Counts:
     large_reads: int = 20
     python_calls: int = 150
     python_calls_in_flight: int = 400
+    python_scripts: int = 20
+    shell_calls: int = 60
+    mixed_calls: int = 150
     idle_secs: float = 4.0  # twice the interval at which subscribed files are looked at
 
     def for_subject(self, subject: Subject) -> Counts:
         """The SDKs need a second to start and a millisecond for a ping: fewer of each give the same medians."""
+        if subject.name == FRESH:  # 30 ms for each
+            return replace(self, python_calls=min(self.python_calls, 40), python_calls_in_flight=40)
         if not subject.is_peer:
             return self
         return replace(
@@ -70,6 +75,9 @@ QUICK = Counts(
     large_reads=2,
     python_calls=5,
     python_calls_in_flight=20,
+    python_scripts=3,
+    shell_calls=3,
+    mixed_calls=20,
     idle_secs=0.1,
 )
 

@@ -15,12 +15,15 @@ import processes
 from bars import FRESH, METRICS, OURS, SDKS
 from changes import idle_subscriptions, resource_changes, tool_changes
 from client import Session, SubjectError, result_of, text_of
+from mix import mixed_calls
 from projects import MB, RESOURCE_BYTES
 from real_tools import python_calls
 from restarts import first_starts, second_starts, static_starts
+from shell_calls import shell_calls
 from stand import Stand, Values, Workload, greet, list_tools, settle, since_ms
 
 IN_FLIGHT = 16
+SHELL_METRICS = tuple(name for name in METRICS if name.startswith("shell_"))
 PYTHON_METRICS = tuple(name for name in METRICS if name.startswith("python_"))
 
 
@@ -232,5 +235,7 @@ WORKLOADS = (
     Workload("change on disk", ("list_changed",), tool_changes, (OURS,)),
     Workload("change of a resource", ("resource_updated",), resource_changes, (OURS,)),
     Workload("idle subscriptions", ("subscriptions_idle",), idle_subscriptions, (OURS,)),
+    Workload("shell tools", SHELL_METRICS, shell_calls, (OURS,)),
     Workload("Python tools", PYTHON_METRICS, python_calls, (OURS, FRESH, *SDKS)),
+    Workload("a day's mix", ("mix_p50", "mix_p99", "mix_16"), mixed_calls, (OURS, FRESH, *SDKS)),
 )

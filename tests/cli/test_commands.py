@@ -271,6 +271,30 @@ def test_verbose_shows_what_a_client_would_be_told_meanwhile(project: ProjectBui
     assert '"message":"half"' in run_tool(project, "slow", "--verbose").stderr
 
 
+@pytest.mark.parametrize(
+    ("first_line", "warm", "told"),
+    [
+        ("#!/usr/bin/env python3", None, "a server forks it"),
+        ("#!/usr/bin/python3", None, "a server forks it"),
+        ("#!/usr/bin/env -S python3 -u", None, "so does a server: its first line asks for more than a Python"),
+        ("#!/usr/bin/env python3", False, "so does a server: its description says so"),
+        ("#!/bin/sh", None, ""),
+    ],
+)
+def test_verbose_says_how_a_server_starts_a_python_script(
+    project: ProjectBuilder, first_line: str, warm: bool | None, told: str
+) -> None:
+    project.write("tools/say", f"{first_line}\n\nprintf = None\n").chmod(0o755)
+    if warm is not None:
+        project.write("tools/say.meta.json", json.dumps({"name": "say", "warm": warm}))
+    for how in ("--plain", "--json"):
+        done = run_tool(project, "say", "--verbose", how)
+        said = done.stdout + done.stderr
+
+        assert told in said
+        assert ("a server" in said) == bool(told)
+
+
 def test_scan_can_be_narrowed_and_quiet(project: ProjectBuilder) -> None:
     project.tool("one", "echo 1")
     project.write("tools/sub/two", "#!/bin/sh\n").chmod(0o755)

@@ -19,8 +19,11 @@ from tests.support.prerequisites import require_program
 
 SDK = Path(__file__).parents[2] / "mcpgreen" / "sdk"
 OWN_TOOL = SDK / "json-tool"
-# gojq starts in a tenth of the time that jq takes.
-ANY_TOOL = shutil.which("gojq") or shutil.which("jq") or str(OWN_TOOL)
+# jq, gojq or json-tool: with which the whole suite is run. By itself with gojq, which starts in a tenth of jq's time.
+CHOSEN_TOOL = os.environ.get("MCPGREEN_TEST_JSON_TOOL", "")
+ANY_TOOL = shutil.which(CHOSEN_TOOL or "gojq") or shutil.which(CHOSEN_TOOL or "jq") or str(OWN_TOOL)
+if CHOSEN_TOOL not in ("", Path(ANY_TOOL).name):
+    raise pytest.UsageError(f"MCPGREEN_TEST_JSON_TOOL: there is no {CHOSEN_TOOL}")
 STREAM = "/dev/fd/97"
 # The descriptor moves to 97 inside the child: a parent that dup2()s onto 97 could hit one of pytest's own files.
 ON_97 = 'exec 97>&"$1"; eval "exec $1>&-"; shift; exec "$@"'
@@ -155,8 +158,11 @@ def each(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Bench:
-    """A host with a JSON tool. That the others understand the same is seen in test_each_json_tool.py."""
+def full(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    """A host with a JSON tool. That the others understand the same is seen in test_each_json_tool.py, and, for the
+    whole suite, with MCPGREEN_TEST_JSON_TOOL."""
+    if OWN_TOOL.name == CHOSEN_TOOL:
+        return Bench(tmp_path, ANY_TOOL, request.getfixturevalue("path_without_jq"))
     return Bench(tmp_path, ANY_TOOL)
 
 

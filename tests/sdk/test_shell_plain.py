@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -122,7 +121,7 @@ ASKED = [
     *(".", ".plain?", ".dry-run", '."dry-run"', '.["a=b"]', ".plain | length", ".1a", ".ünlich", ".plain.", "..plain"),
     *(".plain, .no", ".object[]", ".plain\t", " .plain", "empty", ".object.dry-run", ".Ünlich // 1"),
 ]
-QUICK_TOOL = shutil.which("gojq") or ANY_TOOL  # some versions of jq take ten times as long to start
+QUICK_TOOL = ANY_TOOL
 
 
 def environment(arguments: dict[str, Any]) -> dict[str, str]:

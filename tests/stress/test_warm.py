@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.warm.spares import KEPT_SPARES
+from mcpgreen.running.warm.helpers import KEPT_SPARES
 from tests.stress.support import ROUNDS, settle
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
@@ -48,6 +48,11 @@ def kill(pid: int) -> None:
 def resident_kib(pid: int) -> int:
     text = Path(f"/proc/{pid}/status").read_text()
     return int(text.partition("VmRSS:")[2].split()[0])
+
+
+@pytest.fixture(autouse=True)
+def _is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCPGREEN_WARM_PYTHON", raising=False)
 
 
 @pytest.fixture

@@ -285,8 +285,9 @@ def command_of_tests() -> Path:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What the SDK clients pass on to a server, and the checkout on Python's path."""
-    kept = {name: os.environ[name] for name in CLIENTS_PASS_ON if name in os.environ}
+    """What the SDK clients pass on to a server, and the checkout on Python's path. The tests can be run without forks
+    from a running Python: that setting is passed on, too."""
+    kept = {name: os.environ[name] for name in (*CLIENTS_PASS_ON, "MCPGREEN_WARM_PYTHON") if name in os.environ}
     return {**kept, "PYTHONPATH": str(CHECKOUT), **(extra or {})}
 
 

@@ -20,6 +20,7 @@ from mcpgreen.errors import InvalidParams, RpcError, UsageError
 from mcpgreen.features.prepared_tool import terms_of
 from mcpgreen.project.project import find_project
 from mcpgreen.running.hooks.shell import sourced_variables
+from mcpgreen.running.warm.interpreters import why_fresh
 from mcpgreen.settings.settings import Settings
 from mcpgreen.settings.table import load
 from mcpgreen.text import jsontext
@@ -85,6 +86,8 @@ def _call(server: Server, params: Json, options: Options) -> int:
     finally:
         if bars is not None:
             bars.close()
+    if options["--verbose"]:
+        _tell_how_it_starts(server, params["name"])
     has_failed = _has_failed(result) or (result["isError"] and options["--check"])
     said = result.get("_meta", {}).get("stderr", "")
     if is_for_programs:
@@ -96,6 +99,19 @@ def _call(server: Server, params: Json, options: Options) -> int:
             screen.note(said.rstrip("\n"))
         screen.result(result)
     return 1 if has_failed else 0
+
+
+def _tell_how_it_starts(server: Server, name: str) -> None:
+    """A single call is never forked; what a server does is worth knowing."""
+    services = server.services
+    snapshot = services.snapshot("tools")
+    tool = snapshot.by_name.get(name)
+    if tool is None:
+        return
+    reason = why_fresh(terms_of(services, snapshot, tool).script, services.environment.with_more())
+    if reason is not None:
+        so = f"so does a server: {reason}" if reason else "a server forks it"
+        journal.info("run-tool starts a Python for %s; %s", name, so)
 
 
 def _print_frame(frame: Json) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from resource import struct_rusage
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.last_word import LastWord
 from mcpgreen.running.processes.output_places import OutputPlace
 from mcpgreen.running.processes.pipes import Capture, PipeReader
 from mcpgreen.running.processes.reaper import reaper
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
 # Most scripts are over by then, and what they left in these two pipes is read at once; watching costs them more.
 UNWATCHED_SECS = 0.05
+# Until then a forked script is usually over, and has told so; what it printed is read then, and it wakes us once.
+UNREAD_SECS = 0.002
 
 
 class Ending:
     """Why a child is over."""
 
     EXIT = "exit"
+    TOLD = "told"  # it says that it is over; its process has to go yet
     DEADLINE = "deadline"
     STDOUT_LIMIT = "stdout limit"
     STDERR_LIMIT = "stderr limit"
@@ -45,7 +49,8 @@ class Ending:
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
     """A gevent Popen whose process a `Spawner` has made and whose end is seen by the `reaper`, and a bell for whoever
     waits for it. Times are those of the monotonic clock; `usage` is what it has used, with those of its children that
-    it waited for, and None until its end has been seen. `is_warm`: it was forked, with its interpreter."""
+    it waited for, and None until its end has been seen. `is_warm`: it was forked, with its interpreter. `on_gone` is
+    called in the hub when its end is seen."""
 
     def __init__(self, pid: int, command: Sequence[str], tag: int, *, is_warm: bool) -> None:
         self.pid = pid
@@ -54,6 +59,8 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.is_warm = is_warm
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
+        self.told_code: int | None = None  # that it will end with, as it says
+        self.on_gone: Callable[[], None] | None = None
         self.result = AsyncResult()
         self.began_at = self.ended_at = time.monotonic()
         self.usage: struct_rusage | None = None
@@ -73,13 +80,29 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         if self._waiter is not None:
             self._waiter.switch(None)
 
+    def tell_end(self, code: int) -> None:
+        """In the hub: it says that it is over."""
+        if self.returncode is None:
+            self.told_code = code
+            self.ended_at = time.monotonic()
+            self.ring()
+
+    @property
+    def exit_code(self) -> int:
+        """128 + n after signal n, as a shell would say it."""
+        code = self.returncode if self.returncode is not None else self.told_code or 0
+        return code if code >= 0 else 128 - code
+
     def _on_change(self, status: int, usage: struct_rusage) -> None:
         if not os.WIFSTOPPED(status):
             self.returncode = os.waitstatus_to_exitcode(status)
             self.usage = usage
-            self.ended_at = time.monotonic()
+            if self.told_code is None:
+                self.ended_at = time.monotonic()
             self.result.set(self.returncode)
             self.ring()
+            if self.on_gone is not None:
+                self.on_gone()
 
 
 class Outcome(NamedTuple):
@@ -112,19 +135,23 @@ class RunningScript:
         self._stderr = Capture(limit_bytes=run.limits.stderr_bytes, place=place, on_overflow=self.child.ring)
         self._stdout_reader = PipeReader(stdout, self._stdout.take, may_grow=True)
         self._stderr_reader = PipeReader(stderr, self._stderr.take, may_grow=True)
-        self._control_reader = PipeReader(control, run.on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
+        word = spawner.last_word
+        self._last_word = LastWord(word, run.on_control, self.child.tell_end) if word else None
+        on_control = self._last_word.take if self._last_word is not None else run.on_control
+        self._control_reader = PipeReader(control, on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
         self._readers = (self._stdout_reader, self._stderr_reader, self._control_reader)
-        self._stdout_reader.watch()
+        (self._control_reader if word else self._stdout_reader).watch()
 
     def wait(self, deadline: Deadline) -> str:
-        """Until the leader has exited, has said too much, or time is up. A grandchild with our pipes does not count."""
-        timer = gevent.get_hub().loop.timer(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())))
-        timer.start(self.child.ring)
-        try:
-            self.child.wait_for_bell()
-        finally:
-            timer.close()
-        while self.child.returncode is None and not self._overflow:
+        """Until the leader has exited or tells so, has said too much, or time is up. A grandchild with our pipes does
+        not count."""
+        if self._last_word is not None:
+            self._wait_for_bell(UNREAD_SECS, deadline)
+            if self._is_waited_for:
+                self._stdout_reader.watch()
+        if self._is_waited_for:
+            self._wait_for_bell(UNWATCHED_SECS, deadline)
+        while self._is_waited_for:
             self._stderr_reader.watch()
             self._control_reader.watch()
             remaining_secs = deadline.remaining_secs()
@@ -132,7 +159,26 @@ class RunningScript:
                 return Ending.DEADLINE
             with gevent.Timeout(remaining_secs, False):
                 self.child.wait_for_bell()
+        if self.child.returncode is None and not self._overflow:
+            return Ending.TOLD
         return self._overflow or Ending.EXIT
+
+    def wait_until_gone(self, deadline: Deadline) -> str:
+        """After it has told that it is over."""
+        self.child.told_code = None
+        return self.wait(deadline)
+
+    def _wait_for_bell(self, secs: float, deadline: Deadline) -> None:
+        timer = gevent.get_hub().loop.timer(min(secs, max(0, deadline.remaining_secs())))
+        timer.start(self.child.ring)
+        try:
+            self.child.wait_for_bell()
+        finally:
+            timer.close()
+
+    @property
+    def _is_waited_for(self) -> bool:
+        return self.child.returncode is None and self.child.told_code is None and not self._overflow
 
     def drain(self, secs: float) -> None:
         """Read on until both streams end and all reports are heard, but not for longer than `secs`: a background job
@@ -154,6 +200,8 @@ class RunningScript:
         if not self._overflow:
             for reader in self._readers:
                 reader.drain()
+            if self._last_word is not None:
+                self._last_word.give_back()
 
     @property
     def never_began(self) -> bool:
@@ -166,10 +214,9 @@ class RunningScript:
             reader.close()
 
     def outcome(self, ended_by: str) -> Outcome:
-        code = self.child.returncode or 0
-        code = code if code >= 0 else 128 - code
+        child, ended_by = self.child, self._overflow or ended_by
         stderr = b"".join(self._stderr.chunks())
-        return Outcome(code, self._stdout.chunks(), stderr, self._overflow or ended_by, self._place, self.child)
+        return Outcome(child.exit_code, self._stdout.chunks(), stderr, ended_by, self._place, child)
 
     @property
     def _overflow(self) -> str | None:

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from resource import struct_rusage
 from typing import Any
 
@@ -43,6 +44,7 @@ from mcpgreen.running.warm.warm_python import WarmPython
 MANY_DESCRIPTORS = 65536
 QUIET_LOOKS = 2
 SWEEP_PAUSE_SECS = 0.001
+LEAVING_SECS = 0.5  # it takes less than one thousandth of that
 
 
 class Runner:
@@ -59,6 +61,8 @@ class Runner:
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its tag
+        self._leaving: dict[int, Child] = {}  # those of them that have said that they are over
+        self._leaving_timer: Any = None
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._guardian = Guardian(self.tags.prefix, self._known)
         self._stoppers: set[Any] = set()
@@ -83,9 +87,13 @@ class Runner:
                 running = self._started(run, self.spawner, tag)
         child = running.child
         try:
-            if self._processors is not None:
+            if self._processors is not None and not child.is_warm:
                 self._processors.make_way(child.pid, scripts=len(self._leaders))
             ended_by = running.wait(run.deadline)
+            if ended_by == Ending.TOLD:
+                if self._strays is not None and not self._strays.are_there():
+                    return self._without_waiting(running, run)
+                ended_by = running.wait_until_gone(run.deadline)
             if ended_by == Ending.EXIT:
                 running.drain(run.limits.drain_secs)
             if is_anything_left(child, self._strays):
@@ -101,10 +109,38 @@ class Runner:
         self._close(running)
         if never_began:  # somebody killed a process that was waiting for its script
             return self.run(run._replace(script=run.script._replace(warm=None)))
-        took_ms = (child.ended_at - child.began_at) * 1000
-        how = ", warm" if child.is_warm else ""
-        journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
+        self._tell_of(child, run)
         return running.outcome(ended_by)
+
+    def _without_waiting(self, running: RunningScript, run: ScriptRun) -> Outcome:
+        """It has said all, and nobody is left of it but its process, which is about to go."""
+        child = running.child
+        running.take_the_rest()
+        running.close()
+        self._tell_of(child, run)
+        self._leaving[child.pid] = child
+        child.on_gone = partial(self._forget, child)
+        if self._leaving_timer is None:
+            self._leaving_timer = gevent.get_hub().loop.timer(LEAVING_SECS, ref=False)
+            self._leaving_timer.start(self._look_after_leaving)
+        return running.outcome(Ending.EXIT)
+
+    def _look_after_leaving(self) -> None:
+        """In the hub: who has said that it is over, and is still there, is ended."""
+        self._leaving_timer.close()
+        self._leaving_timer = None
+        late_at = time.monotonic() - LEAVING_SECS
+        for child in [each for each in self._leaving.values() if each.ended_at <= late_at]:
+            del self._leaving[child.pid]
+            self._in_background(self._end_late, child)
+        if self._leaving:
+            self._leaving_timer = gevent.get_hub().loop.timer(LEAVING_SECS, ref=False)
+            self._leaving_timer.start(self._look_after_leaving)
+
+    def _end_late(self, child: Child) -> None:
+        journal.info("process %d has said that it is over, and is still there; it is stopped", child.pid)
+        signal_all_of(child, signal.SIGKILL, self._strays)
+        wait_or_kill(child, 0, self._strays)
 
     def _started_warm(self, run: ScriptRun, tag: int) -> RunningScript | None:
         """None if it needs a fresh start. May wait for a moment."""
@@ -121,6 +157,15 @@ class Runner:
         self._leaders[running.child.pid] = running.child
         self._known.add(b"%d" % running.child.pid)
         return running
+
+    def _tell_of(self, child: Child, run: ScriptRun) -> None:
+        if not journal.tells_frames:
+            return
+        how = ", warm" if child.is_warm else ""
+        if not child.is_warm and self._warm is not None and (reason := self._warm.why_fresh(run)):
+            how = f", started afresh: {reason}"
+        took_ms = (child.ended_at - child.began_at) * 1000
+        journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
     def process_of(self, serial: int) -> int | None:
         """The process that runs for the call with this number."""
@@ -165,6 +210,8 @@ class Runner:
         """A child that is no script, and nobody's stray, until it ends or `end_known` ends it."""
         number = b"%d" % pid
         self._known.add(number)
+        if self._strays is not None:
+            self._strays.note_known(pid)
 
         def on_change(status: int, usage: struct_rusage) -> None:
             if not os.WIFSTOPPED(status):
@@ -226,8 +273,13 @@ class Runner:
 
     def _close(self, running: RunningScript) -> None:
         running.close()
-        self._leaders.pop(running.child.pid, None)
-        self._known.discard(b"%d" % running.child.pid)
+        self._forget(running.child)
+
+    def _forget(self, child: Child) -> None:
+        """It is gone."""
+        self._leaving.pop(child.pid, None)
+        self._leaders.pop(child.pid, None)
+        self._known.discard(b"%d" % child.pid)
         # Whoever is left when no call is running has shed its tag: only now can it be told from the others' processes.
         if not self._leaders and self._strays is not None and self._strays.kill():
             self._in_background(self._sweep)

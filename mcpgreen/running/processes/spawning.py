@@ -53,6 +53,7 @@ class Spawner(Protocol):
     tag, as does whoever it starts."""
 
     is_warm: bool  # whether it brings an interpreter along
+    last_word: bytes  # with which its process tells that it is over; empty if it does not
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
@@ -70,6 +71,7 @@ class PosixSpawner:
     both for it."""
 
     is_warm = False
+    last_word = b""
 
     def __init__(self, directory: Directory, tags: Tags) -> None:
         self._directory = directory

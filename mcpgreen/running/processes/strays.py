@@ -33,6 +33,7 @@ class Strays:
         self._children = children
         self._known = known
         self._expected_tags = expected_tags
+        self._expected: set[int] = set()  # those of our children that carried one when we looked
         self._is_cut_short = False
         known.update(b"%d" % pid for pid in children.others_than(set()))
 
@@ -41,11 +42,11 @@ class Strays:
 
     def is_any_of(self, tag: int) -> bool:
         """Whether one that carries the tag of a call is alive. If there are too many to look at, there may be."""
-        return any(is_alive(pid) and tag_of(pid) == tag for pid in self._hunt()) or self._is_cut_short
+        return any(self._is_of(pid, tag) and is_alive(pid) for pid in self._hunt()) or self._is_cut_short
 
     def of_call(self, tag: int) -> list[int]:
         """Those that carry the tag of a call; some, if there are many."""
-        found = (pid for pid in self._hunt() if is_alive(pid) and tag_of(pid) == tag)
+        found = (pid for pid in self._hunt() if self._is_of(pid, tag) and is_alive(pid))
         return list(islice(found, MANY))
 
     def kill(self, tag: int | None = None) -> bool:
@@ -59,13 +60,24 @@ class Strays:
                 self._kill(pid, groups)
         return is_anybody_found
 
+    def note_known(self, pid: int) -> None:
+        """It is what it was expected to be."""
+        self._expected.discard(pid)
+
     def close(self) -> None:
         self._children.close()
 
     def _is_of(self, pid: int, tag: int | None) -> bool:
-        if tag is None:
-            return not self._expected_tags or tag_of(pid) not in self._expected_tags
-        return tag_of(pid) == tag
+        if not self._expected_tags:
+            self._expected.clear()
+            return tag is None or tag_of(pid) == tag
+        if pid in self._expected:
+            return False
+        its_tag = tag_of(pid)
+        if its_tag in self._expected_tags:
+            self._expected.add(pid)
+            return False
+        return tag is None or its_tag == tag
 
     def _hunt(self) -> Iterator[int]:
         """One after the other, each once, and again until nobody new has come: a process that ends while we look hands

@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts.shebang import LINE_BYTES, MARK
+
+if TYPE_CHECKING:
+    from mcpgreen.running.scripts.launch import Script
 
 MAX_KNOWN = 1000
 # What a call adds to the environment; all else is the same for many calls.
@@ -66,17 +70,22 @@ def signature_of(status: os.stat_result) -> bytes:
 def _words(path: str, command: Sequence[str]) -> Words | None:
     if command[-1] != path:
         return None  # with arguments
-    if len(command) > 1:
-        return plain_python(command[:-1])
     try:
-        with open(path, "rb", opener=without_waiting) as file:
-            head = file.read(LINE_BYTES)
+        return plain_python(_first_words(path, command))
     except OSError:
         return None
+
+
+def _first_words(path: str, command: Sequence[str]) -> Sequence[str]:
+    """By which it is started: those before its path, or else of its first line. Raises OSError."""
+    if len(command) > 1:
+        return command[:-1]
+    with open(path, "rb", opener=without_waiting) as file:
+        head = file.read(LINE_BYTES)
     line, newline, _ = head.partition(b"\n")
     if not line.startswith(MARK) or not newline or line.endswith(b"\r"):
-        return None
-    return plain_python([os.fsdecode(word) for word in line[len(MARK) :].split()])
+        return ()
+    return [os.fsdecode(word) for word in line[len(MARK) :].split()]
 
 
 def plain_python(words: Sequence[str]) -> Words | None:
@@ -92,6 +101,48 @@ def lasting(env: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     return {name: value for name, value in env.items() if not name.startswith(OF_A_CALL)}
 
 
+class Lasting:
+    """The same, quickly, for calls one after the other: most differ in the variables of a call alone."""
+
+    def __init__(self) -> None:
+        self._names: frozenset[bytes] = frozenset()
+        self._read: Callable[[Mapping[bytes, bytes]], object] = len
+        self._values: object = None
+        self.variables: dict[bytes, bytes] = {}
+        self.items: frozenset[tuple[bytes, bytes]] = frozenset()
+
+    def look_at(self, env: Mapping[bytes, bytes]) -> None:
+        """From now on this is about that environment."""
+        if env.keys() == self._names and self._read(env) == self._values:
+            return
+        self.variables = lasting(env)
+        self.items = frozenset(self.variables.items())
+        self._names = frozenset(env)
+        self._read = itemgetter(*self.variables) if self.variables else len
+        self._values = self._read(env)
+
+
 def is_ordinary(env: Mapping[bytes, bytes]) -> bool:
     """Whether no variable asks for a start that a helper could not make in the same way."""
-    return all(name in OBEYED for name in env if name.startswith(b"PYTHON"))
+    return not _extraordinary(env)
+
+
+def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
+    """Why each run of this Python script is a start of its interpreter; empty if there is no reason for that, and None
+    if it is no Python script."""
+    try:
+        words = _first_words(script.path, script.command)
+    except OSError:
+        return None
+    if not any(os.path.basename(word).startswith("python") for word in words):
+        return None
+    if script.warm is None:
+        return "its description says so"
+    if plain_python(words) is None or script.command[-1] != script.path:
+        return "its first line asks for more than a Python"
+    names = _extraordinary(env)
+    return f"{names[0]} is set" if names else ""
+
+
+def _extraordinary(env: Mapping[bytes, bytes]) -> list[str]:
+    return [os.fsdecode(name) for name in env if name.startswith(b"PYTHON") and name not in OBEYED]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.running.warm.interpreters import Interpreters, Words, is_ordinary, lasting
-from mcpgreen.running.warm.spares import Helper, Spare, State
+from mcpgreen.running.warm.helpers import Helper, State
+from mcpgreen.running.warm.interpreters import Interpreters, Lasting, Words, is_ordinary, why_fresh
+from mcpgreen.running.warm.spares import Spare
 
 if TYPE_CHECKING:
     from mcpgreen.running.processes.runner import Runner
@@ -35,11 +36,19 @@ class WarmPython:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._interpreters = Interpreters()
+        self._lasting = Lasting()
         self._helpers: dict[Key, Helper] = {}
         self._not_before: dict[Key, float] = {}  # those that are not worth trying now
         self._starting: set[Key] = set()
         self._timer: Any = None
         self._is_over = False
+
+    def why_fresh(self, run: ScriptRun) -> str:
+        """Why there is no spare for this script; empty if it is no Python script."""
+        reason = why_fresh(run.script, run.env)
+        if reason == "":
+            return "no fork was ready for it"
+        return reason or ""
 
     def spare_for(self, run: ScriptRun) -> Spare | None:
         """A process to become this script; None if it has to be started afresh. May wait for a moment."""
@@ -49,14 +58,16 @@ class WarmPython:
         interpreter = self._interpreters.of(script.path, script.command)
         if interpreter is None:
             return None
-        env = lasting(run.env)
-        key = interpreter.words, script.warm, frozenset(env.items())
+        self._lasting.look_at(run.env)
+        env = self._lasting.variables
+        key = interpreter.words, script.warm, self._lasting.items
         helper = self._helpers.get(key)
         if helper is not None and not helper.is_over:
             return helper.take(script.path, interpreter.signature)
         if key not in self._starting and not self._is_over and is_ordinary(env) and self._may_try(key):
             self._starting.add(key)
-            gevent.spawn_later(DELAY_SECS, self._start, key, env)
+            usual = {name: value for name, value in run.env.items() if name not in env}
+            gevent.spawn_later(DELAY_SECS, self._start, key, env, usual)
         return None
 
     def end(self) -> None:
@@ -95,12 +106,12 @@ class WarmPython:
         self._not_before = {each: until for each, until in self._not_before.items() if until > now}
         self._not_before[key] = now + RETRY_SECS
 
-    def _start(self, key: Key, env: dict[bytes, bytes]) -> None:
+    def _start(self, key: Key, env: dict[bytes, bytes], usual: dict[bytes, bytes]) -> None:
         words, modules, _ = key
         try:
             with self._runner.starts:
                 if not self._is_over:
-                    self._helpers[key] = Helper(self._runner, words, modules, env)
+                    self._helpers[key] = Helper(self._runner, words, modules, env, usual)
         except OSError as error:
             self._note_failure(key, error.strerror or str(error))
         finally:

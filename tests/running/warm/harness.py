@@ -28,6 +28,8 @@ WORDS = ("/usr/bin/env", "python3")
 PATIENCE_SECS = 60.0
 TAG_SERIAL = 1
 SOCKET_FD = 3
+# Variables that calls have, as the helper is told; those of our programs differ in all ways.
+USUAL = {b"MCP_SDK": os.fsencode(SDK_DIR), b"MCP_TOOL_ARGS_JSON": b"{}", b"MCP_GONE": b"1", b"MCPGREEN_GONE": b""}
 
 
 class Ran(NamedTuple):
@@ -52,6 +54,7 @@ class Helper:
             self.pid = spawner.start([*WORDS, HELPER], env, actions, tag=tag)
         os.close(said_fd)
         self._socket.settimeout(PATIENCE_SECS)
+        self._socket.send(b"E" + b"\0".join(name + b"=" + value for name, value in USUAL.items()))
         self.word = self._socket.recv(2000)
 
     def prepare(self, path: str) -> None:
@@ -80,9 +83,11 @@ class Spare(NamedTuple):
     def become(
         self, command: Sequence[str], env: Mapping[bytes, bytes], *, outputs: Sequence[int], tag: int, signature: bytes
     ) -> None:
-        variables = [name + b"=" + value for name, value in env.items() if name.startswith(OF_A_CALL)]
+        of_call = {name: value for name, value in env.items() if name.startswith(OF_A_CALL)}
+        variables = [name + b"=" + value for name, value in of_call.items() if USUAL.get(name) != value]
+        variables += USUAL.keys() - of_call.keys()
         words = b"\0".join(map(os.fsencode, command))
-        head = b"%d %d %s" % (tag, CONTROL_FD, signature)
+        head = b"%d %d  %s" % (tag, CONTROL_FD, signature)  # without a last word
         with self.socket:
             job = b"\0\0".join((head, os.fsencode(command[-1]), words, b"\0".join(variables)))
             socket.send_fds(self.socket, [job], list(outputs))

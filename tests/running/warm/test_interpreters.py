@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.warm.interpreters import Interpreter, Interpreters, is_ordinary, lasting, signature_of
+from mcpgreen.running.warm.interpreters import Interpreter, Interpreters, Lasting, is_ordinary, lasting, signature_of
 
 PLAIN = {
     b"#!/usr/bin/env python3\n": ("/usr/bin/env", "python3"),
@@ -113,6 +113,16 @@ def test_a_first_line_is_read_again_when_the_file_has_changed(tmp_path: Path) ->
         found.append(interpreter.words if interpreter is not None else None)
 
     assert found == [("/usr/bin/python3.8",), ("/usr/bin/python3.9",), None]
+
+
+def test_what_lasts_is_that_of_the_environment_that_was_looked_at() -> None:
+    found = Lasting()
+    base = {b"PATH": b"/bin", b"MCP_SDK": b"1"}
+    for env in (base, base, {**base, b"MCP_SDK": b"2"}, {**base, b"PATH": b"/sbin"}, {**base, b"HOME": b"/"}, {}, base):
+        found.look_at(env)
+
+        assert found.variables == lasting(env)
+        assert found.items == frozenset(lasting(env).items())
 
 
 def test_variables_of_a_call_do_not_last() -> None:

@@ -108,6 +108,18 @@ def test_what_differs_on_purpose_is_known(harness: Harness, name: str) -> None:
     assert unknown._replace(stdout=b"") == fresh._replace(stdout=b"") == known._replace(stdout=b"")
 
 
+def test_c_has_the_environment_of_the_call_when_the_sdk_is_loaded(harness: Harness) -> None:
+    """The helper has then taken a variable out of its own."""
+    sdk = Program("import mcp_tool\n")
+    with on_disk(sdk, harness) as script:
+        helper = harness.helper(harness.environment({}))
+        helper.prepare(script)
+        helper.fork().dismiss()  # by then it has looked
+    fresh, *warm = both(PROGRAMS["tells the environment of C"], harness)
+
+    assert warm == [fresh, fresh]
+
+
 def test_the_seed_of_hashes_is_the_same_in_one_helper(harness: Harness) -> None:
     _, unknown, known = both(Program("print(hash('text'))"), harness)
 

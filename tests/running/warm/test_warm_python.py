@@ -52,6 +52,11 @@ def started_at(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
+@pytest.fixture(autouse=True)
+def _is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCPGREEN_WARM_PYTHON", raising=False)
+
+
 @pytest.fixture
 def client(project: ProjectBuilder, speak: Speak) -> Client:
     project.forked_tool("how", HOW)
@@ -150,6 +155,76 @@ def test_a_module_that_cannot_be_loaded_ahead_costs_nothing_but_time(project: Pr
     eventually(lambda: how(client, "ahead") == "fresh" and "no_such_module_anywhere" in client.wire.stderr)
 
 
+def test_who_says_too_early_that_it_is_over_is_ended(project: ProjectBuilder, speak: Speak) -> None:
+    """A script can find the word that it should say last. It must not live on after the answer by that."""
+    project.forked_tool("how", HOW)
+    project.forked_tool(
+        "early",
+        "import os, sys, time\n"
+        "frame = sys._getframe()\n"
+        "while frame.f_back: frame = frame.f_back\n"
+        "if 'script' not in frame.f_globals: sys.exit(print('fresh'))\n"
+        "job = frame.f_globals['script']._job\n"
+        "open('pid', 'w').write(str(os.getpid()))\n"
+        "print('early', end='', flush=True)\n"
+        "os.write(job.control, b'\\0%s000' % job.last_word)\n"
+        "while True: time.sleep(0.01)\n",
+    )
+    client = speak()
+    become_warm(client)
+    eventually(lambda: how(client, "early") == "early")
+    pid = int((project.root / "pid").read_text())
+
+    eventually(lambda: not is_alive(pid))
+    become_warm(client)
+
+
+def test_a_file_in_the_place_of_the_control_pipe_gets_nothing_but_its_own(
+    project: ProjectBuilder, speak: Speak
+) -> None:
+    project.forked_tool("how", HOW)
+    project.forked_tool(
+        "place",
+        "import os\n"
+        "control = int(os.environ['MCP_PROGRESS_STREAM'].rpartition('/')[2])\n"
+        "file = os.open('file', os.O_WRONLY | os.O_CREAT)\n"
+        "os.dup2(file, control)\n"
+        "os.close(file)\n"
+        "os.write(control, b'own')\n"
+        "print('done', end='')\n",
+    )
+    client = speak()
+    become_warm(client)
+
+    eventually(lambda: how(client, "place") == "done")
+    assert (project.root / "file").read_bytes() == b"own"
+
+
+@pytest.mark.parametrize("status", [0, 3, 255])
+def test_output_reports_and_status_are_whole_when_the_end_is_told(
+    project: ProjectBuilder, speak: Speak, status: int
+) -> None:
+    project.forked_tool("how", HOW)
+    project.forked_tool(
+        "much",
+        "import sys, mcp_tool\n"
+        "mcp_tool.progress(50, 'half')\n"
+        "sys.stderr.write('e' * 70_000)\n"
+        "sys.stdout.write('o' * 300_000)\n"
+        f"sys.exit({status})\n",
+    )
+    client = speak(stderr_level="info")
+    become_warm(client)
+
+    def is_told() -> bool:
+        answer = client.call_tool("much", meta={"progressToken": "half"})
+        assert "o" * 300_000 in str(answer)
+        return f"exit {status}, warm" in client.wire.stderr
+
+    eventually(is_told)
+    assert [notice["params"]["progress"] for notice in client.wire.notices("notifications/progress")][-1:] == [50]
+
+
 def test_a_cancelled_script_is_gone(project: ProjectBuilder, speak: Speak) -> None:
     project.forked_tool("how", HOW)
     project.forked_tool("wait", WAIT)
@@ -238,6 +313,25 @@ def test_another_interpreter_on_the_path_is_another_helper(
     (places[0] / "python3").symlink_to(sys.executable)
 
     assert how(client, "which") == str(places[0] / "python3")
+
+
+def test_the_trace_says_why_a_script_was_started_afresh(project: ProjectBuilder, speak: Speak) -> None:
+    project.forked_tool("how", HOW)
+    project.forked_tool("never", HOW, warm=False)
+    project.tool("shell", "printf fresh")
+    client = speak(stderr_level="debug")
+    for name in ("how", "never", "shell"):
+        assert how(client, name) == "fresh"
+    become_warm(client)
+
+    def ends_with(name: str, end: str) -> bool:
+        told = [line for line in client.wire.stderr.splitlines() if f"Tool '{name}' was process" in line]
+        return any(line.endswith(end) for line in told)
+
+    eventually(lambda: ends_with("how", ", warm"))
+    assert ends_with("how", ", started afresh: no fork was ready for it")
+    assert ends_with("never", ", started afresh: its description says so")
+    assert ends_with("shell", " ms")
 
 
 def test_the_log_says_which_scripts_were_forked(project: ProjectBuilder, speak: Speak) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _socket
 import sys
 
-PACKET_BYTES = 1 << 17
+PACKET_BYTES = 1 << 16
 ANCILLARY_BYTES = 256
 
 

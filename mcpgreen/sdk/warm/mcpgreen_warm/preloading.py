@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 import warnings
 from contextlib import contextmanager, suppress
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_SOURCE_BYTES = 1 << 20
+SETTLED_SECS = 1.0
 PARSE_ONLY = 0x400  # ast.PyCF_ONLY_AST; `ast` itself would be one more module for everybody
 # They open windows, take over the terminal, or are made for a person's amusement.
 LEFT_ALONE = frozenset(
@@ -27,13 +29,44 @@ talkative: set[str] = set()  # modules that say something when they are imported
 UNFIT = (SyntaxError, ValueError, MemoryError, RecursionError, OSError)
 
 
+class Place:
+    """The directory in which a script really lies, and the names of what is there, as it was when we looked."""
+
+    def __init__(self, path: str) -> None:
+        self.directory = os.path.dirname(os.path.realpath(path))
+        self._seen_as = os.path.dirname(path)
+        status = os.stat(self.directory)
+        self._looks = status.st_mtime_ns, status.st_ino, status.st_dev
+        # Another change in the same moment could not be told from this one.
+        self.is_settled = time.time() - status.st_mtime > SETTLED_SECS
+        self._names = {name.partition(".")[0] for name in os.listdir(self.directory) if name[:2] != "__"}
+
+    def has_any_of(self, modules: frozenset[str]) -> bool:
+        """Whether a file there has the name of one of them."""
+        return not modules.isdisjoint(self._names)
+
+    def has_changed(self) -> bool:
+        """Or may have."""
+        status = os.stat(self._seen_as)
+        return not self.is_settled or self._looks != (status.st_mtime_ns, status.st_ino, status.st_dev)
+
+
 class Kept:
     """A script as it was when it was last looked at."""
 
-    def __init__(self, signature: bytes, code: CodeType | None, *, imports_sdk: bool) -> None:
+    def __init__(self, path: str, signature: bytes, code: CodeType | None, *, imports_sdk: bool) -> None:
+        self._path = path
+        self.place = Place(path)
+        self.is_shadowed = False  # by a file beside it that has the name of a module that is loaded already
         self.signature = signature
         self.code = code  # None if it is compiled for each run: the warnings about it belong to its stderr
         self.imports_sdk = imports_sdk  # before it does anything else
+
+    def look_again(self, loaded: frozenset[str]) -> None:
+        """At what is beside it, if that was still changing."""
+        if not self.place.is_settled:
+            self.place = Place(self._path)
+        self.is_shadowed = self.place.has_any_of(loaded)
 
 
 class Guard:
@@ -57,7 +90,10 @@ def kept(path: str) -> Kept | None:
     except UNFIT:
         return None
     has_sdk = _preload(set(_used(tree)))
-    return Kept(signature, None if said else code, imports_sdk=has_sdk and _begins_with_sdk(tree.body))
+    try:
+        return Kept(path, signature, None if said else code, imports_sdk=has_sdk and _begins_with_sdk(tree.body))
+    except OSError:
+        return None  # it has just been taken away
 
 
 def contents(path: str) -> tuple[bytes, bytes]:

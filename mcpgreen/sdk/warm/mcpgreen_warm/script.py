@@ -15,9 +15,10 @@ import sys
 from _thread import _count as count_of_threads
 from atexit import _ncallbacks as count_of_exit_functions
 from atexit import _run_exitfuncs as run_exit_functions
+from contextlib import suppress
 from gc import collect, get_objects, unfreeze  # by these names: a script may put something else in their places
 from importlib.machinery import SourceFileLoader
-from os import _exit
+from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, _exit, fstat, waitid, write
 from types import BuiltinFunctionType, GeneratorType, ModuleType
 from weakref import ReferenceType, finalize
 
@@ -29,35 +30,49 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
+    from mcpgreen_warm.jobs import Job
+
 MAIN = [name for name in vars(sys.modules["__main__"]) if name[:2] == "__"]  # names and order depend on the version
 STDOUT, STDERR, display = sys.stdout, sys.stderr, sys.__excepthook__
 OF_A_FAILURE = ("excepthook", "last_type", "last_value", "last_traceback", "last_exc")
 IS_COLLECTED = 1 << 14  # Py_TPFLAGS_HAVE_GC
 COMPILED = (".so", ".pyd")
+NOTHING = compile("", "<nothing>", "exec")
 STATUS_BITS = 31  # what any interpreter takes
 
 libc = ctypes.PyDLL(None)
 
 
 class Script:
-    """A script, ready to be run. What comes into being from now on is its own."""
+    """A script to be run, as soon as it is known which."""
 
-    def __init__(self, code: CodeType, path: str, *, descriptors: int) -> None:
-        gc.freeze()
-        self._main: ModuleType | None = ModuleType("__main__")
-        self.names = vars(self._main)
-        values: dict[str, Any] = {"__file__": path, "__builtins__": sys.modules["builtins"], "__annotations__": {}}
-        values["__loader__"] = SourceFileLoader("__main__", path)
+    def __init__(self, *, descriptors: int) -> None:
+        main = ModuleType("__main__")
+        self._main: ModuleType | None = main
+        self.names = vars(main)
+        values: dict[str, Any] = {"__builtins__": sys.modules["builtins"], "__annotations__": {}}
         self.names.update((name, values.get(name)) for name in MAIN if name != "__name__")
-        sys.modules["__main__"] = self._main
-        self.code = code
+        self.code = NOTHING
         self.error: BaseException | None = None  # that it ended with
+        self._job: Job | None = None
+        self._control: tuple[int, int] | None = None  # how its control pipe looks
         self._descriptors = descriptors
         self._exit_functions = _count_of_other_exit_functions()
 
+    def become(self, code: CodeType, job: Job) -> None:
+        """What comes into being from now on is its own."""
+        self.code = code
+        self._job = job
+        self._control = looks_of(job.control)
+        self.names["__file__"] = job.path
+        self.names["__loader__"] = SourceFileLoader("__main__", job.path)
+        if self._main is not None:
+            sys.modules["__main__"] = self._main
+        gc.freeze()
+
     def end(self) -> BaseException | None:
         """Ends the process, or gives what is to be raised for its end; None if nothing is."""
-        _flush()
+        flush()
         error, self.error = self.error, None
         failure: BaseException | None = None
         if error is not None and not isinstance(error, SystemExit):
@@ -75,12 +90,25 @@ class Script:
         if type(failure) is KeyboardInterrupt:
             status = None
         if self._leaves_nothing(is_usual=status is not None) and status is not None:
+            with suppress(Exception):
+                self._tell_end(status)
             _exit(status)
         if error is not None:
             return error
         # Where no SystemExit is, the interpreter lets go of `__main__` before it clears all modules.
         self._main, self.names = None, {}
         return _unseen(failure) if failure is not None else None
+
+    def _tell_end(self, status: int) -> None:
+        """To the server, unless there may be somebody else who belongs to us."""
+        job = self._job
+        if job is None or not job.last_word:
+            return
+        try:
+            waitid(P_ALL, 0, WEXITED | WNOHANG | WNOWAIT)
+        except ChildProcessError:  # there is nobody
+            if looks_of(job.control) == self._control:
+                write(job.control, b"\0%s%03d" % (job.last_word, status))
 
     def _leaves_nothing(self, *, is_usual: bool) -> bool:
         """Whether all has been written, and nobody could tell how the process ends."""
@@ -92,13 +120,13 @@ class Script:
             is_usual = is_usual and _count_of_other_exit_functions() == self._exit_functions
             if is_usual:
                 run_exit_functions()  # of modules that were there before the script, mostly
-            is_left = _is_anything_left()
+            is_left = is_anything_left()
             if is_left and is_usual:
                 collect()
-                is_left = _is_anything_left()
+                is_left = is_anything_left()
             if is_left or not has_streams:
                 unfreeze()  # else what is held by the library never goes
-            if not is_usual or is_left or not _flush() or count_of_descriptors() > self._descriptors:
+            if not is_usual or is_left or not flush() or count_of_descriptors() > self._descriptors:
                 return False
             libc.fflush(None)
         except BaseException:  # something that is needed here has been tampered with
@@ -107,12 +135,21 @@ class Script:
         return True
 
 
+def looks_of(descriptor: int) -> tuple[int, int] | None:
+    """None if it is closed."""
+    try:
+        status = fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _count_of_other_exit_functions() -> int:
     """Without that of finalizers, which is there from the first one on: temporary directories have some."""
     return count_of_exit_functions() - bool(vars(finalize)["_registered_with_atexit"])
 
 
-def _flush() -> bool:
+def flush() -> bool:
     """Whether all that was printed has been taken."""
     is_taken = True
     for name in ("stderr", "stdout"):
@@ -174,7 +211,7 @@ def _unseen(failure: BaseException) -> BaseException:
     return failure
 
 
-def _is_anything_left() -> bool:
+def is_anything_left() -> bool:
     """Whether an object of the script does something when it goes."""
     objects = get_objects()
     kinds = set(map(type, objects))

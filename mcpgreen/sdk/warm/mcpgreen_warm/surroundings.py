@@ -18,17 +18,20 @@ class Surroundings:
         with open("/proc/self/environ", "rb") as file:
             entries = [entry.partition(b"=") for entry in file.read().split(b"\0")]
         self.environment = {name: value for name, _, value in entries if name}
-        self._signatures: dict[str, bytes | None] = {}
+        self._signatures: dict[str, tuple[int, int, int] | None] = {}
         for path in _decisive(self.environment):
             self.watch(path)
 
     def watch(self, path: str) -> None:
         if path not in self._signatures:
-            self._signatures[path] = signature_at(path)
+            self._signatures[path] = looks_at(path)
 
     def have_changed(self) -> bool:
         """Whether a fresh start might be another one by now."""
-        return any(signature_at(path) != signature for path, signature in self._signatures.items())
+        for path, looks in self._signatures.items():
+            if looks_at(path) != looks:
+                return True
+        return False
 
 
 def signature_of(status: os.stat_result) -> bytes:
@@ -36,16 +39,18 @@ def signature_of(status: os.stat_result) -> bytes:
     return b"%d %d %d" % (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def signature_at(path: str) -> bytes | None:
+def looks_at(path: str) -> tuple[int, int, int] | None:
     """None if there is nothing."""
     try:
-        return signature_of(os.stat(path))
+        status = os.stat(path)
     except OSError:
         return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    """How many are open. Since Linux 6.2 their number is the size of the directory."""
+    return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd")) - 1
 
 
 def threads() -> int:

@@ -1,0 +1,92 @@
+"""What a spare does, from its first instruction to the end of a script, done ahead in the helper itself.
+
+The interpreter learns by it how its instructions are used and where attributes are found, and the linker which
+functions are called. Whoever is forked later need not learn it again: each thing that it learns is a page that it
+changes, and those are most of what a fork takes.
+
+Rule: nothing is different afterwards.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+from contextlib import suppress
+from struct import pack
+
+from mcpgreen_warm.preloading import UNFIT, Kept
+from mcpgreen_warm.script import Script, flush, is_anything_left
+from mcpgreen_warm.spare import Spare
+from mcpgreen_warm.surroundings import descriptors, signature_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mcpgreen_warm.helper import Helper
+
+TIMES = 20  # an instruction is learnt within less
+VARIABLES = b"\0".join(b"MCP_%d=." % number for number in range(30))  # as many as a call has, more or less
+CODE = compile(
+    """
+import os, sys
+if 'json' in sys.modules:
+    import json
+    json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))
+patterns = sys.modules.get('re._compiler') or sys.modules.get('sre_compile')
+if patterns is not None:
+    patterns.compile('(a|b)[^c-e]*x+?$')
+os.environ.get('MCP_TOOL_ARGS_JSON')
+sys.stdout.write('')
+""",
+    "<rehearsal>",
+    "exec",
+)
+
+
+def rehearse(helper: Helper) -> None:
+    """With the SDK, if that is there."""
+    path = __file__
+    signature = signature_of(os.stat(path))
+    helper.kept[path] = Kept(path, signature, CODE, imports_sdk="mcp_tool" in sys.modules)
+    control = os.dup(0)
+    head = b"%d %d . %s" % (helper.tag, control, signature)
+    packet = b"\0\0".join((head, os.fsencode(path), b"", VARIABLES))
+    try:
+        with suppress(*UNFIT):  # something has just changed, or has an unlucky name: then forks learn for themselves
+            for _ in range(TIMES):
+                _rehearse_once(helper, packet)
+    finally:
+        os.close(control)
+        del helper.kept[path]
+
+
+def rehearse_alone(helper: Helper) -> None:
+    """In a spare that has time for it: have pages of its own for what will be changed."""
+    helper.surroundings.have_changed()
+    exec(CODE, {})
+    flush()
+    is_anything_left()
+    descriptors()
+
+
+def _rehearse_once(helper: Helper, packet: bytes) -> None:
+    modules = dict(sys.modules)
+    words, original = sys.argv[:], sys.orig_argv[:] if sys.version_info >= (3, 10) else []
+    directory = sys.path[0]
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    try:
+        ours.sendmsg([packet], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack("3i", 1, 2, 0))])
+        script = Spare(helper, theirs.detach(), is_rehearsal=True).script()
+        exec(script.code, script.names)
+        flush()
+        is_anything_left()
+        descriptors()
+    finally:
+        ours.close()
+        sys.modules.update(modules)
+        helper.environment.take_off()
+        helper.environment.put_on(sdk=sys.modules.get("mcp_tool"))
+        helper.script = Script(descriptors=helper.descriptors)
+        sys.argv[:], sys.path[0] = words, directory
+        if sys.version_info >= (3, 10):
+            sys.orig_argv[:] = original
