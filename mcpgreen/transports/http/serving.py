@@ -82,7 +82,7 @@ def _serve_at(address: Address, listener: Any, server: Server, tls: Any, *, has_
     http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
     if metrics is not None:
         metrics.watch_connections(lambda: http.connections)
-    serving = _Serving(server, sessions, http, draining, has_successor=has_successor)
+    serving = _Serving(server, outlets, sessions, http, draining, has_successor=has_successor)
     signals = [gevent.signal_handler(number, serving.on_signal, number) for number in STOP_SIGNALS]
     try:
         _look_at_project(server)
@@ -109,9 +109,17 @@ class _Serving:
     """The way to the end. `has_successor`: the socket stays, and with it whoever has not been accepted."""
 
     def __init__(
-        self, server: Server, sessions: HttpSessions, http: HttpServer, draining: Draining, *, has_successor: bool
+        self,
+        server: Server,
+        outlets: Outlets,
+        sessions: HttpSessions,
+        http: HttpServer,
+        draining: Draining,
+        *,
+        has_successor: bool,
     ) -> None:
         self._server = server
+        self._outlets = outlets
         self._sessions = sessions
         self._http = http
         self._draining = draining
@@ -135,7 +143,7 @@ class _Serving:
             if self._http.has_idle_connections:
                 self._another_signal.wait(LEAST_IDLE_SECS)
                 self._http.end_idle()
-            while self._server.is_busy and not self._another_signal.is_set():
+            while (self._server.is_busy or self._outlets.have_answers) and not self._another_signal.is_set():
                 gevent.sleep(LOOK_SECS)
         if not self._has_successor:
             self._http.stop_listening()

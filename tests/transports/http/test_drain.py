@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 
 import pytest
 
-from mcpgreen.transports.http.serving import LEAST_IDLE_SECS
+from mcpgreen.transports.http.serving import LAST_WORDS_SECS, LEAST_IDLE_SECS
 from tests.support.http import HttpServer
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
@@ -134,6 +136,24 @@ def test_readers_that_stop_do_not_keep_it(serve: Serve, project: ProjectBuilder)
         connection.send(large_call())
         assert connection.exactly(1000)
         assert server.stop() == 0
+
+
+def test_an_answer_that_is_being_read_is_sent_to_its_end(serve: Serve, project: ProjectBuilder) -> None:
+    """A call was over for the server once it had its result: who read a large one for more than a second lost it."""
+    from tests.transports.http.test_attacks_slow import LARGE, large_call
+
+    project.tool("large", LARGE.format(size=9 << 20))
+    server = serve(shutdown_timeout=60)
+    with raw(server) as connection:
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        connection.send(large_call())
+        eventually(lambda: select.select([connection.sock], [], [], 0)[0])
+        server.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(within_secs=LAST_WORDS_SECS + 1)
+        answer = connection.answer()
+    assert len(answer.json()["result"]["content"][0]["text"]) == 9 << 20
+    assert server.wait() == 0
 
 
 def test_who_comes_after_the_end_is_refused(serve: Serve, project: ProjectBuilder) -> None:

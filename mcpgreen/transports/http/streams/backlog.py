@@ -12,7 +12,11 @@ from mcpgreen import journal
 
 
 class Unread(Protocol):
+    """`is_over`: the last of it is there; `is_lost`: no connection sends it."""
+
     unread_bytes: int
+    is_over: bool
+    is_lost: bool
 
     def break_off(self) -> None:
         """Forget all that is unread, and close the connection."""
@@ -28,6 +32,11 @@ class Backlog:
 
     def __repr__(self) -> str:
         return f"<Backlog of {self._total_bytes} bytes, {len(self._holders)} readers>"
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether some are still being sent."""
+        return any(holder.is_over and not holder.is_lost for holder in self._holders)
 
     def add(self, holder: Unread, size_bytes: int) -> None:
         self._total_bytes += size_bytes

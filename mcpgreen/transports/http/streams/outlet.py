@@ -93,7 +93,7 @@ class Outlet:
         self.has_begun = False  # as a stream of events
         self.is_lost = False  # nobody carries it, or will before the client comes back
         self.is_over = False  # nothing more will come
-        self.on_over: Callable[[], None] = _nothing
+        self.on_over: Callable[[], None] = lambda: None
 
     # As a sink.
 
@@ -333,6 +333,11 @@ class Outlets:
         self._backlog = Backlog(limit_bytes=max_backlog_bytes)
         self._history = History(limit_bytes=max_backlog_bytes)
 
+    @property
+    def have_answers(self) -> bool:
+        """Whether some are still being sent."""
+        return self._backlog.has_answers
+
     def new(self, *, key: int | None = None, takes_events: bool = True, is_for_session: bool = False) -> Outlet:
         return Outlet(
             self._backlog,
@@ -343,7 +348,3 @@ class Outlets:
             is_for_session=is_for_session,
             on_frame=self._on_frame,
         )
-
-
-def _nothing() -> None:
-    pass
