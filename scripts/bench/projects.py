@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 
 from client import encoded
@@ -21,15 +23,9 @@ def write_script(path: Path, body: str) -> None:
     path.chmod(0o755)
 
 
-def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
-    _calls_project(folder / "calls")
-    for count in tool_counts:
-        write_tools(folder / f"tools-{count}", count)
-    for name in ("changing", "static"):
-        write_tools(folder / name, 100)
-    _resources_project(folder / "resources")
-    _watched_project(folder / "watched")
-    _python_project(folder / "python")
+def write_projects(folder: Path, names: Collection[str]) -> None:
+    for name in sorted(names):
+        _WRITERS[name](folder / name)
 
 
 def _calls_project(root: Path) -> None:
@@ -89,3 +85,13 @@ def _python_project(root: Path) -> None:
         script.write_text("\n".join(lines), encoding="utf-8")
         script.chmod(0o755)
         script.with_suffix(".meta.json").write_bytes(encoded({"name": name, "inputSchema": schema}).rstrip())
+
+
+_WRITERS: dict[str, Callable[[Path], None]] = {
+    "calls": _calls_project,
+    **{f"tools-{count}": partial(write_tools, count=count) for count in (1, 100, 1000)},
+    **{name: partial(write_tools, count=100) for name in ("changing", "static")},
+    "resources": _resources_project,
+    "watched": _watched_project,
+    "python": _python_project,
+}
