@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 
 from client import encoded
@@ -24,18 +26,9 @@ def write_script(path: Path, body: str) -> None:
     path.chmod(0o755)
 
 
-def write_projects(folder: Path, *, tool_counts: tuple[int, ...]) -> None:
-    _calls_project(folder / "calls")
-    for count in tool_counts:
-        write_tools(folder / f"tools-{count}", count)
-    for name in ("changing", "static"):
-        write_tools(folder / name, 100)
-    _resources_project(folder / "resources")
-    _watched_project(folder / "watched")
-    _python_project(folder / "python")
-    write_mix(folder / MIX)
-    (folder / "shell" / "tools").mkdir(parents=True)
-    write_shell_tools(folder / "shell" / "tools")
+def write_projects(folder: Path, names: Collection[str]) -> None:
+    for name in sorted(names):
+        _WRITERS[name](folder / name)
 
 
 def _calls_project(root: Path) -> None:
@@ -98,3 +91,20 @@ def _python_project(root: Path) -> None:
         script.chmod(0o755)
         meta = {"name": name, "inputSchema": schema, **({"warm": ["yaml"]} if "import yaml" in needed else {})}
         script.with_suffix(".meta.json").write_bytes(encoded(meta).rstrip())
+
+
+def _shell_project(root: Path) -> None:
+    (root / "tools").mkdir(parents=True)
+    write_shell_tools(root / "tools")
+
+
+_WRITERS: dict[str, Callable[[Path], None]] = {
+    "calls": _calls_project,
+    **{f"tools-{count}": partial(write_tools, count=count) for count in (1, 100, 1000)},
+    **{name: partial(write_tools, count=100) for name in ("changing", "static")},
+    "resources": _resources_project,
+    "watched": _watched_project,
+    "python": _python_project,
+    MIX: write_mix,
+    "shell": _shell_project,
+}

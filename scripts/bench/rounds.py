@@ -14,7 +14,7 @@ from projects import write_projects
 from stand import AnyPlace, Counts, Stand, Workload
 from subjects import Unavailable, subject_named, try_out
 
-TOOL_COUNTS = (1, 100, 1000)
+TRIAL = "calls"
 
 
 @dataclass
@@ -37,12 +37,12 @@ def measure(
 ) -> Measurements:
     results = Measurements(round_count, load_before=os.getloadavg()[0])
     tell("preparing")
-    write_projects(scratch, tool_counts=TOOL_COUNTS)
+    write_projects(scratch, {TRIAL, *(workload.project for workload in workloads)})
     subjects = []
     for name in names:
         try:
             subject = subject_named(name, scratch=scratch)
-            try_out(subject, scratch / "calls", scratch=scratch)
+            try_out(subject, scratch / TRIAL, scratch=scratch)
             subjects.append(subject)
         except Unavailable as reason:
             results.left_out[name] = str(reason)

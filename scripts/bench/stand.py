@@ -133,6 +133,7 @@ class Workload(Generic[AnyPlace]):
     metrics: tuple[str, ...]
     measure: Callable[[AnyPlace], Values]
     subjects: tuple[str, ...] = (*FLOORS, OURS, *SDKS)
+    project: str = "calls"  # the folder that has to be there
 
 
 def greet(session: Session) -> None:

@@ -15,6 +15,7 @@ import processes
 from bars import FRESH, METRICS, OURS, SDKS
 from changes import idle_subscriptions, resource_changes, tool_changes
 from client import Session, SubjectError, result_of, text_of
+from mix import PROJECT as MIX
 from mix import mixed_calls
 from projects import MB, RESOURCE_BYTES
 from real_tools import python_calls
@@ -215,12 +216,14 @@ def await_tree(pid: int, helpers: frozenset[int], *, size: int) -> list[int]:
 
 
 WORKLOADS = (
-    Workload("start-up", ("first_answer", "first_list", "list_100_cold", "list_100_warm"), start_up),
-    Workload("start-up of 1000", ("first_list_1000",), first_starts),
-    Workload("second start of 1000", ("again_list_1000",), second_starts),
-    Workload("static registry", ("static_list",), static_starts),
-    Workload("list of 1", ("list_1_cold", "list_1_warm"), listing(1)),
-    Workload("list of 1000", ("list_1000_cold", "list_1000_warm"), listing(1000)),
+    Workload(
+        "start-up", ("first_answer", "first_list", "list_100_cold", "list_100_warm"), start_up, project="tools-100"
+    ),
+    Workload("start-up of 1000", ("first_list_1000",), first_starts, project="tools-1000"),
+    Workload("second start of 1000", ("again_list_1000",), second_starts, project="tools-1000"),
+    Workload("static registry", ("static_list",), static_starts, project="static"),
+    Workload("list of 1", ("list_1_cold", "list_1_warm"), listing(1), project="tools-1"),
+    Workload("list of 1000", ("list_1000_cold", "list_1000_warm"), listing(1000), project="tools-1000"),
     Workload("memory at start", ("rss_start",), memory_at_start),
     Workload("tools/call one by one", ("call_p50",), calls_one_by_one),
     Workload("tools/call, 16 in flight", ("calls_16", "call_cpu"), calls_in_flight),
@@ -231,11 +234,11 @@ WORKLOADS = (
     Workload("1 MB and 10 MB of output", ("output_1mb", "output_10mb"), outputs),
     # After everything else on the shared server: a late answer to a cancelled call would be taken for another one.
     Workload("cancel", ("cancel",), cancels),
-    Workload("resources/read", ("read_1kb", "read_1mb"), reads, (OURS, *SDKS)),
-    Workload("change on disk", ("list_changed",), tool_changes, (OURS,)),
-    Workload("change of a resource", ("resource_updated",), resource_changes, (OURS,)),
-    Workload("idle subscriptions", ("subscriptions_idle",), idle_subscriptions, (OURS,)),
-    Workload("shell tools", SHELL_METRICS, shell_calls, (OURS,)),
-    Workload("Python tools", PYTHON_METRICS, python_calls, (OURS, FRESH, *SDKS)),
-    Workload("a day's mix", ("mix_p50", "mix_p99", "mix_16"), mixed_calls, (OURS, FRESH, *SDKS)),
+    Workload("resources/read", ("read_1kb", "read_1mb"), reads, (OURS, *SDKS), project="resources"),
+    Workload("change on disk", ("list_changed",), tool_changes, (OURS,), project="changing"),
+    Workload("change of a resource", ("resource_updated",), resource_changes, (OURS,), project="watched"),
+    Workload("idle subscriptions", ("subscriptions_idle",), idle_subscriptions, (OURS,), project="watched"),
+    Workload("shell tools", SHELL_METRICS, shell_calls, (OURS,), project="shell"),
+    Workload("Python tools", PYTHON_METRICS, python_calls, (OURS, FRESH, *SDKS), project="python"),
+    Workload("a day's mix", ("mix_p50", "mix_p99", "mix_16"), mixed_calls, (OURS, FRESH, *SDKS), project=MIX),
 )

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
-from tests.support.wire import clean_environment
+from tests.support.wire import clean_environment, command_of_tests
 
 SERVER = [sys.executable, "-m", "mcpgreen", "serve", "--project-root"]
 TOOL_DEADLINE_SECS = 20
@@ -127,6 +127,11 @@ def _add_prompt(project: ProjectBuilder) -> None:
 
 
 def server_command(project: ProjectBuilder) -> list[str]:
+    return [str(command_of_tests()), "serve", "--project-root", str(project.root)]
+
+
+def fresh_server_command(project: ProjectBuilder) -> list[str]:
+    """As users have it: nothing is imported yet."""
     return [*SERVER, str(project.root)]
 
 

@@ -16,7 +16,6 @@ from tests.support.http import HttpServer
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import command_of_tests
 
 anyio = require_module("anyio")
 mcp = require_module("mcp")
@@ -43,7 +42,7 @@ class Connector(NamedTuple):
     def __call__(self, *, command: list[str] | None = None, **options: Any) -> AbstractAsyncContextManager[Any]:
         if self.url is not None:
             return mcp.Client(self.url, mode=self.mode, **options)
-        program, *arguments = command or [str(command_of_tests()), "serve", "--project-root", str(self.project.root)]
+        program, *arguments = command or scenario.server_command(self.project)
         parameters = mcp.StdioServerParameters(
             command=program, args=arguments, env=scenario.server_environment(), cwd=self.project.root
         )
@@ -455,7 +454,7 @@ def noting_status(command: list[str], path: Path, *, before: str = "") -> list[s
 def test_the_server_leaves_by_itself_when_the_client_closes(
     connect_by_pipe: Connector, project: ProjectBuilder, tmp_path: Path
 ) -> None:
-    command = noting_status(scenario.server_command(project), tmp_path / "status")
+    command = noting_status(scenario.fresh_server_command(project), tmp_path / "status")
 
     async def act() -> None:
         async with connect_by_pipe(command=command) as client:
@@ -470,7 +469,7 @@ def test_the_server_leaves_by_itself_when_the_client_closes(
 def test_an_open_listen_does_not_keep_the_server(
     connect_stateless: Connector, project: ProjectBuilder, tmp_path: Path
 ) -> None:
-    command = noting_status(scenario.server_command(project), tmp_path / "status")
+    command = noting_status(scenario.fresh_server_command(project), tmp_path / "status")
 
     async def act() -> None:
         async with anyio.create_task_group() as tasks, connect_stateless(command=command) as client:
@@ -498,7 +497,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_call_leaves_nothing_running(
     """The call may still finish until the client loses patience and sends SIGTERM; that ends everything, before the
     SIGKILL that the client would send next."""
     # This shell outlives SIGTERM, to see how the server took it. SIGKILL ends it without a note.
-    command = noting_status(scenario.server_command(project), tmp_path / "status", before="trap : TERM; ")
+    command = noting_status(scenario.fresh_server_command(project), tmp_path / "status", before="trap : TERM; ")
 
     async def act() -> None:
         async with anyio.create_task_group() as tasks, connect_by_pipe(command=command) as client:

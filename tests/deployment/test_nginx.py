@@ -39,6 +39,7 @@ echo "$PPID $answer"
 """
 NAP = "sleep 0.1; echo $PPID"
 CLIENTS = 6
+PAUSE_SECS = 0.02  # of each client between two calls: a request is on its way at any time all the same
 YES = {"action": "accept", "content": {"confirmed": True}}
 
 
@@ -268,7 +269,7 @@ def test_a_rolling_restart_under_load_costs_nothing(cluster: Cluster) -> None:
 
 
 class Load:
-    """Clients that call without a pause; every third has a session, and begins a new one when it is told to."""
+    """Clients that call again and again; every third has a session, and begins a new one when it is told to."""
 
     def __init__(self, speakers: list[tuple[Speaker, bool]]) -> None:
         self.failures: list[str] = []
@@ -303,6 +304,7 @@ class Load:
                     self.asked.add(int(speaker.call("where" if self._counts[index] % 5 else "nap")))
                     is_new = False
                     self._counts[index] += 1
+                    self._is_over.wait(PAUSE_SECS)
                 except SessionGone:
                     is_new = True
         except Exception as failure:
