@@ -9,12 +9,11 @@ import pytest
 
 from tests.support.http import HttpServer
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually, is_alive
+from tests.support.waiting import eventually
 from tests.support.wire import META_PREFIX, MODERN, modern_meta, text_of
 
 Serve = Callable[..., HttpServer]
 
-ENDLESS = 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid"; exec sleep 600'
 ASKS = 'source "$MCP_SDK/tool-sdk.sh"; mcp_elicit_confirm "Sure?" >/dev/null && echo yes'
 VERSION, CAPABILITIES = META_PREFIX + "protocolVersion", META_PREFIX + "clientCapabilities"
 
@@ -181,50 +180,6 @@ def test_a_listen_is_acknowledged_first_kept_alive_and_told_of_what_it_wants(
     notice = listen.next_message()
     assert notice["method"] == "notifications/tools/list_changed"
     assert notice["params"]["_meta"] == {META_PREFIX + "subscriptionId": "here"}
-
-
-@pytest.mark.requirement("G-http-listen", "G-http-drain")
-def test_a_listen_ends_with_its_result_when_the_server_stops(serve: Serve) -> None:
-    server = serve()
-    listen = server.stateless().listen(toolsListChanged=True)
-
-    assert server.stop() == 0
-
-    (last,) = listen.rest()
-    assert last["result"]["resultType"] == "complete"
-
-
-@pytest.mark.requirement("G-http-drain")
-def test_a_server_that_stops_lets_calls_finish_and_takes_nothing_new(project: ProjectBuilder, serve: Serve) -> None:
-    project.tool("wait", 'cd "$MCPGREEN_PROJECT_ROOT"; touch begun; until [ -e on ]; do sleep 0.01; done; echo done')
-    server = serve()
-    calls = [server.stateless().start_tool("wait"), server.session().start_tool("wait")]
-    eventually((project.root / "begun").exists)
-    with server.client().send("GET", path="/healthz") as health:
-        assert health.status == 200
-
-    server.process.terminate()
-    eventually(lambda: server.client().send("GET", path="/healthz").status == 503)
-    with server.stateless().start("server/discover") as refused:
-        assert refused.status == 503
-        assert refused.headers["Retry-After"]
-    project.write("on", "")
-
-    assert [text_of(call.result()) for call in calls] == ["done\n", "done\n"]
-    assert server.wait() == 0
-
-
-@pytest.mark.requirement("G-http-drain")
-def test_a_server_that_stops_does_not_wait_for_ever(project: ProjectBuilder, serve: Serve) -> None:
-    project.tool("endless", ENDLESS)
-    server = serve(shutdown_timeout=0.2)
-    call = server.stateless().start_tool("endless")
-    pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
-
-    assert server.stop() == 0
-
-    assert not is_alive(pid)
-    call.close()
 
 
 def test_arguments_and_state_of_one_request_do_not_reach_another(project: ProjectBuilder, serve: Serve) -> None:
