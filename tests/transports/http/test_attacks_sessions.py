@@ -49,6 +49,7 @@ def resident_bytes(pid: int) -> int:
         return int(file.read().split()[1]) * 4096
 
 
+@pytest.mark.requirement("G-http-session-id")
 def test_ids_of_sessions_are_128_bits_and_never_twice_the_same(server: HttpServer) -> None:
     ids = open_many(server, 200)
     assert len(set(ids)) == 200

@@ -20,15 +20,15 @@ VERSION, CAPABILITIES = META_PREFIX + "protocolVersion", META_PREFIX + "clientCa
 
 @pytest.mark.requirement("G-http-stateless-methods")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
-def test_methods_other_than_post_are_405(serve: Serve, method: str) -> None:
-    with serve().stateless().send(method, headers={"MCP-Protocol-Version": MODERN}) as reply:
+def test_methods_other_than_post_are_405(shared_server: HttpServer, method: str) -> None:
+    with shared_server.stateless().send(method, headers={"MCP-Protocol-Version": MODERN}) as reply:
         assert reply.status == 405
         assert reply.headers["Allow"] == "POST"
 
 
 @pytest.mark.requirement("G-http-stateless-methods")
-def test_no_session_is_made_and_one_that_is_named_is_ignored(serve: Serve) -> None:
-    client = serve().stateless()
+def test_no_session_is_made_and_one_that_is_named_is_ignored(shared_server: HttpServer) -> None:
+    client = shared_server.stateless()
 
     with client.start("server/discover", headers={"Mcp-Session-Id": "0" * 32}) as reply:
         assert reply.status == 200
@@ -79,8 +79,10 @@ ENVELOPES: dict[str, tuple[dict[str, Any], int]] = {
 @pytest.mark.requirement("G-http-stateless-status")
 @pytest.mark.parametrize(("meta", "code"), ENVELOPES.values(), ids=ENVELOPES)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "ping"])
-def test_an_envelope_that_is_not_complete_is_400(serve: Serve, method: str, meta: dict[str, Any], code: int) -> None:
-    client = serve().stateless()
+def test_an_envelope_that_is_not_complete_is_400(
+    shared_server: HttpServer, method: str, meta: dict[str, Any], code: int
+) -> None:
+    client = shared_server.stateless()
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
 
     with client.post(message, headers={"Mcp-Method": method}) as reply:
@@ -126,14 +128,14 @@ def test_what_is_wrong_with_the_request_itself_is_told_by_the_json_alone(
     ],
     ids=["batch", "response", "another JSON-RPC", "no id", "number"],
 )
-def test_what_is_no_request_is_400(serve: Serve, message: Any) -> None:
-    with serve().stateless().post(message, headers={"Mcp-Method": "tools/list"}) as reply:
+def test_what_is_no_request_is_400(shared_server: HttpServer, message: Any) -> None:
+    with shared_server.stateless().post(message, headers={"Mcp-Method": "tools/list"}) as reply:
         assert (reply.status, reply.error()["code"]) == (400, -32600)
 
 
 @pytest.mark.requirement("G-http-no-answer")
-def test_a_notification_is_202_without_a_body(serve: Serve) -> None:
-    with serve().stateless().post({"jsonrpc": "2.0", "method": "notifications/cancelled"}) as reply:
+def test_a_notification_is_202_without_a_body(shared_server: HttpServer) -> None:
+    with shared_server.stateless().post({"jsonrpc": "2.0", "method": "notifications/cancelled"}) as reply:
         assert (reply.status, reply.body) == (202, b"")
 
 
