@@ -138,4 +138,11 @@ FAULTS = [
         "elif any(stream.is_used(request_id) for stream in self.session.streams):",
         "tests/engine/test_links.py::test_equal_ids_on_two_streams_do_not_meet",
     ),
+    fault(
+        "batch-goes-on-after-its-link",
+        "mcpgreen/engine/link.py",
+        "                if self._is_closed:\n                    break\n",
+        "",
+        "tests/engine/test_links.py::test_nothing_more_of_a_batch_is_begun_once_its_link_is_closed",
+    ),
 ]

@@ -138,9 +138,10 @@ FAULTS = [
     fault(
         "http-stream-forgotten-while-it-is-sent",
         f"{HTTP}/sessions.py",
-        "if kept.is_over and kept.is_lost), None)",
-        "if kept.is_over), None)",
+        "if kept.is_left), too_many)",
+        "if kept.is_over), too_many)",
         f"{TESTS}/test_attacks_sessions.py::test_a_slow_reader_gets_all_of_a_stream_however_many_come_after",
+        f"{TESTS}/test_sessions.py::test_an_answer_that_is_about_to_be_sent_makes_way_for_no_other_stream",
     ),
     fault(
         "http-socket-of-a-successor-removed",

@@ -114,7 +114,7 @@ FAULTS = [
     fault(
         "overtaken-answer-counts",
         "mcpgreen/links/roots.py",
-        "            self._asking.kill(block=False)  # its answer",
+        "            asking.kill(block=False)  # its answer",
         "            pass  # its answer",
         "tests/features/test_roots.py::test_an_overtaken_answer_is_dropped",
     ),

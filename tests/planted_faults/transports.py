@@ -15,8 +15,8 @@ FAULTS = [
     fault(
         "answers-refused-while-draining",
         "mcpgreen/transports/http/draining.py",
-        'or ("id" in message and "method" in message)',
-        "or message",
+        'any("id" in each and "method" in each for each in members if type(each) is dict)',
+        "message",
         "tests/transports/http/test_drain.py::test_a_session_may_still_answer_and_end",
     ),
     fault(

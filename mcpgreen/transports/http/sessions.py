@@ -82,10 +82,11 @@ class HttpSession:
 
 
 class HttpSessions:
-    """All of one server."""
+    """All of one server. `has_strangers`: others than its client may write to a session."""
 
-    def __init__(self, server: Server, settings: Settings, outlets: Outlets) -> None:
+    def __init__(self, server: Server, settings: Settings, outlets: Outlets, *, has_strangers: bool = False) -> None:
         self._server = server
+        self._has_strangers = has_strangers
         self._outlets = outlets
         self._max_sessions: int = settings.http_max_sessions
         self._max_of_one: int = settings.http_max_sessions_per_principal
@@ -114,7 +115,7 @@ class HttpSessions:
             key = os.urandom(ID_BYTES).hex()
         standing = self._outlets.new(key=STANDING_KEY, is_for_session=True)
         opened = HttpSession(key, standing, principal)
-        opened.session = self._server.open_session(standing, principal=principal)
+        opened.session = self._server.open_session(standing, has_strangers=self._has_strangers, principal=principal)
         # In a greenlet: what the hub calls cannot wait, and to end many subscriptions takes pauses.
         opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, opened))
         self._sessions[key] = opened

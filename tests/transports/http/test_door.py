@@ -241,35 +241,29 @@ def guarded(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def open_to_all(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
-    with HttpServer(shared_project.root) as server:
-        yield server
-
-
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/metrics", "/nowhere"])
 @pytest.mark.parametrize(
     "lines", [("Origin: http://evil.example",), ("Origin: null",), ("Sec-Fetch-Site: cross-site",)]
 )
-def test_a_page_from_elsewhere_gets_nowhere(open_to_all: HttpServer, path: str, lines: tuple[str, ...]) -> None:
+def test_a_page_from_elsewhere_gets_nowhere(shared_server: HttpServer, path: str, lines: tuple[str, ...]) -> None:
     for method in ("GET", "POST", "DELETE", "OPTIONS"):
-        answer = asked(open_to_all, head(method, path, *lines))
+        answer = asked(shared_server, head(method, path, *lines))
         assert answer.status == 403
         assert not any(name.startswith("access-control") for name in answer.headers)
 
 
 @pytest.mark.parametrize("host", [host for host in FOREIGN_HOSTS if host.isascii()])
-def test_a_foreign_host_gets_nowhere(open_to_all: HttpServer, host: str) -> None:
+def test_a_foreign_host_gets_nowhere(shared_server: HttpServer, host: str) -> None:
     for path in ("/mcp", "/healthz", "/metrics", "/nowhere"):
-        assert asked(open_to_all, head("GET", path, host=host)).status == 403
+        assert asked(shared_server, head("GET", path, host=host)).status == 403
 
 
-def test_an_old_client_without_a_host_gets_nowhere(open_to_all: HttpServer) -> None:
-    assert asked(open_to_all, discovery(host=None, version="1.0")).status == 403
+def test_an_old_client_without_a_host_gets_nowhere(shared_server: HttpServer) -> None:
+    assert asked(shared_server, discovery(host=None, version="1.0")).status == 403
 
 
-def test_an_allowed_page_may_read_the_answer(open_to_all: HttpServer) -> None:
-    answer = asked(open_to_all, discovery("Origin: http://localhost:5173"))
+def test_an_allowed_page_may_read_the_answer(shared_server: HttpServer) -> None:
+    answer = asked(shared_server, discovery("Origin: http://localhost:5173"))
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "http://localhost:5173")
     assert answer.headers["vary"] == "Origin"
 
@@ -285,6 +279,7 @@ def test_a_browser_is_told_what_a_page_may_send(guarded: HttpServer) -> None:
     assert allowed[-2:] == ["mcp-param-city", "Mcp-Param-!"]
 
 
+@pytest.mark.requirement("H-03")
 @pytest.mark.parametrize("authorization", [None, *(each for each in BAD_TOKENS if each.strip() == each)])
 def test_without_the_token_everything_but_health_is_refused(guarded: HttpServer, authorization: str | None) -> None:
     lines = [] if authorization is None else [f"Authorization: {authorization}"]
@@ -326,6 +321,7 @@ def test_the_token_is_not_logged(project: ProjectBuilder, serve: Callable[..., H
     assert "mistaken-secret" not in server.stderr
 
 
+@pytest.mark.requirement("H-03")
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

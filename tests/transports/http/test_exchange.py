@@ -10,7 +10,7 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol import admission, revisions
-from mcpgreen.testing import serving
+from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.eras.exchange import Accepts, ClientGone, Exchange
 from mcpgreen.transports.http.streams.outlet import Outlets
 from mcpgreen.transports.http.wire.connection import CONNECTION
@@ -43,6 +43,50 @@ def server(project: ProjectBuilder) -> Iterator[Server]:
         yield server
 
 
+def test_nothing_waits_for_a_client_that_went_before_it_had_a_place_to_come_back_to(
+    server: Server, project: ProjectBuilder
+) -> None:
+    """All that its call said afterwards was held for it until the call was over, and its questions waited for nobody."""
+    project.tool(
+        "tell",
+        """source "$MCP_SDK/tool-sdk.sh"; cd "$MCPGREEN_PROJECT_ROOT"; touch began
+until [ -e on ]; do sleep 0.01; done; mcp_progress 10; mcp_progress 20; touch told; exec sleep 600""",
+    )
+    carrier, outlets = Carrier(), Outlets(max_backlog_bytes=1 << 20)
+    outlet, link = outlets.new(key=1), FakeLink(server)
+    link.initialize()
+    exchange = Exchange(
+        server,
+        server.connect(outlet, transport="http", session=link.session),
+        outlet,
+        accepts=Accepts(json=True, events=True),
+        keep_alive_secs=10,
+        is_dropped_with_client=False,
+    )
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    params = {"name": "tell", "_meta": {"progressToken": 1}}
+
+    def hang_up_soon() -> None:
+        link.wait_for((project.root / "began").exists)
+        carrier.hang_up()
+
+    hanging_up = gevent.spawn(hang_up_soon)
+    with pytest.raises(ClientGone):
+        respond(exchange, {**call, "params": params}, carrier)
+    hanging_up.join()
+    project.write("on", "")
+    link.wait_for((project.root / "told").exists)
+    gevent.sleep(0.05)  # what is in the pipe is read
+
+    assert outlet.unread_bytes == 0
+    assert not outlet.carries_requests
+
+
+def respond(exchange: Exchange, message: Any, carrier: Carrier) -> None:
+    variables = {CONNECTION: carrier}
+    exchange.respond(message, variables, weight_bytes=100, status_of=lambda line: ("200 OK", []), is_primed=False)
+
+
 def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server: Server) -> None:
     """The answer counted as unread for ever, and its stream was held: each such client made less room for others."""
     carrier = Carrier()
@@ -62,9 +106,7 @@ def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server:
     )
 
     with pytest.raises(ClientGone):
-        exchange.respond(
-            CALL, {CONNECTION: carrier}, weight_bytes=100, status_of=lambda line: ("200 OK", []), is_primed=False
-        )
+        respond(exchange, CALL, carrier)
 
     assert outlet.is_over
     assert "0 bytes, 0 readers" in repr(outlets._backlog)

@@ -16,6 +16,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
 from tests.transports.http.test_legacy_sse import Legacy
 
+SKEW_SECS = 60  # as the setting has it
 WHO = 'printf "%s" "$MCP_AUTH_JSON"'
 ASKER = f"""{ASK}
 print(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content']['name'])
@@ -213,15 +214,28 @@ def test_what_is_half_configured_keeps_the_server_from_starting(project: Project
         assert re.search(r"MCPGREEN_HTTP_OAUTH_AUDIENCE: there is no issuer", server.stderr)
 
 
+def test_a_token_that_is_good_by_the_clock_skew_is_good_for_a_stream_too(
+    server: HttpServer, project: ProjectBuilder, issuer: Issuer
+) -> None:
+    """Requests were served for a minute longer, and each stream that they asked for was ended at once: clients asked
+    for it again and again."""
+    client = server.stateless(token=issuer.token(exp=int(time.time()) - SKEW_SECS // 2))
+    listen = client.listen(toolsListChanged=True)
+
+    project.tool("late", "echo")
+
+    listen.notice("notifications/tools/list_changed")
+
+
 def test_a_listen_ends_in_good_order_when_its_token_expires(server: HttpServer, issuer: Issuer) -> None:
-    client = server.stateless(token=issuer.token(exp=int(time.time()) + 2))
+    client = server.stateless(token=issuer.token(exp=int(time.time()) + 2 - SKEW_SECS))
     listen = client.listen(toolsListChanged=True)
 
     assert "result" in listen.rest()[-1]
 
 
 def test_the_stream_of_a_session_ends_when_its_token_expires(server: HttpServer, issuer: Issuer) -> None:
-    client = server.session(token=issuer.token(exp=int(time.time()) + 2))
+    client = server.session(token=issuer.token(exp=int(time.time()) + 2 - SKEW_SECS))
 
     assert client.get().rest() == []
 

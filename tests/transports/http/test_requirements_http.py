@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -46,8 +46,10 @@ def methods_of(client: HttpClient, headers: dict[str, str]) -> dict[str, int]:
 
 @pytest.mark.requirement("H-01")
 @pytest.mark.parametrize("headers", [NOT_LISTED, REBOUND], ids=["origin", "host"])
-def test_names_that_are_not_let_in_are_refused_whatever_the_method(serve: Serve, headers: dict[str, str]) -> None:
-    client = serve().session()
+def test_names_that_are_not_let_in_are_refused_whatever_the_method(
+    shared_server: HttpServer, headers: dict[str, str]
+) -> None:
+    client = shared_server.session()
 
     assert set(methods_of(client, headers).values()) == {403}
     assert client.result("ping") == {}  # the session is still there: not even its DELETE came in
@@ -73,16 +75,6 @@ def test_without_a_host_the_server_listens_on_this_machine_alone(project: Projec
 
 
 @pytest.mark.requirement("H-03")
-@pytest.mark.parametrize("sent", [None, "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x"])
-def test_nobody_is_served_without_the_token(serve: Serve, sent: str | None) -> None:
-    server = serve(http_token=TOKEN)
-
-    with server.client().start("ping", headers={"Authorization": sent}) as reply:
-        assert reply.status == 401
-        assert reply.headers["WWW-Authenticate"].startswith("Bearer")
-
-
-@pytest.mark.requirement("H-03")
 def test_who_has_the_token_is_served_in_both_eras(project: ProjectBuilder, serve: Serve) -> None:
     project.tool("hello", "echo hello")
     server = serve(http_token=TOKEN)
@@ -91,27 +83,17 @@ def test_who_has_the_token_is_served_in_both_eras(project: ProjectBuilder, serve
     assert text_of(server.stateless(token=TOKEN).call_tool("hello")) == "hello\n"
 
 
-@pytest.mark.requirement("H-03")
-@pytest.mark.parametrize("settings", [{}, {"http_token": TOKEN[1:]}], ids=["none", "short"])
-def test_where_others_can_reach_it_the_server_does_not_start_without_a_good_token(
-    project: ProjectBuilder, settings: dict[str, str]
-) -> None:
-    with HttpServer(project.root, address="0.0.0.0:0", **settings) as server:
-        assert server.wait() != 0
-        assert "http_token" in server.stderr.lower()
-
-
 @pytest.mark.requirement("H-04")
-def test_an_unknown_session_is_404_to_every_method(serve: Serve) -> None:
-    client = serve().client(revision="2025-11-25")
+def test_an_unknown_session_is_404_to_every_method(shared_server: HttpServer) -> None:
+    client = shared_server.client(revision="2025-11-25")
     client.session_id = "0" * 32
 
     assert [client.start("ping").status, client.get().status, client.delete().status] == [404, 404, 404]
 
 
 @pytest.mark.requirement("H-04", "G-http-delete")
-def test_a_session_that_was_ended_is_404_to_every_method(serve: Serve) -> None:
-    client = serve().session()
+def test_a_session_that_was_ended_is_404_to_every_method(shared_server: HttpServer) -> None:
+    client = shared_server.session()
     assert client.delete().status == 204
 
     assert [client.start("ping").status, client.get().status, client.delete().status] == [404, 404, 404]
@@ -127,8 +109,8 @@ def test_a_session_that_nobody_uses_is_over_after_a_while(serve: Serve) -> None:
 
 @pytest.mark.requirement("H-05")
 @pytest.mark.parametrize("version", ["1999-01-01", "", "2025-06-18", "2025-11-25x", "DRAFT"])
-def test_a_bad_version_in_the_header_is_400_to_every_method(serve: Serve, version: str) -> None:
-    client = serve().session("2025-11-25")
+def test_a_bad_version_in_the_header_is_400_to_every_method(shared_server: HttpServer, version: str) -> None:
+    client = shared_server.session("2025-11-25")
     headers = {"MCP-Protocol-Version": version}
 
     replies = [client.start("ping", headers=headers), client.get(headers=headers), client.delete(headers=headers)]
@@ -140,8 +122,8 @@ def test_a_bad_version_in_the_header_is_400_to_every_method(serve: Serve, versio
 @pytest.mark.requirement("H-06")
 @pytest.mark.parametrize("method", ["no/such", "initialize", "ping", "logging/setLevel", "resources/subscribe"])
 @pytest.mark.parametrize("id", [7, "seven", 0])
-def test_a_method_that_does_not_exist_is_404_under_its_id(serve: Serve, method: str, id: Any) -> None:
-    with serve().stateless().start(method, id=id) as reply:
+def test_a_method_that_does_not_exist_is_404_under_its_id(shared_server: HttpServer, method: str, id: Any) -> None:
+    with shared_server.stateless().start(method, id=id) as reply:
         assert reply.status == 404
         answer = reply.json()
         assert (answer["id"], type(answer["id"]), answer["error"]["code"]) == (id, type(id), -32601)
@@ -155,26 +137,35 @@ BAD_HEADERS = {
     "method in another case": {"Mcp-Method": "Tools/Call"},
     "no name": {"Mcp-Name": None},
     "another name": {"Mcp-Name": "other"},
-    "name in another case": {"Mcp-Name": "Hello"},
-    "not base64": {"Mcp-Name": "=?base64?hello!?="},
-    "no param": {"Mcp-Param-Region": None},
-    "another param": {"Mcp-Param-Region": "us"},
+    "name in another case": {"Mcp-Name": "Never"},
+    "not base64": {"Mcp-Name": "=?base64?never!?="},
+    "no param": {"Mcp-Param-String": None},
+    "another param": {"Mcp-Param-String": "us"},
 }
+
+
+@pytest.fixture(scope="module")
+def marked(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
+    """With tools whose arguments have headers."""
+    region, count = ({"type": kind, "x-mcp-header": kind} for kind in ("string", "integer"))
+    schema = {"type": "object", "properties": {"region": region, "count": count}}
+    shared_project.tool("never", 'touch "$MCPGREEN_PROJECT_ROOT/ran"', inputSchema=schema)
+    shared_project.tool("hello", "echo", inputSchema=schema)
+    with HttpServer(shared_project.root) as server:
+        yield server
 
 
 @pytest.mark.requirement("H-07")
 @pytest.mark.parametrize("headers", BAD_HEADERS.values(), ids=BAD_HEADERS)
 def test_headers_that_differ_from_the_body_are_refused_and_nothing_runs(
-    project: ProjectBuilder, serve: Serve, headers: dict[str, str | None]
+    marked: HttpServer, headers: dict[str, str | None]
 ) -> None:
-    region = {"type": "string", "x-mcp-header": "Region"}
-    project.tool("hello", 'touch "$MCPGREEN_PROJECT_ROOT/ran"', inputSchema=schema_of(region=region))
-    client = serve().stateless()
+    client = marked.stateless()
 
-    with client.start_tool("hello", {"region": "eu"}, headers={"Mcp-Param-Region": "eu", **headers}) as reply:
+    with client.start_tool("never", {"region": "eu"}, headers={"Mcp-Param-String": "eu", **headers}) as reply:
         assert reply.status == 400
         assert reply.error()["code"] == -32020
-    assert not (project.root / "ran").exists()
+    assert not (marked.root / "ran").exists()
 
 
 @pytest.mark.requirement("H-07")
@@ -182,33 +173,22 @@ def test_headers_that_differ_from_the_body_are_refused_and_nothing_runs(
     ("value", "sent"),
     [("eu", "eu"), ("Zürich", "=?base64?WsO8cmljaA==?="), ("eu", "=?base64?ZXU=?=")],
 )
-def test_headers_that_say_the_same_are_taken_also_encoded(
-    project: ProjectBuilder, serve: Serve, value: str, sent: str
-) -> None:
-    region = {"type": "string", "x-mcp-header": "Region"}
-    project.tool("hello", 'printf %s "$MCP_TOOL_ARGS_JSON"', inputSchema=schema_of(region=region))
-    client = serve().stateless()
-
-    with client.start_tool("hello", {"region": value}, headers={"Mcp-Param-Region": sent}) as reply:
+def test_headers_that_say_the_same_are_taken_also_encoded(marked: HttpServer, value: str, sent: str) -> None:
+    with marked.stateless().start_tool("hello", {"region": value}, headers={"Mcp-Param-String": sent}) as reply:
         assert reply.status == 200
 
 
 @pytest.mark.requirement("H-07")
 @pytest.mark.parametrize(("value", "sent", "status"), [(42, "42", 200), (42, "042", 200), (42, "43", 400)])
-def test_integers_are_compared_as_numbers(
-    project: ProjectBuilder, serve: Serve, value: int, sent: str, status: int
-) -> None:
-    project.tool("hello", "echo", inputSchema=schema_of(count={"type": "integer", "x-mcp-header": "Count"}))
-    client = serve().stateless()
-
-    with client.start_tool("hello", {"count": value}, headers={"mcp-param-COUNT": sent}) as reply:
+def test_integers_are_compared_as_numbers(marked: HttpServer, value: int, sent: str, status: int) -> None:
+    with marked.stateless().start_tool("hello", {"count": value}, headers={"mcp-param-INTEGER": sent}) as reply:
         assert reply.status == status
 
 
 @pytest.mark.requirement("H-07")
-def test_headers_come_before_the_version(serve: Serve) -> None:
+def test_headers_come_before_the_version(shared_server: HttpServer) -> None:
     """A version that nobody knows, and headers that say another: the headers are what is told."""
-    client = serve().stateless()
+    client = shared_server.stateless()
     strange = modern_meta(**{META_PREFIX + "protocolVersion": "2031-01-01"})
 
     with client.start("tools/list", meta=strange) as reply:
@@ -323,7 +303,3 @@ def listens(server: HttpServer) -> bool:
     is_taken = reply.is_stream
     reply.close()
     return is_taken
-
-
-def schema_of(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}

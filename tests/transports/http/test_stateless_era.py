@@ -9,27 +9,26 @@ import pytest
 
 from tests.support.http import HttpServer
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually, is_alive
+from tests.support.waiting import eventually
 from tests.support.wire import META_PREFIX, MODERN, modern_meta, text_of
 
 Serve = Callable[..., HttpServer]
 
-ENDLESS = 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid"; exec sleep 600'
 ASKS = 'source "$MCP_SDK/tool-sdk.sh"; mcp_elicit_confirm "Sure?" >/dev/null && echo yes'
 VERSION, CAPABILITIES = META_PREFIX + "protocolVersion", META_PREFIX + "clientCapabilities"
 
 
 @pytest.mark.requirement("G-http-stateless-methods")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
-def test_methods_other_than_post_are_405(serve: Serve, method: str) -> None:
-    with serve().stateless().send(method, headers={"MCP-Protocol-Version": MODERN}) as reply:
+def test_methods_other_than_post_are_405(shared_server: HttpServer, method: str) -> None:
+    with shared_server.stateless().send(method, headers={"MCP-Protocol-Version": MODERN}) as reply:
         assert reply.status == 405
         assert reply.headers["Allow"] == "POST"
 
 
 @pytest.mark.requirement("G-http-stateless-methods")
-def test_no_session_is_made_and_one_that_is_named_is_ignored(serve: Serve) -> None:
-    client = serve().stateless()
+def test_no_session_is_made_and_one_that_is_named_is_ignored(shared_server: HttpServer) -> None:
+    client = shared_server.stateless()
 
     with client.start("server/discover", headers={"Mcp-Session-Id": "0" * 32}) as reply:
         assert reply.status == 200
@@ -80,8 +79,10 @@ ENVELOPES: dict[str, tuple[dict[str, Any], int]] = {
 @pytest.mark.requirement("G-http-stateless-status")
 @pytest.mark.parametrize(("meta", "code"), ENVELOPES.values(), ids=ENVELOPES)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "ping"])
-def test_an_envelope_that_is_not_complete_is_400(serve: Serve, method: str, meta: dict[str, Any], code: int) -> None:
-    client = serve().stateless()
+def test_an_envelope_that_is_not_complete_is_400(
+    shared_server: HttpServer, method: str, meta: dict[str, Any], code: int
+) -> None:
+    client = shared_server.stateless()
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
 
     with client.post(message, headers={"Mcp-Method": method}) as reply:
@@ -127,14 +128,14 @@ def test_what_is_wrong_with_the_request_itself_is_told_by_the_json_alone(
     ],
     ids=["batch", "response", "another JSON-RPC", "no id", "number"],
 )
-def test_what_is_no_request_is_400(serve: Serve, message: Any) -> None:
-    with serve().stateless().post(message, headers={"Mcp-Method": "tools/list"}) as reply:
+def test_what_is_no_request_is_400(shared_server: HttpServer, message: Any) -> None:
+    with shared_server.stateless().post(message, headers={"Mcp-Method": "tools/list"}) as reply:
         assert (reply.status, reply.error()["code"]) == (400, -32600)
 
 
 @pytest.mark.requirement("G-http-no-answer")
-def test_a_notification_is_202_without_a_body(serve: Serve) -> None:
-    with serve().stateless().post({"jsonrpc": "2.0", "method": "notifications/cancelled"}) as reply:
+def test_a_notification_is_202_without_a_body(shared_server: HttpServer) -> None:
+    with shared_server.stateless().post({"jsonrpc": "2.0", "method": "notifications/cancelled"}) as reply:
         assert (reply.status, reply.body) == (202, b"")
 
 
@@ -181,50 +182,6 @@ def test_a_listen_is_acknowledged_first_kept_alive_and_told_of_what_it_wants(
     notice = listen.next_message()
     assert notice["method"] == "notifications/tools/list_changed"
     assert notice["params"]["_meta"] == {META_PREFIX + "subscriptionId": "here"}
-
-
-@pytest.mark.requirement("G-http-listen", "G-http-drain")
-def test_a_listen_ends_with_its_result_when_the_server_stops(serve: Serve) -> None:
-    server = serve()
-    listen = server.stateless().listen(toolsListChanged=True)
-
-    assert server.stop() == 0
-
-    (last,) = listen.rest()
-    assert last["result"]["resultType"] == "complete"
-
-
-@pytest.mark.requirement("G-http-drain")
-def test_a_server_that_stops_lets_calls_finish_and_takes_nothing_new(project: ProjectBuilder, serve: Serve) -> None:
-    project.tool("wait", 'cd "$MCPGREEN_PROJECT_ROOT"; touch begun; until [ -e on ]; do sleep 0.01; done; echo done')
-    server = serve()
-    calls = [server.stateless().start_tool("wait"), server.session().start_tool("wait")]
-    eventually((project.root / "begun").exists)
-    with server.client().send("GET", path="/healthz") as health:
-        assert health.status == 200
-
-    server.process.terminate()
-    eventually(lambda: server.client().send("GET", path="/healthz").status == 503)
-    with server.stateless().start("server/discover") as refused:
-        assert refused.status == 503
-        assert refused.headers["Retry-After"]
-    project.write("on", "")
-
-    assert [text_of(call.result()) for call in calls] == ["done\n", "done\n"]
-    assert server.wait() == 0
-
-
-@pytest.mark.requirement("G-http-drain")
-def test_a_server_that_stops_does_not_wait_for_ever(project: ProjectBuilder, serve: Serve) -> None:
-    project.tool("endless", ENDLESS)
-    server = serve(shutdown_timeout=0.2)
-    call = server.stateless().start_tool("endless")
-    pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
-
-    assert server.stop() == 0
-
-    assert not is_alive(pid)
-    call.close()
 
 
 def test_arguments_and_state_of_one_request_do_not_reach_another(project: ProjectBuilder, serve: Serve) -> None:

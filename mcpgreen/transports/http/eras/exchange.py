@@ -119,7 +119,8 @@ class Exchange:
             self._link.drop()
             outlet.end()
         if self._is_dropped_with_client or not outlet.has_begun:
-            outlet.forget()  # the client has no event to go on from
+            outlet.takes_events = False  # the client has none to go on from
+            outlet.forget()
 
     def _on_over(self) -> None:
         self._server.disconnect(self._link)

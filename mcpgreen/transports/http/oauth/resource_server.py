@@ -62,9 +62,9 @@ class ResourceServer:
         principal, expires_at, generation = self._kept.pop(digest, (None, 0.0, 0))
         if principal is None or generation != self._keys.generation or expires_at <= time.time():
             claims = self._verifier.claims_of(token)
-            principal = principal_of(claims)
-            self._require_scopes(principal)
             expires_at, generation = claims["exp"] + self._clock_skew_secs, self._keys.generation
+            principal = principal_of(claims, expires_at=expires_at)
+            self._require_scopes(principal)
         self._kept[digest] = principal, expires_at, generation  # at the end: the first is the one not used for longest
         if len(self._kept) > MAX_KEPT_TOKENS:
             del self._kept[next(iter(self._kept))]
@@ -126,8 +126,8 @@ def metadata_url(resource_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{metadata_paths(resource_url)[0]}"
 
 
-def principal_of(claims: Json) -> Principal:
-    """Who the claims of a verified token speak of. Raises TokenRefused if they name nobody."""
+def principal_of(claims: Json, *, expires_at: float) -> Principal:
+    """Who a verified token, which is good until then, speaks of. Raises TokenRefused if its claims name nobody."""
     subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp"))
     if type(subject) is str and subject:
         name = f"{claims['iss']}|{subject}"
@@ -137,7 +137,7 @@ def principal_of(claims: Json) -> Principal:
         raise invalid("it names neither a subject nor a client")
     if len(name) > MAX_NAME_CHARS:
         raise invalid("the name of its subject is too long")
-    principal = Principal(name, _scopes_in(claims), claims, float(claims["exp"]))
+    principal = Principal(name, _scopes_in(claims), claims, expires_at)
     try:
         _ = principal.claims_json
     except ValueError as error:
