@@ -46,7 +46,7 @@ def server(project: ProjectBuilder) -> Iterator[Server]:
 def test_nothing_waits_for_a_client_that_went_before_it_had_a_place_to_come_back_to(
     server: Server, project: ProjectBuilder
 ) -> None:
-    """All that its call said afterwards was held for it until the call was over, and its questions waited for nobody."""
+    """All that its call said afterwards was held until the call was over, and its questions waited for an answer."""
     project.tool(
         "tell",
         """source "$MCP_SDK/tool-sdk.sh"; cd "$MCPGREEN_PROJECT_ROOT"; touch began
