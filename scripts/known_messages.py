@@ -38,6 +38,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Set it in the environment of the server, or listen at 127.0.0.1: [Security](security.md#over-http).",
         ),
         Known(
+            "http_allowed_hosts names a host, and there is no token: …",
+            "A server at 127.0.0.1 needs no token, but a proxy in front of it makes it reachable for others.",
+            "Set `MCPGREEN_HTTP_TOKEN`; or `MCPGREEN_HTTP_ALLOW_ANONYMOUS=true` if the proxy checks who comes.",
+        ),
+        Known(
             "a token needs at least … characters, this one has …",
             "`MCPGREEN_HTTP_TOKEN` is short enough to be guessed.",
             "`openssl rand -hex 32` prints one that is not.",
