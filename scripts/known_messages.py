@@ -33,9 +33,14 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Put `--project-root` and the full path into the entry, or let `mcpgreen config --install` write it.",
         ),
         Known(
-            "others can reach this address, so it needs http_token …",
+            "others can reach this address, so set MCPGREEN_HTTP_TOKEN …",
             "`--http` names an address that other machines can reach, and nothing says who may come in.",
-            "Set `MCPGREEN_HTTP_TOKEN`, or listen at 127.0.0.1: [Security](security.md#over-http).",
+            "Set it in the environment of the server, or listen at 127.0.0.1: [Security](security.md#over-http).",
+        ),
+        Known(
+            "http_allowed_hosts names a host, and there is no token: …",
+            "A server at 127.0.0.1 needs no token, but a proxy in front of it makes it reachable for others.",
+            "Set `MCPGREEN_HTTP_TOKEN`; or `MCPGREEN_HTTP_ALLOW_ANONYMOUS=true` if the proxy checks who comes.",
         ),
         Known(
             "a token needs at least … characters, this one has …",
@@ -208,7 +213,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "Over HTTP": (
         Known(
             "This host name is not served here; …",
-            "Status 403: the client uses a name that the server does not know, often that of a proxy.",
+            "Status 403: the client uses a name or address that the server does not know, often that of a proxy, or of "
+            "a machine whose server listens at 0.0.0.0.",
             "Name it in `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
         ),
         Known(

@@ -23,6 +23,7 @@ from mcpgreen import __version__
 from mcpgreen.settings.table import ROWS, load
 from tests.catalog.test_tools import only_tool
 from tests.catalog.trees import TreeBuilder
+from tests.support.http import HttpServer
 from tests.support.prerequisites import require_node_modules
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire, clean_environment
@@ -165,12 +166,32 @@ def test_the_three_keys_of_a_stateless_request_will_do(checkout: Path) -> None:
         assert answer["result"]["resultType"] == "complete"
 
 
-def test_the_python_client_calls_a_tool(checkout: Path) -> None:
-    source = only("clients.md", "python").text.replace("/path/to/mcpgreen", str(checkout))
+def what_the_python_client_prints() -> str:
     shown = re.search(r"this prints `([^`]+)`", (DOCS / "clients.md").read_text(encoding="utf-8"))
-
     assert shown is not None
-    assert printed([sys.executable, "-c", source]).strip() == shown[1]
+    return shown[1]
+
+
+def test_the_python_client_calls_a_tool(checkout: Path) -> None:
+    block = only("clients.md", "python", containing="StdioServerParameters")
+    source = block.text.replace("/path/to/mcpgreen", str(checkout))
+
+    assert printed([sys.executable, "-c", source]).strip() == what_the_python_client_prints()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_python_client_calls_a_tool_over_http(checkout: Path, mode: str) -> None:
+    source = only("clients.md", "python", containing="streamable_http_client").text
+    source = source.replace("mcp.Client(server)", f"mcp.Client(server, mode={mode!r})")
+    revision, result = what_the_python_client_prints().split(" ", 1)
+    token = "t" * 40
+
+    with HttpServer(checkout / "project", http_token=token) as server:
+        source = source.replace("os.environ['MCPGREEN_HTTP_TOKEN']", repr(token))
+        source = source.replace("http://127.0.0.1:8808/mcp", server.url)
+        answer = printed([sys.executable, "-c", source]).strip()
+
+    assert answer == f"{revision if mode == 'auto' else '2025-11-25'} {result}"
 
 
 def test_the_typescript_client_calls_a_tool(checkout: Path) -> None:

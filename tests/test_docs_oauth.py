@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -46,6 +47,12 @@ def test_a_caller_without_the_scope_gets_the_error_that_is_shown(server: Server,
     assert bob.ask_stateless("tools/call", {"name": tool, "arguments": {"note": "x"}}, id=1)["error"] == shown
 
 
+def test_whoever_has_the_other_token_needs_no_scope(server: Server) -> None:
+    holder = FakeLink(server, principal=Principal("token"))
+
+    assert "result" in holder.ask_stateless("tools/call", {"name": "note"}, id=1)
+
+
 def only(info: str) -> str:
     (text,) = (block.text for block in BLOCKS if block.info == info)
     return text
@@ -57,6 +64,7 @@ def test_the_settings_that_are_shown_will_do() -> None:
     server = configured_resource_server(settings, resource_url=settings.http_public_url)
 
     assert settings.notes == ()
+    assert settings.http_allowed_hosts == (urlsplit(settings.http_public_url).hostname,)
     assert server is not None
     assert server.challenge() == only("challenge").strip()
     assert server.metadata() == json.loads(only("metadata"))

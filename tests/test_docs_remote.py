@@ -39,7 +39,8 @@ def test_a_server_is_started_and_asked_as_the_page_says(tmp_path: Path) -> None:
         path.chmod(path.stat().st_mode & ~0o022)  # whatever the umask of the clone
     address = f"127.0.0.1:{free_port()}"
     serve = BLOCKS["serve"].rstrip().replace("scripts/mcpgreen", str(CHECKOUT / "scripts" / "mcpgreen"))
-    script = ROUND.format(serve=serve, call=BLOCKS["call"]).replace(ADDRESS, address)
+    calls = "\necho\n".join(BLOCKS[each].rstrip() for each in ("call", "call-tool", "session"))
+    script = ROUND.format(serve=serve, call=calls).replace(ADDRESS, address)
 
     done = subprocess.run(
         ["bash", "-c", script],
@@ -53,9 +54,10 @@ def test_a_server_is_started_and_asked_as_the_page_says(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done
-    said, answer = done.stdout.splitlines()
+    said, answer, *called = done.stdout.splitlines()
     assert said == BLOCKS["text"].strip().replace(ADDRESS, address)
     assert "hello" in {tool["name"] for tool in json.loads(answer)["result"]["tools"]}
+    assert [json.loads(each)["result"]["structuredContent"]["sum"] for each in called] == [3, 3]
 
 
 def test_every_metric_of_the_page_is_measured_and_no_other(project: ProjectBuilder) -> None:

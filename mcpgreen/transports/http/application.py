@@ -117,7 +117,7 @@ class Application:
         self._door.admit(variables)
         _require_reading(variables)
         if self._metrics is None:
-            reason = "Metrics need the extra: pip install 'mcpgreen[metrics]'."
+            reason = "Metrics need the extra metrics; docs/install.md#extras says how to add it."
             raise Refusal("404 Not Found", InvalidRequest(reason))
         return self._metrics.response()
 

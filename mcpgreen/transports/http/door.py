@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mcpgreen import journal
 from mcpgreen.errors import InvalidRequest, ProjectError
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.responses import Headers, Refusal, Response
@@ -59,16 +60,23 @@ class Door:
         self._takes_any_host = bool(address.path) or ANY in self._hosts
         self._origins = {origin.rstrip("/").lower() for origin in settings.http_allowed_origins}
         if self._token and len(self._token) < MIN_TOKEN_CHARS:
-            reason = f"a token needs at least {MIN_TOKEN_CHARS} characters, this one has {len(self._token)}"
+            length = f"a token needs at least {MIN_TOKEN_CHARS} characters, this one has {len(self._token)}"
+            reason = f"{length}; `openssl rand -hex 32` prints a good one"
             raise ProjectError(settings.origin("http_token"), reason)
         if self._token and SENDABLE.fullmatch(self._token) is None:
             reason = "no client could send this token: letters, digits and -._~+/ are possible, and = at its end"
             raise ProjectError(settings.origin("http_token"), reason)
-        if not (address.is_private or self._token or oauth or settings.http_allow_anonymous):
+        is_open = not (self._token or oauth or settings.http_allow_anonymous)
+        if is_open and not address.is_private:
             raise ProjectError(
                 f"--http {address.host}:{address.port}",
-                "others can reach this address, so it needs http_token (32 characters or more) or http_oauth_issuer; "
-                "http_allow_anonymous=true would let everybody in",
+                "others can reach this address, so set MCPGREEN_HTTP_TOKEN (`openssl rand -hex 32` prints a good one) "
+                "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true would let everybody in",
+            )
+        if is_open and any(not is_loopback(name) for name in settings.http_allowed_hosts):
+            journal.warning(
+                "http_allowed_hosts names a host, and there is no token: a proxy for it lets everybody in. Set "
+                "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy knows its callers"
             )
 
     def admit(self, variables: Mapping[str, Any]) -> Principal | None:

@@ -345,6 +345,26 @@ def test_everybody_may_come_in_if_the_setting_says_so_in_so_many_words(serve: Ca
         assert connection.send(discovery()).answer().status == 200
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_warned"),
+    [
+        ({}, True),
+        ({"http_token": TOKEN}, False),
+        ({"http_allow_anonymous": True}, False),
+        ({"http_allowed_hosts": "localhost"}, False),
+    ],
+)
+def test_who_names_the_host_of_a_proxy_and_has_no_token_is_warned(
+    serve: Callable[..., HttpServer], settings: dict[str, Any], is_warned: bool
+) -> None:
+    """At 127.0.0.1 it starts without one, and the proxy would let in the whole world."""
+    server = serve(**{"http_allowed_hosts": "mcp.example.com", **settings})
+    with raw(server) as connection:
+        assert connection.send(discovery()).answer().status in (200, 401)
+    assert server.stop() == 0
+    assert ("a proxy for it lets everybody in" in server.stderr) == is_warned
+
+
 def test_a_session_of_somebody_else_does_not_exist(guarded: HttpServer) -> None:
     """With one token there is one principal; who has none, or guesses, is not even told that the id is known."""
     session = guarded.session(token=TOKEN)

@@ -91,7 +91,10 @@ class HandshakeEra:
         """Raises Refusal."""
         key = variables.get(SESSION)
         if not key:
-            reason = "Mcp-Session-Id is missing: send initialize first, or, as a stateless client, the envelope."
+            reason = (
+                "Mcp-Session-Id is missing: send initialize first; or, as a stateless client, the header "
+                f"MCP-Protocol-Version: {revisions.STATELESS_NAMES[-1]}."
+            )
             raise Refusal("400 Bad Request", InvalidRequest(reason))
         session = self._parts.sessions.find(key, principal)
         if session is None:

@@ -33,7 +33,7 @@ def configured_resource_server(settings: Settings, *, resource_url: str, name: s
         from mcpgreen.transports.http.oauth.keys import KEY_OF, KeySet
         from mcpgreen.transports.http.oauth.resource_server import ResourceServer
     except ImportError as error:
-        raise _problem("issuer", "tokens need the extra oauth: pip install 'mcpgreen[oauth]'") from error
+        raise _problem("issuer", "tokens need the extra oauth; docs/install.md#extras says how to add it") from error
     if not resource_url.startswith(("http://", "https://")):
         reason = "tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
         raise _problem("issuer", reason)

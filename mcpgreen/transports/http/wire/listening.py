@@ -71,7 +71,8 @@ def parse_address(text: str) -> Address:
         return Address(path=os.path.abspath(text.removeprefix(UNIX)))
     found = ADDRESS.fullmatch(f":{text}" if text.isdigit() else text)
     if found is None or int(found["port"] or 0) > MAX_PORT:
-        raise UsageError(f"--http {text!r}: this is no HOST:PORT; try {DEFAULT_HOST}:{DEFAULT_PORT}")
+        reason = f"this is not HOST:PORT, with a port up to {MAX_PORT}; try {DEFAULT_HOST}:{DEFAULT_PORT}"
+        raise UsageError(f"--http {text!r}: {reason}")
     port = DEFAULT_PORT if found["port"] is None else int(found["port"])
     return Address(found["literal"] or found["name"] or DEFAULT_HOST, port)
 
