@@ -56,7 +56,8 @@ HTTP_ROWS = (
         "A file with the key of http_cert. Empty: it is in the same file."),
     Setting("http_public_url", text, "", doc=
         "How clients reach the endpoint, if not at the address that it listens at, e.g. "
-        "https://mcp.example.com/mcp. Tokens have to be for this URL, unless http_oauth_audience says otherwise."),
+        "https://mcp.example.com/mcp. Its host is allowed, and tokens have to be for this URL, unless "
+        "http_oauth_audience says otherwise."),
     Setting("http_oauth_issuer", text, "", doc=
         "The authorization server whose access tokens are accepted, as it calls itself in `iss`: an https URL. "
         "Needs the extra oauth. Empty: none."),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from mcpgreen import journal
 from mcpgreen.errors import InvalidRequest, ProjectError
@@ -56,6 +57,8 @@ class Door:
         self._hosts = {name.lower() for name in settings.http_allowed_hosts}
         if not is_loopback(address.host):
             self._hosts.add(address.host.lower())
+        if public_host := urlsplit(settings.http_public_url).hostname:
+            self._hosts.add(public_host)
         # Nobody reaches a Unix socket by a name.
         self._takes_any_host = bool(address.path) or ANY in self._hosts
         self._origins = {origin.rstrip("/").lower() for origin in settings.http_allowed_origins}

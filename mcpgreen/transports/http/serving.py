@@ -136,6 +136,8 @@ class _Serving:
     def drain(self, secs: float) -> None:
         """Finish what is under way, for so long at the most, or until another signal comes."""
         journal.info("draining: no new requests, %d connections are open", self._http.connections)
+        if self._server.is_busy and os.isatty(2):
+            journal.write(b"mcpgreen: calls are running, and may finish; Ctrl-C again ends them\n")
         self._draining.has_begun = True
         self._http.drain()
         if self._has_successor:

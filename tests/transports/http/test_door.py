@@ -51,6 +51,14 @@ def test_names_of_this_machine_are_ours(host: str) -> None:
     assert is_let_in(door(), host=host)
 
 
+def test_the_host_of_the_public_url_is_ours() -> None:
+    guard = door(http_public_url="https://MCP.example.com:8443/mcp")
+
+    assert is_let_in(guard, host="mcp.example.com")
+    assert is_let_in(guard, host="mcp.example.com:8443")
+    assert not is_let_in(guard, host="example.com")
+
+
 FOREIGN_HOSTS = [
     "",
     "evil.example",
