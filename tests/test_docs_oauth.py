@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,7 +12,9 @@ from mcpgreen.engine.server import Server
 from mcpgreen.links.principal import Principal
 from mcpgreen.settings.table import ROWS, load
 from mcpgreen.testing import FakeLink, serving
+from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
+from mcpgreen.transports.http.wire.listening import Address
 from tests.support.project import ProjectBuilder
 from tests.test_docs_examples import CHECKOUT, blocks_of
 
@@ -64,8 +65,8 @@ def test_the_settings_that_are_shown_will_do() -> None:
     server = configured_resource_server(settings, resource_url=settings.http_public_url)
 
     assert settings.notes == ()
-    assert settings.http_allowed_hosts == (urlsplit(settings.http_public_url).hostname,)
     assert server is not None
+    Door(settings, Address("127.0.0.1", 8808), server).require_good_names({"HTTP_HOST": "mcp.example.com"})
     assert server.challenge() == only("challenge").strip()
     assert server.metadata() == json.loads(only("metadata"))
 
