@@ -39,7 +39,15 @@ NUMBER_BYTES = 16  # so that the end of a process that was over at once is not t
 MOST_FDS = 4096
 READ_BY_PYTHON = ("PYTHON", "LANG", "LC_", "TZ")
 NOT_IMPORTED = ("mcpgreen.sdk", "mcpgreen.default_project")
-ALSO_IMPORTED = ("gevent.libev.corecext", "gevent.pool", "docopt", "yaml", "encodings.idna", "prometheus_client", "pprint")
+ALSO_IMPORTED = (
+    "gevent.libev.corecext",
+    "gevent.pool",
+    "docopt",
+    "yaml",
+    "encodings.idna",
+    "prometheus_client",
+    "pprint",
+)
 
 
 # Imports nothing but what is in Python itself: it is to start quickly.
