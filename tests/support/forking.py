@@ -40,7 +40,13 @@ MOST_FDS = 4096
 READ_BY_PYTHON = ("PYTHON", "LANG", "LC_", "TZ")
 NOT_IMPORTED = ("mcpgreen.sdk", "mcpgreen.default_project")
 ALSO_IMPORTED = (
-    *("gevent.libev.corecext", "gevent.pool", "docopt", "yaml", "encodings.idna", "prometheus_client", "pprint"),
+    "gevent.libev.corecext",
+    "gevent.pool",
+    "docopt",
+    "yaml",
+    "encodings.idna",
+    "prometheus_client",
+    "pprint",
 )
 
 
