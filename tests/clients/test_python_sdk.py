@@ -214,7 +214,7 @@ def test_the_roots_of_a_client_that_shook_hands_reach_its_tools(connect: Connect
                 del named[0]
                 await client.send_roots_list_changed()
                 while (last := texts(await client.call_tool("where"))) == first:
-                    pass
+                    await anyio.sleep(0.02)
             return first, last
 
     first, last = run(act)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.deployment.cluster import EXAMPLES, Cluster, behind, certificate, filled_in, free_port, replicas_of
-from tests.deployment.speaking import FORM, Failed
+from tests.deployment.speaking import FORM, Failed, Speaker
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -68,17 +68,18 @@ def test_a_replica_that_is_gone_is_soon_not_asked(cluster: Cluster) -> None:
     victim = cluster.replicas[0]
     lost = victim.pid
 
+    speaker = cluster.speaker()
     victim.kill()
 
-    asked = {eventually(lambda: asked_by(cluster)) for _ in range(20)}
+    asked = {eventually(lambda: asked_by(speaker)) for _ in range(20)}
     assert lost not in asked
     victim.start()
-    assert eventually(lambda: asked_by(cluster) == victim.pid)
+    assert eventually(lambda: asked_by(speaker) == victim.pid)
 
 
-def asked_by(cluster: Cluster) -> int:
+def asked_by(speaker: Speaker) -> int:
     """0 if the proxy could not say."""
     try:
-        return int(cluster.speaker().call("where"))
+        return int(speaker.call("where"))
     except Failed:
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -147,18 +148,20 @@ def test_a_value_is_also_found_as_json_writes_it() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {f"name{number}": number for number in range(500_000)},
-        [{"password": f"secret{number}"} for number in range(101)],
-        functools.reduce(lambda inner, _: {"more": inner}, range(20), {"password": SECRET}),
+        lambda: {f"name{number}": number for number in range(500_000)},
+        lambda: [{"password": f"secret{number}"} for number in range(101)],
+        lambda: functools.reduce(lambda inner, _: {"more": inner}, range(20), {"password": SECRET}),
     ],
     ids=["wide", "many", "deep"],
 )
-def test_where_too_much_would_have_to_be_looked_at_nothing_is_shown(arguments: Any, monkeypatch: Any) -> None:
+def test_where_too_much_would_have_to_be_looked_at_nothing_is_shown(
+    arguments: Callable[[], Any], monkeypatch: Any
+) -> None:
     """Half a million arguments of a call that failed held everything for a second and a half."""
     looks: list[str] = []
     real = secrets_module.is_secret_name
     monkeypatch.setattr(secrets_module, "is_secret_name", lambda name, value: looks.append(name) or real(name, value))
-    secrets = Secrets().with_values_in({"arguments": arguments})
+    secrets = Secrets().with_values_in({"arguments": arguments()})
 
     assert secrets.text(f"got {SECRET}") == HIDDEN
     assert SECRET not in Secrets().with_those([secrets]).shown({"text": f"got {SECRET}", "rest": [SECRET]})
