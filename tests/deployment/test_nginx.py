@@ -39,7 +39,7 @@ echo "$PPID $answer"
 """
 NAP = "sleep 0.1; echo $PPID"
 CLIENTS = 6
-PAUSE_SECS = 0.05  # of each client between two calls: a request is on its way at any time all the same
+PAUSE_SECS = 0.02  # of each client between two calls: a request is on its way at any time all the same
 YES = {"action": "accept", "content": {"confirmed": True}}
 
 
