@@ -90,6 +90,13 @@ FAULTS = [
         "tests/running/test_strays.py::test_children_that_the_server_had_before_are_left_alone",
     ),
     fault(
+        "guardian-kills-the-client",
+        "mcpgreen/running/processes/guardian.py",
+        ' && [ "$session" != "$2" ]',
+        "",
+        "tests/running/test_guardian.py::test_whoever_started_the_server_is_left_alone",
+    ),
+    fault(
         "next-guardian-is-not-told",
         "mcpgreen/running/processes/guardian.py",
         '            self._tell(b"state " + self._guarded)\n',

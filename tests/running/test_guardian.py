@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mcpgreen.running.processes.guardian import SCRIPT
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, text_of
@@ -135,3 +137,21 @@ def test_a_process_whose_first_thread_has_ended_is_not_taken_for_dead(server: Wi
     server.kill()
 
     eventually(lambda: not threads.exists() or len(os.listdir(threads)) < 2)
+
+
+def test_whoever_started_the_server_is_left_alone(tmp_path: Path) -> None:
+    """A server that was killed while it started a script carried the tag of that script itself, and so did the script
+    before it had a session of its own. The guardian killed their group: that of the client, with all its processes."""
+    tag = f"{os.getpid():07d}{os.urandom(3).hex()}"  # nobody else's, and it ends with no digits
+    starting = f"sleep 600 & MCPGREEN_CALL={tag} sleep 600 & echo $! >{tmp_path}/script; wait"
+    with subprocess.Popen(["/bin/sh", "-c", starting], start_new_session=True) as client:
+        script = int(eventually(lambda: (tmp_path / "script").exists() and (tmp_path / "script").read_text()))
+        eventually(lambda: tag in Path(f"/proc/{script}/environ").read_text())
+        try:
+            guardian = ["/bin/sh", "-c", f"exec 3</dev/null\n{SCRIPT}", "mcpgreen-guardian", tag, str(client.pid)]
+            subprocess.run(guardian, timeout=30, check=True)
+
+            assert not is_alive(script)
+            assert is_alive(client.pid)
+        finally:
+            os.killpg(client.pid, signal.SIGKILL)

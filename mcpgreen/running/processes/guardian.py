@@ -54,12 +54,12 @@ tagged() {
   fi
 }
 look_at() {
-  state_of='' group=0 threads=0
+  state_of='' group=0 session=0 threads=0
   stat=''
   # All of it: the name of a process may have a newline, and what then looks like the rest.
   { while IFS= read -r line || [ -n "$line" ]; do stat="$stat $line"; done <"/proc/$1/stat"; } 2>/dev/null
   set -- ${stat##*) }
-  state_of=$1 group=$3 threads=${18}
+  state_of=$1 group=$3 session=$4 threads=${18}
 }
 quiet=0
 while [ "$quiet" -lt 5 ]; do
@@ -71,8 +71,10 @@ while [ "$quiet" -lt 5 ]; do
     # Another user can read a tag, and carry it, to keep us busy.
     if ! kill -s 0 "$pid" 2>/dev/null; then continue; fi
     quiet=0
-    # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed.
-    if [ "${group:-0}" -gt 1 ]; then kill -s KILL -- "-$group" 2>/dev/null || :; fi
+    # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed. Not if it
+    # is still in the session of the server, as the server itself is, and a script that is just being started: that is
+    # the group of whoever started the server.
+    if [ "${group:-0}" -gt 1 ] && [ "$session" != "$2" ]; then kill -s KILL -- "-$group" 2>/dev/null || :; fi
     kill -s KILL "$pid" 2>/dev/null || :
   done
   sleep 0.05 2>/dev/null || sleep 1
@@ -101,7 +103,7 @@ class Guardian:
         ours, theirs = (each.detach() for each in socketpair())
         try:
             os.set_blocking(ours, False)
-            command = ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", self._pattern]
+            command = ["mcpgreen-guardian", "-c", SCRIPT, "mcpgreen-guardian", self._pattern, str(os.getsid(0))]
             env = {"PATH": os.environ.get("PATH", os.defpath)}
             self._pid = spawn_helper("/bin/sh", command, env, socket=theirs, as_fd=SOCKET_FD)
         except OSError:
