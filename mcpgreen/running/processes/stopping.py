@@ -62,7 +62,8 @@ def signal_all_of(leader: Child, number: int, strays: Strays | None) -> None:
         # Looked up first: once the group is dead, the tree that leads to them is gone.
         family = descendants.with_descendants([leader.pid, *strays.of_call(leader.tag)])[1:]
         outsiders = [pid for pid in family if _group_of(pid) != leader.pid]
-    signal_group(leader.pid, number)
+    if not signal_group(leader.pid, number) and leader.returncode is None:
+        signal_process(leader.pid, number)  # it has just been forked, and has no group of its own yet
     for pid in outsiders:
         signal_process(pid, number)
 

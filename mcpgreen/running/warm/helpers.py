@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from struct import pack
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ class Helper:
         self._is_rested = True  # whether calls leave us some time
         self._is_refilling = False
         self._ready: Any = Queue()  # of spares
-        self._coming: dict[Any, Any] = {}  # their sockets, and who watches those
+        self._coming: deque[Any] = deque()  # their sockets, in the order in which they are forked
         self._prepared: dict[str, bytes] = {}  # scripts that it has at hand, as they looked
         self._socket, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
         self._said_fd, said_fd = os.pipe()
@@ -140,8 +141,8 @@ class Helper:
         self._socket.close()
         if self._said_fd >= 0:
             os.close(self._said_fd)
-        for socket in list(self._coming):
-            self._lose(socket)
+        while self._coming:
+            self._arrived().close()
         self._dismiss_spares()
         for _ in range(self._waiting):
             self._ready.put(None)
@@ -175,20 +176,23 @@ class Helper:
 
     def _on_word(self) -> None:
         """In the hub."""
-        try:
-            word = self._heard()
-        except BlockingIOError:
-            return
-        except OSError:
-            word = b""
-        if word != b"ready":
-            refusal = word.decode("utf-8", "replace").partition(" ")[2]
-            self.end(State.OVER if self.state == State.READY else State.UNFIT, refusal)
-        elif self._has_said_something():
-            self.end(State.UNFIT, "its start prints something")
-        else:
-            self.state = State.READY
-            self._fork()
+        while not self.is_over:
+            try:
+                word = self._heard()
+            except BlockingIOError:
+                return
+            except OSError:
+                word = b""
+            if word.isdigit() and self._coming:
+                self._on_spare(int(word))
+            elif word != b"ready":
+                refusal = word.decode("utf-8", "replace").partition(" ")[2]
+                self.end(State.OVER if self.state == State.READY else State.UNFIT, refusal)
+            elif self._has_said_something():
+                self.end(State.UNFIT, "its start prints something")
+            else:
+                self.state = State.READY
+                self._fork()
 
     def _heard(self) -> bytes:
         """The next word of the helper. Raises OSError."""
@@ -246,33 +250,24 @@ class Helper:
     def _expect(self, socket: Any) -> None:
         self._forks += 1
         socket.setblocking(False)
-        watcher = gevent.get_hub().loop.io(socket.fileno(), READ_EVENT, ref=False)
-        self._coming[socket] = watcher
+        self._coming.append(socket)
         self._runner.expected_tags.add(self._tag)
-        watcher.start(self._on_spare, socket)
 
-    def _on_spare(self, socket: Any) -> None:
-        """In the hub: a spare says its number, or will never do so."""
-        try:
-            number = socket.recv(MAX_WORD_BYTES)
-        except OSError:
-            number = b""
-        if not number.isdigit():
-            self._lose(socket)
+    def _on_spare(self, pid: int) -> None:
+        """In the hub: one has been forked, or could not be."""
+        socket = self._arrived()
+        if not pid or not is_child(pid):
+            socket.close()
             return
-        pid = int(number)
         self._runner.know(pid)
-        self._arrived(socket)
         self._ready.put(Spare(self._runner, pid, socket, self._usual, self._on_used))
 
-    def _arrived(self, socket: Any) -> None:
-        self._coming.pop(socket).close()
+    def _arrived(self) -> Any:
+        """The socket of the next one that is forked."""
+        socket = self._coming.popleft()
         if not self._coming:
             self._runner.expected_tags.discard(self._tag)
-
-    def _lose(self, socket: Any) -> None:
-        self._arrived(socket)
-        socket.close()
+        return socket
 
     def _tell(self, word: bytes, *descriptors: int) -> bool:
         from _socket import MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET
@@ -283,6 +278,14 @@ class Helper:
         except OSError:
             return False  # it is gone, which the hub will tell, or has much to do
         return True
+
+
+def is_child(pid: int) -> bool:
+    """Whether it is a child of ours that is not gone: its number may be somebody else's by now."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False
 
 
 def processors() -> set[int]:

@@ -66,7 +66,7 @@ class Helper:
         with theirs:
             socket.send_fds(self._socket, [b"F"], [theirs.fileno()])
         ours.settimeout(PATIENCE_SECS)
-        return Spare(ours, int(ours.recv(100)))
+        return Spare(ours, int(self._socket.recv(100)))
 
     def close(self) -> None:
         self._socket.close()

@@ -62,6 +62,13 @@ def on_disk(program: Program, harness: Harness) -> Iterator[str]:
         shutil.rmtree(directory)
 
 
+def settle(directory: Path) -> None:
+    """As if nothing had changed there for long: what has just changed is looked at in each run."""
+    for path in (directory, *directory.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            os.utime(path, (1, 1))
+
+
 def scrubbed(ran: Ran, program: Program) -> Ran:
     def clean(text: bytes) -> bytes:
         text = ADDRESS.sub(b"0x", text)
@@ -77,6 +84,7 @@ def both(program: Program, harness: Harness) -> tuple[Ran, Ran, Ran]:
         command = [script] if program.bytes.startswith(b"#!") else ["/usr/bin/env", "python3", script]
         fresh = harness.fresh(command, env, reads_stdout=program.reads_stdout)
         unknown = harness.warm(command, env, reads_stdout=program.reads_stdout)
+        settle(harness.directory)
         harness.helper(env).prepare(script)
         known = harness.warm(command, env, reads_stdout=program.reads_stdout)
     return scrubbed(fresh, program), scrubbed(unknown, program), scrubbed(known, program)
@@ -118,6 +126,22 @@ def test_c_has_the_environment_of_the_call_when_the_sdk_is_loaded(harness: Harne
     fresh, *warm = both(PROGRAMS["tells the environment of C"], harness)
 
     assert warm == [fresh, fresh]
+
+
+def test_who_wants_to_know_of_forks_is_told(harness: Harness) -> None:
+    """Only of the standard library is it known that a spare need not tell."""
+    directory = harness.directory / "site"
+    directory.mkdir()
+    customize = "import os, sys\nos.register_at_fork(after_in_child=lambda: setattr(sys, 'told', os.getpid()))\n"
+    (directory / "sitecustomize.py").write_text(customize)
+    env = harness.environment({"PYTHONPATH": str(directory)})
+    program = Program("import logging, os, random, sys, threading\nprint(sys.told == os.getpid())\n")
+    with on_disk(program, harness) as script:
+        harness.helper(env).prepare(script)
+        ran = harness.warm([script], env)
+    shutil.rmtree(directory)
+
+    assert (ran.status, ran.stdout) == (0, b"True\n")
 
 
 def test_the_seed_of_hashes_is_the_same_in_one_helper(harness: Harness) -> None:

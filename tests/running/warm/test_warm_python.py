@@ -164,10 +164,10 @@ def test_who_says_too_early_that_it_is_over_is_ended(project: ProjectBuilder, sp
         "frame = sys._getframe()\n"
         "while frame.f_back: frame = frame.f_back\n"
         "if 'script' not in frame.f_globals: sys.exit(print('fresh'))\n"
-        "job = frame.f_globals['script']._job\n"
+        "script = frame.f_globals['script']\n"
         "open('pid', 'w').write(str(os.getpid()))\n"
         "print('early', end='', flush=True)\n"
-        "os.write(job.control, b'\\0%s000' % job.last_word)\n"
+        "os.write(script._control, b'\\0%s000' % script._last_word)\n"
         "while True: time.sleep(0.01)\n",
     )
     client = speak()

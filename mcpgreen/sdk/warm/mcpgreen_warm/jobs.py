@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from os import environ
-from struct import calcsize, pack, pack_into
+from struct import Struct, calcsize, pack
 
 # What `os.environ` has, as bytes; to set one variable after the other there would take ten times as long.
 values: dict[bytes, bytes] = vars(environ)["_data"]
@@ -13,6 +13,7 @@ place = ctypes.c_void_p.in_dll(ctypes.PyDLL(None), "environ")
 TEXT_OFFSET = bytes.__basicsize__ - 1  # from the address of a bytes object to that of what it holds
 POINTER_BYTES = calcsize("P")
 MAX_MORE = 250  # variables that a call adds to the usual ones
+put_pointer = Struct("P").pack_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,23 +21,15 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """As the server tells it. Its variables are those that are not as usual, in the form NAME=VALUE; a NAME alone is
-    one that is not there."""
+    """A start afresh. Its variables are those that are not as usual, in the form NAME=VALUE; a NAME alone is one that
+    is not there."""
 
-    def __init__(self, packet: bytes, descriptors: list[int]) -> None:
-        head, path, self.words, variables = packet.split(b"\0\0", 3)
-        tag, control, self.last_word, self.signature = head.split(b" ", 3)
-        self.tag, self.control = int(tag), int(control)
-        self.path = os.fsdecode(path)
-        self.variables = variables.split(b"\0") if variables else []
-        self.descriptors = descriptors
-
-    @property
-    def command(self) -> list[str]:
-        return [os.fsdecode(word) for word in self.words.split(b"\0")]
+    def __init__(self, words: bytes, variables: list[bytes]) -> None:
+        self.command = [os.fsdecode(word) for word in words.split(b"\0")]
+        self._variables = variables
 
     def applied_to(self, variables: dict[bytes, bytes]) -> dict[bytes, bytes]:
-        for entry in self.variables:
+        for entry in self._variables:
             name, sign, value = entry.partition(b"=")
             if sign:
                 variables[name] = value
@@ -67,19 +60,22 @@ class Environment:
         values.update(self._own)
         place.value = self._own_place
 
-    def become(self, job: Job) -> None:
-        self._job = job  # C looks into it
-        end = POINTER_BYTES * len(self._places)
+    def become(self, variables: list[bytes]) -> None:
+        """As those of a `Job`."""
+        self._variables = variables  # C looks into it
+        block, places = self._block, self._places
+        end = POINTER_BYTES * len(places)
         absent = []
-        for entry in job.variables:
+        for entry in variables:
             name, sign, value = entry.partition(b"=")
             if not sign:
                 absent.append(name)
                 continue
-            at = self._places.get(name, end)
-            if at < len(self._block) - POINTER_BYTES:
-                pack_into("P", self._block, at, id(entry) + TEXT_OFFSET)
-                end += POINTER_BYTES * (at == end)
+            at = places.get(name, end)
+            if at < self._last_place:
+                put_pointer(block, at, id(entry) + TEXT_OFFSET)
+                if at == end:
+                    end += POINTER_BYTES
             else:
                 os.putenv(name, value)
             values[name] = value
@@ -89,7 +85,8 @@ class Environment:
     def _put_into_c(self) -> None:
         self._entries = {name: name + b"=" + value for name, value in values.items()}
         self._places = {name: POINTER_BYTES * index for index, name in enumerate(self._entries)}
-        self._block = ctypes.create_string_buffer(POINTER_BYTES * (len(self._entries) + MAX_MORE + 1))
+        self._last_place = POINTER_BYTES * (len(self._entries) + MAX_MORE)
+        self._block = ctypes.create_string_buffer(self._last_place + POINTER_BYTES)
         pointers = pack(f"{len(self._entries)}P", *[id(entry) + TEXT_OFFSET for entry in self._entries.values()])
         ctypes.memmove(self._block, pointers, len(pointers))
         place.value = ctypes.addressof(self._block)

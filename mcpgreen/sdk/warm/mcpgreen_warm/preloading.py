@@ -55,18 +55,23 @@ class Kept:
     """A script as it was when it was last looked at."""
 
     def __init__(self, path: str, signature: bytes, code: CodeType | None, *, imports_sdk: bool) -> None:
-        self._path = path
+        self.path = path
         self.place = Place(path)
-        self.is_shadowed = False  # by a file beside it that has the name of a module that is loaded already
         self.signature = signature
         self.code = code  # None if it is compiled for each run: the warnings about it belong to its stderr
         self.imports_sdk = imports_sdk  # before it does anything else
+        self.is_fit = False  # to be run as it is, as far as we know
 
     def look_again(self, loaded: frozenset[str]) -> None:
-        """At what is beside it, if that was still changing."""
-        if not self.place.is_settled:
-            self.place = Place(self._path)
-        self.is_shadowed = self.place.has_any_of(loaded)
+        """At what is beside it, if that has changed, or was still changing."""
+        try:
+            if self.place.has_changed():
+                self.place = Place(self.path)
+        except OSError:
+            self.is_fit = False  # it is gone
+            return
+        is_shadowed = self.place.has_any_of(loaded)  # then it gets what is beside it, by a fresh start
+        self.is_fit = self.place.is_settled and not is_shadowed
 
 
 class Guard:

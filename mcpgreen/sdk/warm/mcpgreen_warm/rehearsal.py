@@ -12,12 +12,13 @@ from __future__ import annotations
 import _socket
 import os
 import sys
+import time
 from contextlib import suppress
 from struct import pack
 
 from mcpgreen_warm.preloading import UNFIT, Kept
 from mcpgreen_warm.script import Script, flush, is_anything_left
-from mcpgreen_warm.spare import Spare
+from mcpgreen_warm.spare import LOOK_SECS, Spare
 from mcpgreen_warm.surroundings import descriptors, signature_of
 
 TYPE_CHECKING = False
@@ -25,18 +26,33 @@ if TYPE_CHECKING:
     from mcpgreen_warm.helper import Helper
 
 TIMES = 20  # an instruction is learnt within less
-VARIABLES = b"\0".join(b"MCP_%d=." % number for number in range(30))  # as many as a call has, more or less
+VARIABLES = b"\0".join((b'MCP_TOOL_ARGS_JSON={"name":"value"}', *(b"MCP_%d=." % number for number in range(9))))
 CODE = compile(
     """
 import os, sys
+if 'mcp_tool' in sys.modules:
+    import mcp_tool
+    try:
+        mcp_tool.arg('name') and mcp_tool.require('name')
+        mcp_tool.emit_text('')
+        mcp_tool._documents.clear()
+    except Exception:
+        pass  # the usual arguments are no good
 if 'json' in sys.modules:
     import json
     json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))
+os.environ.get('MCP_TOOL_ARGS_JSON')
+sys.stdout.write('')
+""",
+    "<rehearsal>",
+    "exec",
+)
+PATTERNS = compile(
+    """
+import sys
 patterns = sys.modules.get('re._compiler') or sys.modules.get('sre_compile')
 if patterns is not None:
     patterns.compile('(a|b)[^c-e]*x+?$')
-os.environ.get('MCP_TOOL_ARGS_JSON')
-sys.stdout.write('')
 """,
     "<rehearsal>",
     "exec",
@@ -45,25 +61,32 @@ sys.stdout.write('')
 
 def rehearse(helper: Helper) -> None:
     """With the SDK, if that is there."""
-    path = __file__
+    path = os.fsencode(__file__)
     signature = signature_of(os.stat(path))
-    helper.kept[path] = Kept(path, signature, CODE, imports_sdk="mcp_tool" in sys.modules)
+    kept = Kept(__file__, signature, CODE, imports_sdk="mcp_tool" in sys.modules)
+    kept.is_fit = True
+    helper.kept[path] = kept
+    look_at, helper.look_at = helper.look_at, time.monotonic() + LOOK_SECS
     control = os.dup(0)
     head = b"%d %d . %s" % (helper.tag, control, signature)
-    packet = b"\0\0".join((head, os.fsencode(path), b"", VARIABLES))
+    packet = b"\0\0".join((head, path, b"", VARIABLES))
     try:
         with suppress(*UNFIT):  # something has just changed, or has an unlucky name: then forks learn for themselves
             for _ in range(TIMES):
                 _rehearse_once(helper, packet)
+                exec(PATTERNS, {})
+                is_anything_left()
     finally:
         os.close(control)
         del helper.kept[path]
+        helper.look_at = look_at
 
 
 def rehearse_alone(helper: Helper) -> None:
     """In a spare that has time for it: have pages of its own for what will be changed."""
     helper.surroundings.have_changed()
     exec(CODE, {})
+    exec(PATTERNS, {})
     flush()
     is_anything_left()
     descriptors()
@@ -74,19 +97,23 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
     words, original = sys.argv[:], sys.orig_argv[:] if sys.version_info >= (3, 10) else []
     directory = sys.path[0]
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    spare = Spare(helper, theirs, is_rehearsal=True)
+    helper.script = Script(helper.harmless, descriptors=sys.maxsize, leave=_stay)
     try:
         ours.sendmsg([packet], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack("3i", 1, 2, 0))])
-        script = Spare(helper, theirs.detach(), is_rehearsal=True).script()
+        script = spare.script([])
         exec(script.code, script.names)
-        flush()
-        is_anything_left()
-        descriptors()
+        script.end()
     finally:
         ours.close()
         sys.modules.update(modules)
         helper.environment.take_off()
         helper.environment.put_on(sdk=sys.modules.get("mcp_tool"))
-        helper.script = Script(descriptors=helper.descriptors)
+        helper.script = Script(helper.harmless, descriptors=helper.descriptors)
         sys.argv[:], sys.path[0] = words, directory
         if sys.version_info >= (3, 10):
             sys.orig_argv[:] = original
+
+
+def _stay(status: int) -> None:
+    """Where a script would end the process."""

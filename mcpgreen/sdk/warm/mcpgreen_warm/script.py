@@ -9,106 +9,128 @@ Rule: whatever is unusual is left to the interpreter's own end. `start.py` bring
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 from _thread import _count as count_of_threads
 from atexit import _ncallbacks as count_of_exit_functions
 from atexit import _run_exitfuncs as run_exit_functions
-from contextlib import suppress
 from gc import collect, get_objects, unfreeze  # by these names: a script may put something else in their places
 from importlib.machinery import SourceFileLoader
-from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, _exit, fstat, waitid, write
+from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, _exit, fstat, write
 from types import BuiltinFunctionType, GeneratorType, ModuleType
 from weakref import ReferenceType, finalize
 
 from mcpgreen_warm.preloading import is_file_of_the_library
 from mcpgreen_warm.surroundings import descriptors as count_of_descriptors
+from mcpgreen_warm.system import fflush, waitid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType
     from typing import Any
-
-    from mcpgreen_warm.jobs import Job
 
 MAIN = [name for name in vars(sys.modules["__main__"]) if name[:2] == "__"]  # names and order depend on the version
 STDOUT, STDERR, display = sys.stdout, sys.stderr, sys.__excepthook__
 OF_A_FAILURE = ("excepthook", "last_type", "last_value", "last_traceback", "last_exc")
-IS_COLLECTED = 1 << 14  # Py_TPFLAGS_HAVE_GC
+IS_IMMUTABLE, IS_ON_THE_HEAP, IS_COLLECTED = 1 << 8, 1 << 9, 1 << 14  # Py_TPFLAGS_IMMUTABLETYPE, _HEAPTYPE, _HAVE_GC
 COMPILED = (".so", ".pyd")
 NOTHING = compile("", "<nothing>", "exec")
 STATUS_BITS = 31  # what any interpreter takes
-
-libc = ctypes.PyDLL(None)
+IS_ANYBODY_THERE = WEXITED | WNOHANG | WNOWAIT
+modules = sys.modules
 
 
 class Script:
     """A script to be run, as soon as it is known which."""
 
-    def __init__(self, *, descriptors: int) -> None:
+    def __init__(self, harmless: frozenset[type], *, descriptors: int, leave: Callable[[int], object] = _exit) -> None:
+        """`harmless` are kinds of objects that it may leave, `descriptors` is how many it has; `leave` ends the
+        process."""
         main = ModuleType("__main__")
         self._main: ModuleType | None = main
         self.names = vars(main)
-        values: dict[str, Any] = {"__builtins__": sys.modules["builtins"], "__annotations__": {}}
+        self._loader = SourceFileLoader("__main__", "")
+        values: dict[str, Any] = {
+            "__builtins__": modules["builtins"],
+            "__annotations__": {},
+            "__loader__": self._loader,
+        }
         self.names.update((name, values.get(name)) for name in MAIN if name != "__name__")
         self.code = NOTHING
         self.error: BaseException | None = None  # that it ended with
-        self._job: Job | None = None
-        self._control: tuple[int, int] | None = None  # how its control pipe looks
+        self._last_word = b""
+        self._control = -1
+        self._looks: tuple[Any, ...] | None = None  # of its control pipe
         self._descriptors = descriptors
+        self._leave = leave
         self._exit_functions = _count_of_other_exit_functions()
+        self._is_harmless = harmless.issuperset
+        modules["__main__"] = main
 
-    def become(self, code: CodeType, job: Job) -> None:
-        """What comes into being from now on is its own."""
+    def become(self, code: CodeType, path: str, control: int, last_word: bytes) -> None:
         self.code = code
-        self._job = job
-        self._control = looks_of(job.control)
-        self.names["__file__"] = job.path
-        self.names["__loader__"] = SourceFileLoader("__main__", job.path)
-        if self._main is not None:
-            sys.modules["__main__"] = self._main
-        gc.freeze()
+        self.names["__file__"] = self._loader.path = path
+        self._control = control
+        self._looks = fstat(control)[1:3]
+        self._last_word = last_word
 
     def end(self) -> BaseException | None:
         """Ends the process, or gives what is to be raised for its end; None if nothing is."""
-        flush()
         error, self.error = self.error, None
         failure: BaseException | None = None
         if error is not None and not isinstance(error, SystemExit):
+            flush()
             failure = KeyboardInterrupt() if type(error) is KeyboardInterrupt else Exception()
             error = _shown(error)
         status: int | None = 1 if failure is not None else 0
-        if error is not None:
+        if error is None:  # as the interpreter does, unless there is a SystemExit
+            self.names.pop("__file__", None)
+            self.names.pop("__cached__", None)
+        else:
             code: Any = 0 if error.code is None else error.code
             is_plain = type(code) is int and code.bit_length() <= STATUS_BITS
             status = code & 0xFF if is_plain else None  # None: it is the interpreter that makes something of it
             error = SystemExit(code) if is_plain else error.with_traceback(None)  # without what its traceback keeps
-        else:  # as the interpreter does, unless there is a SystemExit
-            self.names.pop("__file__", None)
-            self.names.pop("__cached__", None)
         if type(failure) is KeyboardInterrupt:
             status = None
+        if status is not None and self._is_over():
+            self._go(status)
+            return None
+        flush()
         if self._leaves_nothing(is_usual=status is not None) and status is not None:
-            with suppress(Exception):
-                self._tell_end(status)
-            _exit(status)
+            self._go(status)
         if error is not None:
             return error
         # Where no SystemExit is, the interpreter lets go of `__main__` before it clears all modules.
         self._main, self.names = None, {}
         return _unseen(failure) if failure is not None else None
 
-    def _tell_end(self, status: int) -> None:
-        """To the server, unless there may be somebody else who belongs to us."""
-        job = self._job
-        if job is None or not job.last_word:
-            return
+    def _go(self, status: int) -> None:
+        """All has been written, and nobody could tell how the process ends. The server is told, unless there may be
+        somebody else who belongs to us."""
         try:
-            waitid(P_ALL, 0, WEXITED | WNOHANG | WNOWAIT)
-        except ChildProcessError:  # there is nobody
-            if looks_of(job.control) == self._control:
-                write(job.control, b"\0%s%03d" % (job.last_word, status))
+            if self._last_word and waitid(P_ALL, 0, None, IS_ANYBODY_THERE) < 0:
+                if fstat(self._control)[1:3] == self._looks:
+                    write(self._control, b"\0%s%03d" % (self._last_word, status))
+        except Exception:
+            pass  # its end will be seen
+        self._leave(status)
+
+    def _is_over(self) -> bool:
+        """Whether there is nothing left to do, as at most ends: all that is looked at here takes a page or two."""
+        try:
+            if sys.stdout is not STDOUT or sys.stderr is not STDERR or "threading" in modules or count_of_threads():
+                return False
+            STDERR.flush()
+            STDOUT.flush()
+            if count_of_exit_functions() or count_of_descriptors() > self._descriptors:
+                return False
+            if not self._is_harmless(map(type, get_objects())):
+                return False
+            fflush(None)
+        except BaseException:
+            return False
+        return True
 
     def _leaves_nothing(self, *, is_usual: bool) -> bool:
         """Whether all has been written, and nobody could tell how the process ends."""
@@ -128,20 +150,11 @@ class Script:
                 unfreeze()  # else what is held by the library never goes
             if not is_usual or is_left or not flush() or count_of_descriptors() > self._descriptors:
                 return False
-            libc.fflush(None)
+            fflush(None)
         except BaseException:  # something that is needed here has been tampered with
             unfreeze()
             return False
         return True
-
-
-def looks_of(descriptor: int) -> tuple[int, int] | None:
-    """None if it is closed."""
-    try:
-        status = fstat(descriptor)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _count_of_other_exit_functions() -> int:
@@ -211,12 +224,31 @@ def _unseen(failure: BaseException) -> BaseException:
     return failure
 
 
+def harmless_kinds() -> frozenset[type]:
+    """Of objects: they do nothing when they go, and nobody can change that."""
+    kinds: set[type] = set()
+    pending: list[type] = [object]
+    while pending:
+        more: set[type] = set(type.__subclasses__(pending.pop())) - kinds
+        kinds |= more
+        pending += more
+    return frozenset(kind for kind in kinds if _is_fixed(kind) and not _may_tell(kind))
+
+
+def _is_fixed(kind: type) -> bool:
+    return not kind.__flags__ & IS_ON_THE_HEAP or bool(kind.__flags__ & IS_IMMUTABLE)
+
+
 def is_anything_left() -> bool:
     """Whether an object of the script does something when it goes."""
     objects = get_objects()
     kinds = set(map(type, objects))
-    telling = {kind for kind in kinds if _has_finalizer(kind) or issubclass(kind, (type, ModuleType, ReferenceType))}
+    telling = {kind for kind in kinds if _may_tell(kind)}
     return any(_is_telling(each) for each in objects if type(each) in telling)
+
+
+def _may_tell(kind: type) -> bool:
+    return _has_finalizer(kind) or issubclass(kind, (type, ModuleType, ReferenceType))
 
 
 def _has_finalizer(kind: type) -> bool:

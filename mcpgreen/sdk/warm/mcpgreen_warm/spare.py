@@ -1,118 +1,140 @@
 """A fork of the helper that waits, and becomes one script.
 
-It says its number on its socket when it is ready, and gets one packet: the job, with stdout, stderr and control pipe.
+It gets one packet on its socket: the job, with stdout, stderr and control pipe.
+
+Rule: whatever is used here for the first time after a fork is on a page that has to be copied, and those copies are
+most of what a call takes. So the way from the fork to the script is one function, without steps in between, and what
+it needs has been looked up before the fork.
 """
 
 from __future__ import annotations
 
 import _socket
 import os
-import resource
 import signal
 import sys
-from contextlib import suppress
+from os import _exit, close, dup2, setsid
+from resource import RLIMIT_RTTIME, setrlimit
+from struct import Struct
+from time import monotonic
 
 from mcpgreen_warm import preloading
 from mcpgreen_warm.jobs import Job
-from mcpgreen_warm.packets import received
-from mcpgreen_warm.script import Script, libc
+from mcpgreen_warm.packets import ANCILLARY_BYTES, PACKET_BYTES
+from mcpgreen_warm.system import PR_SET_DUMPABLE, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType
     from typing import NoReturn
 
     from mcpgreen_warm.helper import Helper
+    from mcpgreen_warm.script import Script
 
 NOT_FOUND = 127
 AUTHKEY_BYTES = 32  # as multiprocessing has it
-PR_SET_DUMPABLE = 4
+LOOK_SECS = 0.1  # what a start depends on is not looked at more often
+CLOSED_AT_EXEC = _socket.MSG_CMSG_CLOEXEC
+# What has to be told of a fork, if it is there.
+WITH_CARE = ("threading", "random", "numpy.random", "multiprocessing.process")
+unpack_outputs = Struct("3i").unpack
 
 
 class Spare:
-    """From the fork to the end of the script."""
+    """From the fork to the first line of the script. It is made in the helper, once for many forks."""
 
-    def __init__(self, helper: Helper, descriptor: int, *, is_rehearsal: bool = False) -> None:
+    def __init__(self, helper: Helper, socket: _socket.socket, *, is_rehearsal: bool = False) -> None:
+        """`socket` is where its own will be."""
         self._helper = helper
         self._is_rehearsal = is_rehearsal  # then we are the helper itself, and go on afterwards
-        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, descriptor)
+        self._receive, self._send, self._let_go = socket.recvmsg, socket.send, socket.detach
+        self._let_go_of_helper = helper.socket.detach
+        self._words, self._original_words, self._path = sys.argv, getattr(sys, "orig_argv", [""]), sys.path
+        self._needs_care = not sys.modules.keys().isdisjoint(WITH_CARE)
 
-    def script(self) -> Script:
-        """What it is told to become. Waits for that."""
+    def script(self, others: list[int], rehearsal: Callable[[Helper], None] | None = None) -> Script:
+        """What it is told to become. Waits for that. `others` are descriptors that are none of its business; a
+        `rehearsal` is held if there is time for it."""
+        helper = self._helper
+        for other in others:
+            close(other)
         if not self._is_rehearsal:
-            os.setsid()
-        script = self._helper.script
-        self._make_ready()
-        job = self._job()
-        for index, number in enumerate((1, 2, job.control)):
-            os.dup2(job.descriptors[index], number)
-            os.close(job.descriptors[index])
-        resource.setrlimit(resource.RLIMIT_RTTIME, (job.tag, self._helper.hard_limit))
+            close(self._let_go_of_helper())
+            setsid()
+        if self._needs_care:
+            _take_care()
+        if rehearsal is not None:
+            rehearsal(helper)
         try:
-            code, directory, imports_sdk = self._code_of(job)
-        except preloading.UNFIT:
-            if self._is_rehearsal:
-                raise
-            self._execute(job)
-        self._say_goodbye()
-        self._become(job, directory, imports_sdk=imports_sdk)
-        script.become(code, job)
-        return script
-
-    def _job(self) -> Job:
-        try:
-            self._socket.send(b"%d" % os.getpid())
-            packet, descriptors = received(self._socket)
+            packet, parts, _, _ = self._receive(PACKET_BYTES, ANCILLARY_BYTES, CLOSED_AT_EXEC)
         except OSError:
             packet = b""
         if not packet:
-            os._exit(0)  # it is not needed any more
-        return Job(packet, descriptors)
+            _exit(0)  # it is not needed any more
+        head, path, words, changes = packet.split(b"\0\0", 3)
+        tag, control, last_word, signature = head.split(b" ", 3)
+        stdout, stderr, reports = unpack_outputs(parts[0][2])
+        dup2(stdout, 1)
+        dup2(stderr, 2)
+        reports_at = int(control)
+        dup2(reports, reports_at)
+        close(stdout)
+        close(stderr)
+        close(reports)
+        setrlimit(RLIMIT_RTTIME, (int(tag), helper.hard_limit))
+        variables = changes.split(b"\0") if changes else []
+        kept = helper.kept.get(path)
+        code = kept.code if kept is not None and kept.is_fit and kept.signature == signature else None
+        if kept is not None and code is not None and monotonic() < helper.look_at:
+            name, directory, imports_sdk = kept.path, kept.place.directory, kept.imports_sdk
+        else:
+            name = os.fsdecode(path)
+            try:
+                code, directory, imports_sdk = self._code_of(path, signature)
+            except preloading.UNFIT:
+                if self._is_rehearsal:
+                    raise
+                self._execute(Job(words, variables))
+        # From now on the script is to blame for how this process ends.
+        self._say_goodbye()
+        helper.environment.become(variables)
+        if helper.of_sdk and not imports_sdk:
+            self._hide_sdk()
+        prctl(PR_SET_DUMPABLE, 0 if self._is_rehearsal else 1, 0, 0, 0)
+        self._words[:] = self._original_words[1:] = [name]
+        self._path[0] = directory
+        script = helper.script
+        script.become(code, name, reports_at, last_word)
+        return script
 
     def _say_goodbye(self) -> None:
-        """From now on the script is to blame for how this process ends."""
-        with suppress(OSError):
-            self._socket.send(b".")
-        self._socket.close()
+        try:
+            self._send(b".")
+        except OSError:
+            pass  # nobody is there to hear it
+        close(self._let_go())
 
-    def _make_ready(self) -> None:
-        """What can be done before the job is known."""
-        threading = sys.modules.get("threading")
-        if threading is not None and hasattr(threading, "_main_thread"):
-            threading._main_thread._set_native_id()  # some versions forget that at a fork
-        if "numpy.random" in sys.modules:
-            sys.modules["numpy.random"].seed()  # others hear of the fork and start anew by themselves
-        if "multiprocessing.process" in sys.modules:
-            sys.modules["multiprocessing.process"].current_process().authkey = os.urandom(AUTHKEY_BYTES)
-
-    def _code_of(self, job: Job) -> tuple[CodeType, str, bool]:
-        """Where it really lies, and whether it begins with the SDK. Raises what says that this is for a fresh start."""
-        if self._helper.surroundings.have_changed():
+    def _code_of(self, path: bytes, signature: bytes) -> tuple[CodeType, str, bool]:
+        """Of a script that has to be looked at; where it really lies, and whether it begins with the SDK. Raises what
+        says that this is for a fresh start."""
+        helper = self._helper
+        if helper.surroundings.have_changed():
             raise ValueError("another interpreter, or another module")
-        kept = self._helper.kept.get(job.path)
-        if kept is not None and kept.code is not None and kept.signature == job.signature:
-            if not kept.is_shadowed and not kept.place.has_changed():
+        kept = helper.kept.get(path)
+        if kept is not None and kept.is_fit and kept.code is not None and kept.signature == signature:
+            if not kept.place.has_changed():
                 return kept.code, kept.place.directory, kept.imports_sdk
-        source, signature = preloading.contents(job.path)
-        if signature != job.signature:
+        name = os.fsdecode(path)
+        source, its_signature = preloading.contents(name)
+        if its_signature != signature:
             raise ValueError("its first line may be another by now")
-        place = preloading.Place(job.path)
-        if place.has_any_of(self._helper.known):
+        place = preloading.Place(name)
+        if place.has_any_of(helper.known):
             raise ValueError("a file beside it has the name of a module that is loaded already")
         if kept is not None and kept.code is not None and kept.signature == signature:
             return kept.code, place.directory, kept.imports_sdk
-        return compile(source, job.path, "exec", dont_inherit=True), place.directory, False
-
-    def _become(self, job: Job, directory: str, *, imports_sdk: bool) -> None:
-        self._helper.environment.become(job)
-        if not imports_sdk and self._helper.of_sdk:
-            self._hide_sdk()
-        if not self._is_rehearsal:
-            libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
-        sys.argv[:] = [job.path]
-        if sys.version_info >= (3, 10):
-            sys.orig_argv[:] = [sys.orig_argv[0], job.path]
-        sys.path[0] = directory
+        return compile(source, name, "exec", dont_inherit=True), place.directory, False
 
     def _hide_sdk(self) -> None:
         """A script that does not begin with it finds nothing of it."""
@@ -133,4 +155,17 @@ class Spare:
             os.execvpe(job.command[0], job.command, environment)
         except OSError as error:
             os.write(2, os.fsencode(f"{job.command[0]}: {error.strerror}\n"))
-        os._exit(NOT_FOUND)
+        _exit(NOT_FOUND)
+
+
+def _take_care() -> None:
+    """Of modules that do not notice every fork by themselves."""
+    threading = sys.modules.get("threading")
+    if threading is not None and hasattr(threading, "_main_thread"):
+        threading._main_thread._set_native_id()  # some versions forget that at a fork
+    if "random" in sys.modules:
+        sys.modules["random"]._inst.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "multiprocessing.process" in sys.modules:
+        sys.modules["multiprocessing.process"].current_process().authkey = os.urandom(AUTHKEY_BYTES)

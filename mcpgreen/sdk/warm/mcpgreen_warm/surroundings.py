@@ -81,8 +81,10 @@ def _sites() -> Iterator[str]:
 
 
 def _candidates(environment: dict[bytes, bytes]) -> Iterator[str]:
-    """Where `env` looks for the interpreter, up to the place where it is."""
-    name = os.path.basename(sys.orig_argv[0] if sys.version_info >= (3, 10) else sys.executable)
+    """Where `env` looks for the interpreter, up to the place where it is. Nowhere if we were started by its path."""
+    name = sys.orig_argv[0] if sys.version_info >= (3, 10) else os.path.basename(sys.executable)
+    if os.sep in name:
+        return
     for directory in os.fsdecode(environment.get(b"PATH", b"")).split(os.pathsep):
         candidate = os.path.join(directory or ".", name)
         yield candidate
