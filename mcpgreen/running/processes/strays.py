@@ -38,7 +38,9 @@ class Strays:
         known.update(b"%d" % pid for pid in children.others_than(set()))
 
     def are_there(self) -> bool:
-        return bool(self._children.others_than(self._known))
+        """Not counting those that are about to be known."""
+        others = self._children.others_than(self._known)
+        return bool(others) and not all(map(self._is_expected, others))
 
     def is_any_of(self, tag: int) -> bool:
         """Whether one that carries the tag of a call is alive. If there are too many to look at, there may be."""
@@ -68,16 +70,14 @@ class Strays:
         self._children.close()
 
     def _is_of(self, pid: int, tag: int | None) -> bool:
+        return tag_of(pid) == tag if tag is not None else not self._is_expected(pid)
+
+    def _is_expected(self, pid: int) -> bool:
         if not self._expected_tags:
             self._expected.clear()
-            return tag is None or tag_of(pid) == tag
-        if pid in self._expected:
-            return False
-        its_tag = tag_of(pid)
-        if its_tag in self._expected_tags:
+        elif pid not in self._expected and tag_of(pid) in self._expected_tags:
             self._expected.add(pid)
-            return False
-        return tag is None or its_tag == tag
+        return pid in self._expected
 
     def _hunt(self) -> Iterator[int]:
         """One after the other, each once, and again until nobody new has come: a process that ends while we look hands

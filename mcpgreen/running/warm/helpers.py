@@ -183,7 +183,7 @@ class Helper:
                 return
             except OSError:
                 word = b""
-            if word.isdigit() and self._coming:
+            if self._coming and word.lstrip(b"-").isdigit():
                 self._on_spare(int(word))
             elif word != b"ready":
                 refusal = word.decode("utf-8", "replace").partition(" ")[2]
@@ -256,7 +256,7 @@ class Helper:
     def _on_spare(self, pid: int) -> None:
         """In the hub: one has been forked, or could not be."""
         socket = self._arrived()
-        if not pid or not is_child(pid):
+        if pid < 0 or not is_child(pid):
             socket.close()
             return
         self._runner.know(pid)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,18 @@ def test_who_wants_to_know_of_forks_is_told(harness: Harness) -> None:
     shutil.rmtree(directory)
 
     assert (ran.status, ran.stdout) == (0, b"True\n")
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if "thread" in name])
+def test_threads_are_the_same_if_the_start_of_the_interpreter_has_loaded_them(harness: Harness, name: str) -> None:
+    directory = harness.directory / "site"
+    directory.mkdir(exist_ok=True)
+    (directory / "sitecustomize.py").write_text("import logging, random, threading\n")
+    program = PROGRAMS[name]
+    env = {**program.env, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
+    fresh, *warm = both(replace(program, env=env), harness)
+
+    assert warm == [fresh, fresh]
 
 
 def test_the_seed_of_hashes_is_the_same_in_one_helper(harness: Harness) -> None:

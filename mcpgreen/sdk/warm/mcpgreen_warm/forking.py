@@ -11,20 +11,23 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import signal
 import sys
 from _thread import LockType
+from functools import partial
 
-from mcpgreen_warm import preloading, surroundings
+from mcpgreen_warm import surroundings
+from mcpgreen_warm.quiet import quietly
 from mcpgreen_warm.system import PR_GET_TID_ADDRESS, prctl, syscall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID = 0x8000, 0x200000, 0x1000000
+CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, SIGCHLD = 0x8000, 0x200000, 0x1000000, 17
 # The number of the system call, and which argument says where the thread's number is: as glibc's fork has it.
 CLONE_OF = {"x86_64": (56, 3), "aarch64": (220, 4)}
+MAX_NUMBER_BYTES = 20
 ABOUT_THREADS = ("threading", "logging", "concurrent.futures.thread", "asyncio.events")
 
 before_fork, after_fork_in_parent, after_fork_in_child = (
@@ -38,33 +41,29 @@ class Forks:
     def __init__(self, *, may_clone: bool) -> None:
         """`may_clone`: nobody but Python itself may have asked to be told of forks."""
         self._told = _who_is_told()
-        self._clone_arguments = _clone_arguments() if may_clone else None
+        self._clone: Callable[[], int] | None = _clone() if may_clone else None
         self.look_again()
 
     def look_again(self) -> None:
-        """At who wants to be told of forks; those who need it, and are told by the spare, are not meant."""
-        self._tells = not all(_needs_no_word(each) for told in self._told for each in told)
+        """At who wants to be told of forks."""
+        needs_no_word = all(_needs_no_word(each) for told in self._told for each in told)
+        # The number of the spare, and 0 in the spare; negative if it has to be `fork_in_another_way`.
+        self.fork: Callable[[], int] = self._clone if self._clone and needs_no_word else self.fork_in_another_way
 
-    def fork(self) -> int:
-        """The number of the spare, and 0 in the spare. Raises OSError."""
-        if self._clone_arguments is None:
-            return _fork_twice()
-        if not self._tells:
-            pid = int(syscall(*self._clone_arguments))
+    def fork_in_another_way(self) -> int:
+        """As `fork`. Negative if there can be no spare now."""
+        if self._clone is None or self.fork is self._clone:
+            return _fork_twice()  # a sandbox does not allow the other
+        before_fork()
+        pid = self._clone()
+        if pid == 0:
+            after_fork_in_child()
         else:
-            before_fork()
-            pid = int(syscall(*self._clone_arguments))
-            if pid == 0:
-                after_fork_in_child()
-            else:
-                after_fork_in_parent()
-        if pid >= 0:
-            return pid
-        self._clone_arguments = None  # a sandbox does not allow it
-        return _fork_twice()
+            after_fork_in_parent()
+        return pid if pid >= 0 else _fork_twice()
 
 
-def _clone_arguments() -> list[ctypes.c_long] | None:
+def _clone() -> Callable[[], int] | None:
     """None where glibc does not keep the number of this thread as we expect it: others keep something else there."""
     address = ctypes.c_void_p()
     if os.uname().machine not in CLONE_OF or surroundings.threads() > 1:
@@ -74,12 +73,12 @@ def _clone_arguments() -> list[ctypes.c_long] | None:
     if ctypes.c_int.from_address(address.value).value != os.getpid():
         return None
     number, place = CLONE_OF[os.uname().machine]
-    flags = CLONE_PARENT | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | signal.SIGCHLD
+    flags = CLONE_PARENT | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | SIGCHLD
     arguments = [ctypes.c_long(value) for value in (number, flags, 0, 0, 0, 0)]
     arguments[1 + place] = ctypes.c_long(address.value)
     before_fork()
     after_fork_in_child()  # nobody else is here, as in a fork; the linker finds for all what this calls
-    return arguments
+    return partial(syscall, *arguments)
 
 
 def _who_is_told() -> list[list[Any]]:
@@ -100,21 +99,25 @@ def _needs_no_word(told: Any) -> bool:
 
 
 def _fork_twice() -> int:
+    """The first fork tells the number of the second, and goes."""
     ours, theirs = os.pipe()
-    with preloading.quietly():  # about threads, which the modules that have them can handle at a fork
-        pid = os.fork()
-        if pid == 0:
-            pid = os.fork()
-            if pid:
-                os.write(theirs, b"%d" % pid)
+    try:
+        with quietly():  # about threads, which the modules that have them can handle at a fork
+            first = os.fork()
+            if first == 0:
+                try:
+                    second = os.fork()
+                except OSError:
+                    os._exit(1)
+                if second == 0:
+                    return 0
+                os.write(theirs, b"%d" % second)
                 os._exit(0)
-            os.close(ours)
-            os.close(theirs)
-            return 0
-    os.close(theirs)
-    os.waitpid(pid, 0)
-    number = os.read(ours, 20)
-    os.close(ours)
-    if not number:
-        raise BlockingIOError("there are too many processes")
-    return int(number)
+        os.waitpid(first, 0)
+        os.set_blocking(ours, False)
+        return int(os.read(ours, MAX_NUMBER_BYTES))
+    except OSError:
+        return -1  # there are too many processes
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -3,7 +3,7 @@
 On descriptor 3 come packets: `E` with variables (most calls have them), `P` with the path of a script (have its code at
 hand, and what it uses of the standard library), `F` with sockets (fork as many spares, each of which has one of them),
 and `R` with sockets (the same, and they have time to rehearse). For each spare it says a number: that of its process,
-or 0 if there is none.
+or a negative one if there is none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mcpgreen_warm.compacting import use_up_free_memory
 from mcpgreen_warm.forking import Forks
 from mcpgreen_warm.jobs import Environment
 from mcpgreen_warm.packets import received
+from mcpgreen_warm.quiet import quietly
 from mcpgreen_warm.rehearsal import rehearse, rehearse_alone
 from mcpgreen_warm.script import Script, harmless_kinds
 from mcpgreen_warm.spare import LOOK_SECS, Spare
@@ -54,6 +55,10 @@ class Helper:
     def serve(self) -> Script | None:
         """What is to be run here, in a spare; None in the helper itself, at its end."""
         os.set_inheritable(CONTROL, False)
+        try:
+            os.setsid()
+        except PermissionError:
+            pass  # we have a session of our own; but the linker has found for all forks what this calls
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # else a script could change what others are forked from
         problem = self._problem()
         if problem:
@@ -63,18 +68,23 @@ class Helper:
         self._settle()
         self._rehearse()
         self.socket.send(b"ready")
+        place, dup2, send = self._place, os.dup2, self.socket.send
         while True:
             packet, descriptors = received(self.socket)
             kind = packet[:1]
             if kind in b"FR" and descriptors and not self._has_aged():
+                # Looked up here, and not by each fork, or after each.
+                fork, become = self._forks.fork, self.spare.script
                 rehearsal = rehearse_alone if kind == b"R" else None
                 for descriptor in descriptors:
-                    os.dup2(descriptor, self._place, False)
-                    number = self._fork()
+                    dup2(descriptor, place, False)
+                    number = fork()
+                    if number < 0:
+                        number = self._forks.fork_in_another_way()
                     if number == 0:
-                        return self.spare.script(descriptors, rehearsal)
-                    self.socket.send(b"%d" % max(number, 0))
-                os.dup2(CONTROL, self._place, False)
+                        return become(descriptors, rehearsal)
+                    send(b"%d" % number)
+                dup2(CONTROL, place, False)
                 for descriptor in descriptors:
                     os.close(descriptor)
             elif kind == b"P":
@@ -83,13 +93,6 @@ class Helper:
                 self._expect(dict([entry.split(b"=", 1) for entry in packet[1:].split(b"\0")]))
             else:
                 return None
-
-    def _fork(self) -> int:
-        """As `Forks.fork`, and negative if that cannot be now."""
-        try:
-            return self._forks.fork()
-        except OSError:
-            return -1
 
     def _has_aged(self) -> bool:
         """Whether another helper should take our place. A spare looks once more, before it becomes a script."""
@@ -111,7 +114,7 @@ class Helper:
             return "it is no CPython since 3.8"
         if surroundings.threads() > 1:
             return "its start begins threads"
-        with preloading.quietly():
+        with quietly():
             for name in self.modules:
                 try:
                     __import__(name)

@@ -13,10 +13,10 @@ import _socket
 import os
 import sys
 import time
-from contextlib import suppress
 from struct import pack
 
-from mcpgreen_warm.preloading import UNFIT, Kept
+from mcpgreen_warm.preloading import Kept
+from mcpgreen_warm.reading import UNFIT
 from mcpgreen_warm.script import Script, flush, is_anything_left
 from mcpgreen_warm.spare import LOOK_SECS, Spare
 from mcpgreen_warm.surroundings import descriptors, signature_of
@@ -27,43 +27,13 @@ if TYPE_CHECKING:
 
 TIMES = 20  # an instruction is learnt within less
 VARIABLES = b"\0".join((b'MCP_TOOL_ARGS_JSON={"name":"value"}', *(b"MCP_%d=." % number for number in range(9))))
-CODE = compile(
-    """
-import os, sys
-if 'mcp_tool' in sys.modules:
-    import mcp_tool
-    try:
-        mcp_tool.arg('name') and mcp_tool.require('name')
-        mcp_tool.emit_text('')
-        mcp_tool._documents.clear()
-    except Exception:
-        pass  # the usual arguments are no good
-if 'json' in sys.modules:
-    import json
-    json.loads(json.dumps({'name': ['value', 1.5, True, None]}, separators=(',', ':')))
-os.environ.get('MCP_TOOL_ARGS_JSON')
-sys.stdout.write('')
-""",
-    "<rehearsal>",
-    "exec",
-)
-PATTERNS = compile(
-    """
-import sys
-patterns = sys.modules.get('re._compiler') or sys.modules.get('sre_compile')
-if patterns is not None:
-    patterns.compile('(a|b)[^c-e]*x+?$')
-""",
-    "<rehearsal>",
-    "exec",
-)
 
 
 def rehearse(helper: Helper) -> None:
     """With the SDK, if that is there."""
     path = os.fsencode(__file__)
     signature = signature_of(os.stat(path))
-    kept = Kept(__file__, signature, CODE, imports_sdk="mcp_tool" in sys.modules)
+    kept = Kept(__file__, signature, _rehearse_script.__code__, imports_sdk="mcp_tool" in sys.modules)
     kept.is_fit = True
     helper.kept[path] = kept
     look_at, helper.look_at = helper.look_at, time.monotonic() + LOOK_SECS
@@ -71,11 +41,12 @@ def rehearse(helper: Helper) -> None:
     head = b"%d %d . %s" % (helper.tag, control, signature)
     packet = b"\0\0".join((head, path, b"", VARIABLES))
     try:
-        with suppress(*UNFIT):  # something has just changed, or has an unlucky name: then forks learn for themselves
-            for _ in range(TIMES):
-                _rehearse_once(helper, packet)
-                exec(PATTERNS, {})
-                is_anything_left()
+        for _ in range(TIMES):
+            _rehearse_once(helper, packet)
+            _rehearse_patterns()
+            is_anything_left()
+    except UNFIT:
+        pass  # something has just changed, or has an unlucky name: then forks learn for themselves
     finally:
         os.close(control)
         del helper.kept[path]
@@ -85,11 +56,40 @@ def rehearse(helper: Helper) -> None:
 def rehearse_alone(helper: Helper) -> None:
     """In a spare that has time for it: have pages of its own for what will be changed."""
     helper.surroundings.have_changed()
-    exec(CODE, {})
-    exec(PATTERNS, {})
+    _rehearse_script()
+    _rehearse_patterns()
     flush()
     is_anything_left()
     descriptors()
+
+
+def _rehearse_script() -> None:
+    """As a script that has an argument and prints something."""
+    import os
+    import sys
+
+    if "mcp_tool" in sys.modules:
+        import mcp_tool
+
+        try:
+            if mcp_tool.arg("name"):
+                mcp_tool.require("name")
+            mcp_tool.emit_text("")
+            mcp_tool._documents.clear()
+        except Exception:
+            pass  # the usual arguments are no good
+    if "json" in sys.modules:
+        import json
+
+        json.loads(json.dumps({"name": ["value", 1.5, True, None]}, separators=(",", ":")))
+    os.environ.get("MCP_TOOL_ARGS_JSON")
+    sys.stdout.write("")
+
+
+def _rehearse_patterns() -> None:
+    patterns = sys.modules.get("re._compiler") or sys.modules.get("sre_compile")
+    if patterns is not None:
+        patterns.compile("(a|b)[^c-e]*x+?$")
 
 
 def _rehearse_once(helper: Helper, packet: bytes) -> None:
@@ -103,7 +103,8 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
         ours.sendmsg([packet], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack("3i", 1, 2, 0))])
         script = spare.script([])
         exec(script.code, script.names)
-        script.end()
+        if "threading" not in sys.modules:  # which would take it for the end
+            script.end()
     finally:
         ours.close()
         sys.modules.update(modules)

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import sys
 from _thread import _count as count_of_threads
+from _weakref import ReferenceType
 from atexit import _ncallbacks as count_of_exit_functions
 from atexit import _run_exitfuncs as run_exit_functions
 from gc import collect, get_objects, unfreeze  # by these names: a script may put something else in their places
-from importlib.machinery import SourceFileLoader
-from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, _exit, fstat, write
+from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, fstat, write
 from types import BuiltinFunctionType, GeneratorType, ModuleType
-from weakref import ReferenceType, finalize
 
-from mcpgreen_warm.preloading import is_file_of_the_library
+from mcpgreen_warm.library import is_file_of_the_library
 from mcpgreen_warm.surroundings import descriptors as count_of_descriptors
-from mcpgreen_warm.system import fflush, waitid
+from mcpgreen_warm.system import fflush, leave, waitid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,16 +33,17 @@ STDOUT, STDERR, display = sys.stdout, sys.stderr, sys.__excepthook__
 OF_A_FAILURE = ("excepthook", "last_type", "last_value", "last_traceback", "last_exc")
 IS_IMMUTABLE, IS_ON_THE_HEAP, IS_COLLECTED = 1 << 8, 1 << 9, 1 << 14  # Py_TPFLAGS_IMMUTABLETYPE, _HEAPTYPE, _HAVE_GC
 COMPILED = (".so", ".pyd")
-NOTHING = compile("", "<nothing>", "exec")
+NOTHING = (lambda: None).__code__
 STATUS_BITS = 31  # what any interpreter takes
 IS_ANYBODY_THERE = WEXITED | WNOHANG | WNOWAIT
 modules = sys.modules
+SourceFileLoader: Any = type(vars(modules["__main__"])["__loader__"])  # without `importlib`
 
 
 class Script:
     """A script to be run, as soon as it is known which."""
 
-    def __init__(self, harmless: frozenset[type], *, descriptors: int, leave: Callable[[int], object] = _exit) -> None:
+    def __init__(self, harmless: frozenset[type], *, descriptors: int, leave: Callable[[int], object] = leave) -> None:
         """`harmless` are kinds of objects that it may leave, `descriptors` is how many it has; `leave` ends the
         process."""
         main = ModuleType("__main__")
@@ -119,10 +119,16 @@ class Script:
     def _is_over(self) -> bool:
         """Whether there is nothing left to do, as at most ends: all that is looked at here takes a page or two."""
         try:
-            if sys.stdout is not STDOUT or sys.stderr is not STDERR or "threading" in modules or count_of_threads():
+            if sys.stdout is not STDOUT or sys.stderr is not STDERR:
                 return False
             STDERR.flush()
             STDOUT.flush()
+            if "threading" in modules:
+                modules["threading"]._shutdown()  # as the interpreter does first, and again if it ends the process
+                STDERR.flush()
+                STDOUT.flush()
+            if count_of_threads():
+                return False
             if count_of_exit_functions() or count_of_descriptors() > self._descriptors:
                 return False
             if not self._is_harmless(map(type, get_objects())):
@@ -136,7 +142,7 @@ class Script:
         """Whether all has been written, and nobody could tell how the process ends."""
         try:
             if is_usual and "threading" in sys.modules:
-                sys.modules["threading"]._shutdown()  # as the interpreter does first, and again if it ends the process
+                sys.modules["threading"]._shutdown()
             has_streams = sys.stdout is STDOUT and sys.stderr is STDERR
             is_usual = is_usual and has_streams and not count_of_threads()
             is_usual = is_usual and _count_of_other_exit_functions() == self._exit_functions
@@ -159,7 +165,9 @@ class Script:
 
 def _count_of_other_exit_functions() -> int:
     """Without that of finalizers, which is there from the first one on: temporary directories have some."""
-    return count_of_exit_functions() - bool(vars(finalize)["_registered_with_atexit"])
+    weakref = modules.get("weakref")
+    has_finalizers = weakref is not None and vars(weakref.finalize)["_registered_with_atexit"]
+    return count_of_exit_functions() - bool(has_finalizers)
 
 
 def flush() -> bool:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import _socket
 import os
-import signal
 import sys
 from os import _exit, close, dup2, setsid
 from resource import RLIMIT_RTTIME, setrlimit
 from struct import Struct
 from time import monotonic
 
-from mcpgreen_warm import preloading
 from mcpgreen_warm.jobs import Job
 from mcpgreen_warm.packets import ANCILLARY_BYTES, PACKET_BYTES
+from mcpgreen_warm.preloading import Place
+from mcpgreen_warm.reading import UNFIT, contents
 from mcpgreen_warm.system import PR_SET_DUMPABLE, prctl
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ class Spare:
             name = os.fsdecode(path)
             try:
                 code, directory, imports_sdk = self._code_of(path, signature)
-            except preloading.UNFIT:
+            except UNFIT:
                 if self._is_rehearsal:
                     raise
                 self._execute(Job(words, variables))
@@ -126,10 +126,10 @@ class Spare:
             if not kept.place.has_changed():
                 return kept.code, kept.place.directory, kept.imports_sdk
         name = os.fsdecode(path)
-        source, its_signature = preloading.contents(name)
+        source, its_signature = contents(name)
         if its_signature != signature:
             raise ValueError("its first line may be another by now")
-        place = preloading.Place(name)
+        place = Place(name)
         if place.has_any_of(helper.known):
             raise ValueError("a file beside it has the name of a module that is loaded already")
         if kept is not None and kept.code is not None and kept.signature == signature:
@@ -145,6 +145,8 @@ class Spare:
 
     def _execute(self, job: Job) -> NoReturn:
         """Become a fresh start."""
+        import signal  # which no other spare needs
+
         for name in ("SIGPIPE", "SIGXFZ", "SIGXFSZ"):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), signal.SIG_DFL)  # Python ignores them, and a program would, too
