@@ -24,7 +24,8 @@ setup(
     package_dir={"mcpgreen.default_project": "project"},
     package_data={
         "mcpgreen": [
-            *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*", "sdk/warm/*", "sdk/warm/*/*"),
+            *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*"),
+            *("sdk/warm/*", "sdk/warm/*/*", "sdk/warm/*/*/*"),
             *("sdk/json_tool/*",),
             *("providers/*.sh", "running/hooks/*.sh", "templates/*/*", "cli/texts/*"),
         ],

@@ -16,7 +16,7 @@ from _thread import LockType
 from functools import partial
 
 from mcpgreen_warm import surroundings
-from mcpgreen_warm.quiet import quietly
+from mcpgreen_warm.preparing.quiet import quietly
 from mcpgreen_warm.system import PR_GET_TID_ADDRESS, prctl, syscall
 
 TYPE_CHECKING = False

@@ -15,12 +15,13 @@ import resource
 import sys
 import time
 
-from mcpgreen_warm import preloading, surroundings
+from mcpgreen_warm import surroundings
 from mcpgreen_warm.compacting import use_up_free_memory
 from mcpgreen_warm.forking import Forks
 from mcpgreen_warm.jobs import Environment
 from mcpgreen_warm.packets import received
-from mcpgreen_warm.quiet import quietly
+from mcpgreen_warm.preparing import preloading
+from mcpgreen_warm.preparing.quiet import quietly
 from mcpgreen_warm.rehearsal import rehearse, rehearse_alone
 from mcpgreen_warm.script import Script, harmless_kinds
 from mcpgreen_warm.spare import LOOK_SECS, Spare

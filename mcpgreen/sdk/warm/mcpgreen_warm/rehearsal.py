@@ -15,8 +15,8 @@ import sys
 import time
 from struct import pack
 
-from mcpgreen_warm.preloading import Kept
-from mcpgreen_warm.reading import UNFIT
+from mcpgreen_warm.preparing.preloading import Kept
+from mcpgreen_warm.preparing.reading import UNFIT
 from mcpgreen_warm.script import Script, flush, is_anything_left
 from mcpgreen_warm.spare import LOOK_SECS, Spare
 from mcpgreen_warm.surroundings import descriptors, signature_of

@@ -18,7 +18,7 @@ from gc import collect, get_objects, unfreeze  # by these names: a script may pu
 from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, fstat, write
 from types import BuiltinFunctionType, GeneratorType, ModuleType
 
-from mcpgreen_warm.library import is_file_of_the_library
+from mcpgreen_warm.preparing.library import is_file_of_the_library
 from mcpgreen_warm.surroundings import descriptors as count_of_descriptors
 from mcpgreen_warm.system import fflush, leave, waitid
 

@@ -19,8 +19,8 @@ from time import monotonic
 
 from mcpgreen_warm.jobs import Job
 from mcpgreen_warm.packets import ANCILLARY_BYTES, PACKET_BYTES
-from mcpgreen_warm.preloading import Place
-from mcpgreen_warm.reading import UNFIT, contents
+from mcpgreen_warm.preparing.preloading import Place
+from mcpgreen_warm.preparing.reading import UNFIT, contents
 from mcpgreen_warm.system import PR_SET_DUMPABLE, prctl
 
 TYPE_CHECKING = False

@@ -9,8 +9,8 @@ from __future__ import annotations
 import marshal
 import os
 
-from mcpgreen_warm.library import is_in_the_library
-from mcpgreen_warm.quiet import quietly
+from mcpgreen_warm.preparing.library import is_in_the_library
+from mcpgreen_warm.preparing.quiet import quietly
 from mcpgreen_warm.surroundings import signature_of
 
 TYPE_CHECKING = False

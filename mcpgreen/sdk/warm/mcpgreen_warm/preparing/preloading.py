@@ -6,9 +6,9 @@ import os
 import sys
 import time
 
-from mcpgreen_warm.library import is_in_the_library
-from mcpgreen_warm.quiet import quietly
-from mcpgreen_warm.reading import read
+from mcpgreen_warm.preparing.library import is_in_the_library
+from mcpgreen_warm.preparing.quiet import quietly
+from mcpgreen_warm.preparing.reading import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
