@@ -100,6 +100,7 @@ METRICS = {
     "python_16": Metric("Python tool, calls/s, 16 in flight", "/s", higher_is_better=True),
     "python_ten": Metric("Python tool p50, ten imports", "ms"),
     "python_imports": Metric("ten imports beside none", "x"),
+    "python_work": Metric("Python tool p50, work with ten modules", "ms"),
     "python_yaml": Metric("Python tool p50, with yaml", "ms"),
     "python_script": Metric("the same script, run by each", "ms"),
     "python_memory": Metric("memory with Python tools", "MB"),
@@ -144,6 +145,7 @@ BARS = {
     "python_p50": Bar((Limit(1.3, "fastmcp"), Limit(0.2, FRESH)), goal=Limit(1.1, "fastmcp")),
     "python_16": Bar((Limit(1, "fastmcp"),), goal=Limit(1.2, "fastmcp")),
     "python_imports": Bar((Limit(1.3),), goal=Limit(1.1)),
+    "python_work": Bar((Limit(1.43, "fastmcp"),), goal=Limit(1.1, "fastmcp")),  # 1.1 as above, and 30 % more
     "python_memory": Bar((Limit(0.5, "fastmcp"),), goal=Limit(0.4, "fastmcp")),
     **{cell.key: _http_bar(cell) for cell in CELLS},
     "http_idle_session": Bar((Limit(60),), goal=Limit(30)),

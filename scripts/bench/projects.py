@@ -81,6 +81,8 @@ def _python_project(root: Path) -> None:
     imports = [line for line in head.splitlines() if line.startswith("import ")]
     for name, definition in zip(FUNCTIONS, definitions, strict=True):
         needed = [line for line in imports if f"{line.split()[1]}." in definition]
+        if name == "ten":
+            needed = [line for line in imports if line != "import yaml"]
         emit = f'mcp_tool.emit_text({name}(mcp_tool.require("name")))'
         lines = [f"#!{sys.executable}", *needed, "import mcp_tool", definition, emit, ""]
         if name == "plain":

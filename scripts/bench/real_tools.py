@@ -29,7 +29,7 @@ def python_calls(stand: Stand) -> Values:
         list_tools(session)
         first = timed(session, "hello")
         rested: dict[str, float] = {}
-        for name in ("hello", "plain", "ten"):
+        for name in ("hello", "plain", "ten", "work"):
             rested[name] = measured(session, name, counts.python_calls)
         back_to_back = median(timed(session, "hello") for _ in range(counts.python_calls))
         requests = [session.encode_call("hello", ARGUMENTS) for _ in range(counts.python_calls_in_flight)]
@@ -55,6 +55,7 @@ def python_calls(stand: Stand) -> Values:
         "python_16": len(requests) / took_ms * 1000,
         "python_ten": rested["ten"],
         "python_imports": rested["ten"] / rested["hello"],
+        "python_work": rested["work"],
         "python_yaml": rested["settings"],
         "python_memory": memory,
     }

@@ -84,7 +84,10 @@ class Helper:
                         number = self._forks.fork_in_another_way()
                     if number == 0:
                         return become(descriptors, rehearsal)
-                    send(b"%d" % number)
+                    try:
+                        send(b"%d" % number)
+                    except OSError:
+                        return None  # the server has gone
                 dup2(CONTROL, place, False)
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -135,6 +138,7 @@ class Helper:
         self.harmless = harmless_kinds()
         self.script = Script(self.harmless, descriptors=self.descriptors)
         self.spare = Spare(self, self._socket_of_spare)
+        self.used = {name for kept in self.kept.values() for name in kept.used if name in sys.modules}
         self._look_again()
         self._forks.look_again()
         gc.collect()

@@ -56,6 +56,8 @@ def rehearse(helper: Helper) -> None:
 def rehearse_alone(helper: Helper) -> None:
     """In a spare that has time for it: have pages of its own for what will be changed."""
     helper.surroundings.have_changed()
+    for name in helper.used:
+        __import__(name)
     _rehearse_script()
     _rehearse_patterns()
     flush()

@@ -12,6 +12,7 @@ from mcpgreen_warm.preparing.reading import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import CodeType
 
 SETTLED_SECS = 1.0
@@ -47,11 +48,14 @@ class Place:
 class Kept:
     """A script as it was when it was last looked at."""
 
-    def __init__(self, path: str, signature: bytes, code: CodeType | None, *, imports_sdk: bool) -> None:
+    def __init__(
+        self, path: str, signature: bytes, code: CodeType | None, used: Iterable[str] = (), *, imports_sdk: bool
+    ) -> None:
         self.path = path
         self.place = Place(path)
         self.signature = signature
         self.code = code  # None if it is compiled for each run: the warnings about it belong to its stderr
+        self.used = used  # names of modules, and of what they have
         self.imports_sdk = imports_sdk  # before it does anything else
         self.is_fit = False  # to be run as it is, as far as we know
 
@@ -86,7 +90,7 @@ def kept(path: str) -> Kept | None:
     code, signature, used, begins_with_sdk = found
     has_sdk = _preload(used)
     try:
-        return Kept(path, signature, code, imports_sdk=has_sdk and begins_with_sdk)
+        return Kept(path, signature, code, used, imports_sdk=has_sdk and begins_with_sdk)
     except OSError:
         return None  # it has just been taken away
 
