@@ -95,6 +95,7 @@ METRICS = {
     "shell_several": Metric("several arguments beside the floor", "x"),
     "python_first": Metric("first call of a Python tool", "ms"),
     "python_plain": Metric("Python tool p50 that prints", "ms"),
+    "python_marked": Metric("Python tool p50 that is a function", "ms"),
     "python_rested": Metric("Python tool p50, 8 ms between calls", "ms"),
     "python_p50": Metric("Python tool p50, back to back", "ms"),
     "python_16": Metric("Python tool, calls/s, 16 in flight", "/s", higher_is_better=True),

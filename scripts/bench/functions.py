@@ -20,6 +20,11 @@ def hello(name: str) -> str:
     return f"Hello, {name}!"
 
 
+def marked(name: str) -> str:
+    """As a script it is a function with a mark, and calls nothing of the SDK itself."""
+    return f"Hello, {name}!"
+
+
 def plain(name: str) -> str:
     """As a script it prints, and does not look at its arguments."""
     return "Hello!"
@@ -45,4 +50,4 @@ def settings(name: str) -> str:
     return str(yaml.safe_dump({"name": name, "values": yaml.safe_load("[1, 2, 3]")}))
 
 
-FUNCTIONS = {"hello": hello, "plain": plain, "ten": ten, "work": work, "settings": settings}
+FUNCTIONS = {"hello": hello, "marked": marked, "plain": plain, "ten": ten, "work": work, "settings": settings}

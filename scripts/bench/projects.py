@@ -85,7 +85,9 @@ def _python_project(root: Path) -> None:
             needed = [line for line in imports if line != "import yaml"]
         emit = f'mcp_tool.emit_text({name}(mcp_tool.require("name")))'
         lines = [f"#!{sys.executable}", *needed, "import mcp_tool", definition, emit, ""]
-        if name == "plain":
+        if name == "marked":
+            lines = [f"#!{sys.executable}", "import mcp_tool", f"@mcp_tool.tool\n{definition}", ""]
+        elif name == "plain":
             lines = [f"#!{sys.executable}", f"print({FUNCTIONS[name]('')!r}, end='')", ""]
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         script = root / "tools" / f"{name}.py"

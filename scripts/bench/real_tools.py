@@ -29,7 +29,7 @@ def python_calls(stand: Stand) -> Values:
         list_tools(session)
         first = timed(session, "hello")
         rested: dict[str, float] = {}
-        for name in ("hello", "plain", "ten", "work"):
+        for name in ("hello", "marked", "plain", "ten", "work"):
             rested[name] = measured(session, name, counts.python_calls)
         back_to_back = median(timed(session, "hello") for _ in range(counts.python_calls))
         requests = [session.encode_call("hello", ARGUMENTS) for _ in range(counts.python_calls_in_flight)]
@@ -47,6 +47,7 @@ def python_calls(stand: Stand) -> Values:
             script = median(timed(session, SCRIPT, rest_secs=REST_SECS) for _ in range(counts.python_scripts))
     return {
         "python_plain": rested["plain"],
+        "python_marked": rested["marked"],
         "python_script": script,
         "python_helpers": helpers,
         "python_first": first,

@@ -266,18 +266,27 @@ def is_cancelled() -> bool:
 
 
 def _document(name: str) -> dict[str, Any]:
-    key = (os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", ""))
-    if key not in _documents:
-        _documents[key] = json.loads(_text(name))
-    return _documents[key]
+    place = _place(name)
+    if place not in _documents:
+        _documents[place] = json.loads(_content(place))
+    return _documents[place]
 
 
 def _text(name: str) -> str:
-    path = os.environ.get(f"{name}_FILE", "")
+    return _content(_place(name))
+
+
+def _place(name: str) -> tuple[str, str]:
+    """The path of a file, and a text; either may be empty."""
+    return os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", "")
+
+
+def _content(place: tuple[str, str]) -> str:
+    path, text = place
     if path and os.path.isfile(path):
         with open(path, encoding="utf-8") as file:
             return file.read()
-    return os.environ.get(f"{name}_JSON", "") or "{}"
+    return text or "{}"
 
 
 def _value_or_default(name: str, default: Any) -> Any:

@@ -291,6 +291,18 @@ def _outcome(function: Function, placed: list[Any], named: dict[str, Any]) -> An
     return result
 
 
+def _rehearse() -> None:
+    """Do what a call does, without a result: for whoever has imported us ahead of the calls, and is forked for each."""
+
+    def greet(name: str) -> str:
+        return name
+
+    placed, named = call_arguments(greet, {"name": "value"})
+    kind = resolved(Signature(greet).kinds["return"], greet.__globals__)
+    mcp_tool._line(result_of(_outcome(greet, placed, named), kind, greet.__globals__), ensure_ascii=False)
+    _aside(greet).restore()
+
+
 def _failed(message: str, status: int = 1) -> int:
     mcp_tool.emit_json({"content": [{"type": "text", "text": message}], "isError": True})
     return status

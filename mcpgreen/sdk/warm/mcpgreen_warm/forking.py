@@ -28,6 +28,7 @@ CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, SIGCHLD = 0x8000, 0x2000
 # The number of the system call, and which argument says where the thread's number is: as glibc's fork has it.
 CLONE_OF = {"x86_64": (56, 3), "aarch64": (220, 4)}
 MAX_NUMBER_BYTES = 20
+UNKNOWN = (3, 14)  # from this version on we have not tried what happens if nobody is told of a fork
 ABOUT_THREADS = ("threading", "logging", "concurrent.futures.thread", "asyncio.events")
 
 before_fork, after_fork_in_parent, after_fork_in_child = (
@@ -46,7 +47,7 @@ class Forks:
 
     def look_again(self) -> None:
         """At who wants to be told of forks."""
-        needs_no_word = all(_needs_no_word(each) for told in self._told for each in told)
+        needs_no_word = sys.version_info < UNKNOWN and all(_needs_no_word(each) for told in self._told for each in told)
         # The number of the spare, and 0 in the spare; negative if it has to be `fork_in_another_way`.
         self.fork: Callable[[], int] = self._clone if self._clone and needs_no_word else self.fork_in_another_way
 
@@ -64,9 +65,10 @@ class Forks:
 
 
 def _clone() -> Callable[[], int] | None:
-    """None where glibc does not keep the number of this thread as we expect it: others keep something else there."""
+    """None where glibc does not keep the number of this thread as we expect it (others keep something else there), and
+    in interpreters without a global lock."""
     address = ctypes.c_void_p()
-    if os.uname().machine not in CLONE_OF or surroundings.threads() > 1:
+    if os.uname().machine not in CLONE_OF or surroundings.threads() > 1 or "t" in sys.abiflags:
         return None
     if prctl(PR_GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0) != 0 or not address.value:
         return None

@@ -13,6 +13,7 @@ import _socket
 import os
 import sys
 import time
+from gc import get_objects
 from struct import pack
 
 from mcpgreen_warm.preparing.preloading import Kept
@@ -23,6 +24,8 @@ from mcpgreen_warm.surroundings import descriptors, signature_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mcpgreen_warm.helper import Helper
 
 TIMES = 20  # an instruction is learnt within less
@@ -44,7 +47,7 @@ def rehearse(helper: Helper) -> None:
         for _ in range(TIMES):
             _rehearse_once(helper, packet)
             _rehearse_patterns()
-            is_anything_left()
+            is_anything_left(get_objects())
     except UNFIT:
         pass  # something has just changed, or has an unlucky name: then forks learn for themselves
     finally:
@@ -61,7 +64,7 @@ def rehearse_alone(helper: Helper) -> None:
     _rehearse_script()
     _rehearse_patterns()
     flush()
-    is_anything_left()
+    is_anything_left(get_objects())
     descriptors()
 
 
@@ -78,6 +81,8 @@ def _rehearse_script() -> None:
                 mcp_tool.require("name")
             mcp_tool.emit_text("")
             mcp_tool._documents.clear()
+            if "mcp_tool_functions" in sys.modules:
+                sys.modules["mcp_tool_functions"]._rehearse()
         except Exception:
             pass  # the usual arguments are no good
     if "json" in sys.modules:
@@ -101,14 +106,19 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     spare = Spare(helper, theirs, is_rehearsal=True)
     helper.script = Script(helper.harmless, descriptors=sys.maxsize, leave=_stay)
+    threading: Any = sys.modules.get("threading")
+    wait_for_threads = getattr(threading, "_shutdown", None)
     try:
         ours.sendmsg([packet], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack("3i", 1, 2, 0))])
         script = spare.script([])
         exec(script.code, script.names)
-        if "threading" not in sys.modules:  # which would take it for the end
-            script.end()
+        if threading is not None:
+            threading._shutdown = _stay  # else it would take this for the end
+        script.end()
     finally:
         ours.close()
+        if threading is not None:
+            threading._shutdown = wait_for_threads
         sys.modules.update(modules)
         helper.environment.take_off()
         helper.environment.put_on(sdk=sys.modules.get("mcp_tool"))
@@ -118,5 +128,5 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
             sys.orig_argv[:] = original
 
 
-def _stay(status: int) -> None:
-    """Where a script would end the process."""
+def _stay(status: int = 0) -> None:
+    """Where a script would end the process, or wait for its threads."""

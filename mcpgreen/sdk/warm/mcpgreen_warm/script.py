@@ -131,7 +131,8 @@ class Script:
                 return False
             if count_of_exit_functions() or count_of_descriptors() > self._descriptors:
                 return False
-            if not self._is_harmless(map(type, get_objects())):
+            objects = get_objects()
+            if not self._is_harmless(map(type, objects)) and is_anything_left(objects):
                 return False
             fflush(None)
         except BaseException:
@@ -148,10 +149,10 @@ class Script:
             is_usual = is_usual and _count_of_other_exit_functions() == self._exit_functions
             if is_usual:
                 run_exit_functions()  # of modules that were there before the script, mostly
-            is_left = is_anything_left()
+            is_left = is_anything_left(get_objects())
             if is_left and is_usual:
                 collect()
-                is_left = is_anything_left()
+                is_left = is_anything_left(get_objects())
             if is_left or not has_streams:
                 unfreeze()  # else what is held by the library never goes
             if not is_usual or is_left or not flush() or count_of_descriptors() > self._descriptors:
@@ -247,9 +248,8 @@ def _is_fixed(kind: type) -> bool:
     return not kind.__flags__ & IS_ON_THE_HEAP or bool(kind.__flags__ & IS_IMMUTABLE)
 
 
-def is_anything_left() -> bool:
-    """Whether an object of the script does something when it goes."""
-    objects = get_objects()
+def is_anything_left(objects: list[Any]) -> bool:
+    """Whether one of these objects of the script does something when it goes."""
     kinds = set(map(type, objects))
     telling = {kind for kind in kinds if _may_tell(kind)}
     return any(_is_telling(each) for each in objects if type(each) in telling)

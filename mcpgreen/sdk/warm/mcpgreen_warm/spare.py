@@ -12,7 +12,7 @@ from __future__ import annotations
 import _socket
 import os
 import sys
-from os import _exit, close, dup2, setsid
+from os import _exit, close, dup2, getpid, setsid
 from resource import RLIMIT_RTTIME, setrlimit
 from struct import Struct
 from time import monotonic
@@ -37,7 +37,7 @@ AUTHKEY_BYTES = 32  # as multiprocessing has it
 LOOK_SECS = 0.1  # what a start depends on is not looked at more often
 CLOSED_AT_EXEC = _socket.MSG_CMSG_CLOEXEC
 # What has to be told of a fork, if it is there.
-WITH_CARE = ("threading", "random", "numpy.random", "multiprocessing.process")
+WITH_CARE = ("random", "numpy.random", "multiprocessing.process")
 unpack_outputs = Struct("3i").unpack
 
 
@@ -51,6 +51,7 @@ class Spare:
         self._receive, self._send, self._let_go = socket.recvmsg, socket.send, socket.detach
         self._let_go_of_helper = helper.socket.detach
         self._words, self._original_words, self._path = sys.argv, getattr(sys, "orig_argv", [""]), sys.path
+        self._main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
         self._needs_care = not sys.modules.keys().isdisjoint(WITH_CARE)
 
     def script(self, others: list[int], rehearsal: Callable[[Helper], None] | None = None) -> Script:
@@ -62,6 +63,8 @@ class Spare:
         if not self._is_rehearsal:
             close(self._let_go_of_helper())
             setsid()
+        if self._main_thread is not None:
+            self._main_thread._native_id = getpid()
         if self._needs_care:
             _take_care()
         if rehearsal is not None:
@@ -162,9 +165,6 @@ class Spare:
 
 def _take_care() -> None:
     """Of modules that do not notice every fork by themselves."""
-    threading = sys.modules.get("threading")
-    if threading is not None and hasattr(threading, "_main_thread"):
-        threading._main_thread._set_native_id()  # some versions forget that at a fork
     if "random" in sys.modules:
         sys.modules["random"]._inst.seed()
     if "numpy.random" in sys.modules:
