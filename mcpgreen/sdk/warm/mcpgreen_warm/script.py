@@ -65,6 +65,7 @@ class Script:
         self._leave = leave
         self._exit_functions = _count_of_other_exit_functions()
         self._is_harmless = harmless.issuperset
+        self._wait_for_threads = getattr(modules.get("threading"), "_shutdown", None)
         modules["__main__"] = main
 
     def become(self, code: CodeType, path: str, control: int, last_word: bytes) -> None:
@@ -123,8 +124,13 @@ class Script:
                 return False
             STDERR.flush()
             STDOUT.flush()
-            if "threading" in modules:
-                modules["threading"]._shutdown()  # as the interpreter does first, and again if it ends the process
+            threading = modules.get("threading")
+            if threading is not None and (
+                threading._shutdown is not self._wait_for_threads
+                or count_of_threads()
+                or getattr(threading, "_threading_atexits", None)
+            ):
+                threading._shutdown()  # as the interpreter does first, and again if it ends the process
                 STDERR.flush()
                 STDOUT.flush()
             if count_of_threads():

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from mcpgreen_warm.helper import Helper
     from mcpgreen_warm.script import Script
@@ -36,8 +36,8 @@ NOT_FOUND = 127
 AUTHKEY_BYTES = 32  # as multiprocessing has it
 LOOK_SECS = 0.1  # what a start depends on is not looked at more often
 CLOSED_AT_EXEC = _socket.MSG_CMSG_CLOEXEC
-# What has to be told of a fork, if it is there.
-WITH_CARE = ("random", "numpy.random", "multiprocessing.process")
+# What has to be told of a fork, if it is there; as few scripts have it.
+WITH_CARE = ("numpy.random", "multiprocessing.process")
 unpack_outputs = Struct("3i").unpack
 
 
@@ -52,6 +52,8 @@ class Spare:
         self._let_go_of_helper = helper.socket.detach
         self._words, self._original_words, self._path = sys.argv, getattr(sys, "orig_argv", [""]), sys.path
         self._main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
+        chance: Any = sys.modules.get("random")
+        self._seed_chance: Any = super(chance.Random, chance._inst).seed if chance is not None else None  # type: ignore[misc]
         self._needs_care = not sys.modules.keys().isdisjoint(WITH_CARE)
 
     def script(self, others: list[int], rehearsal: Callable[[Helper], None] | None = None) -> Script:
@@ -65,6 +67,8 @@ class Spare:
             setsid()
         if self._main_thread is not None:
             self._main_thread._native_id = getpid()
+        if self._seed_chance is not None:
+            self._seed_chance()
         if self._needs_care:
             _take_care()
         if rehearsal is not None:
@@ -165,8 +169,6 @@ class Spare:
 
 def _take_care() -> None:
     """Of modules that do not notice every fork by themselves."""
-    if "random" in sys.modules:
-        sys.modules["random"]._inst.seed()
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     if "multiprocessing.process" in sys.modules:
