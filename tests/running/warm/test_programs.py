@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from tests.running.warm.programs.program import Program
 
 # Another interpreter than that of the tests: a file of the name python3.
 PYTHON = Path(os.environ.get("MCPGREEN_TEST_PYTHON") or Path(sys.executable).with_name("python3"))
+LOOK_SECS = 0.1  # of a spare
 ADDRESS = re.compile(rb"0x[0-9a-f]{6,}")
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="scripts are forked on Linux only")
@@ -198,6 +200,19 @@ def test_a_script_that_was_edited_is_the_new_one(harness: Harness) -> None:
         Path(script).write_bytes(Program("print('two')").bytes)
 
         assert harness.warm([script], env, spare=spare).stdout == b"two\n"
+
+
+def test_a_spare_that_has_waited_looks_again(harness: Harness) -> None:
+    """At what lies beside the script: it may have the name of a module by now."""
+    env = harness.environment({})
+    with on_disk(Program("import json; print(json.__name__, hasattr(json, 'own'))"), harness) as script:
+        settle(harness.directory)
+        harness.helper(env).prepare(script)
+        spare = harness.helper(env).fork()
+        time.sleep(2 * LOOK_SECS)
+        Path(script).with_name("json.py").write_text("own = 1")
+
+        assert harness.warm([script], env, spare=spare).stdout == b"json True\n"
 
 
 def test_a_script_that_is_another_by_now_is_started_as_it_is(harness: Harness) -> None:

@@ -28,6 +28,7 @@ CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, SIGCHLD = 0x8000, 0x2000
 # The number of the system call, and which argument says where the thread's number is: as glibc's fork has it.
 CLONE_OF = {"x86_64": (56, 3), "aarch64": (220, 4)}
 MAX_NUMBER_BYTES = 20
+MAX_LIBRARY_BYTES = 100_000_000  # they are read through
 UNKNOWN = (3, 14)  # from this version on we have not tried what happens if nobody is told of a fork
 ABOUT_THREADS = ("threading", "logging", "concurrent.futures.thread", "asyncio.events")
 
@@ -39,10 +40,10 @@ before_fork, after_fork_in_parent, after_fork_in_child = (
 class Forks:
     """How to fork here."""
 
-    def __init__(self, *, may_clone: bool) -> None:
-        """`may_clone`: nobody but Python itself may have asked to be told of forks."""
+    def __init__(self, foreign: set[str]) -> None:
+        """`foreign` are libraries that do not belong to Python, and are loaded ahead."""
         self._told = _who_is_told()
-        self._clone: Callable[[], int] | None = _clone() if may_clone else None
+        self._clone: Callable[[], int] | None = None if _know_of_forks(foreign) else _clone()
         self.look_again()
 
     def look_again(self) -> None:
@@ -62,6 +63,20 @@ class Forks:
         else:
             after_fork_in_parent()
         return pid if pid >= 0 else _fork_twice()
+
+
+def _know_of_forks(libraries: set[str]) -> bool:
+    """Whether one of them may have asked the system to be told, which `clone` does not do."""
+    try:
+        if sum(map(os.path.getsize, libraries)) > MAX_LIBRARY_BYTES:
+            return True
+        for library in libraries:
+            with open(library, "rb") as file:
+                if b"atfork" in file.read():
+                    return True
+    except OSError:
+        return True
+    return False
 
 
 def _clone() -> Callable[[], int] | None:

@@ -61,11 +61,12 @@ class Helper:
         except PermissionError:
             pass  # we have a session of our own; but the linker has found for all forks what this calls
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # else a script could change what others are forked from
+        libraries = surroundings.libraries()
         problem = self._problem()
         if problem:
             self.socket.send(b"no " + problem.encode("utf-8", "replace")[:MAX_REASON_BYTES])
             return None
-        self._forks = Forks(may_clone=not self.modules)
+        self._forks = Forks(foreign=surroundings.libraries() - libraries)
         self._settle()
         self._rehearse()
         self.socket.send(b"ready")

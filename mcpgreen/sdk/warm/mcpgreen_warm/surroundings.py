@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from mcpgreen_warm.preparing.library import is_file_of_the_library
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +57,15 @@ def descriptors() -> int:
 
 def threads() -> int:
     return len(os.listdir("/proc/self/task"))
+
+
+def libraries() -> set[str]:
+    """Those that are loaded, without those of the standard library."""
+    with open("/proc/self/maps") as file:
+        lines = [line.rstrip("\n").split(None, 5) for line in file]
+    return {
+        words[5] for words in lines if len(words) > 5 and ".so" in words[5] and not is_file_of_the_library(words[5])
+    }
 
 
 def _decisive(environment: dict[bytes, bytes]) -> Iterator[str]:
