@@ -12,7 +12,14 @@ FAULTS = [
         "mcpgreen/sdk/warm/mcpgreen_warm/spare.py",
         "        if kept is not None and kept.code is not None and kept.signature == signature:",
         "        if kept is not None and kept.code is not None:",
-        TESTS + "test_a_script_that_changes_is_run_as_it_is_now",
+        "tests/running/warm/test_programs.py::test_a_script_that_was_edited_is_the_new_one",
+    ),
+    fault(
+        "old-code-of-a-script-that-has-just-changed",
+        "mcpgreen/sdk/warm/mcpgreen_warm/spare.py",
+        " and kept.is_fit and kept.signature == signature else None",
+        " and kept.is_fit else None",
+        "tests/running/warm/test_programs.py::test_a_script_that_was_edited_is_the_new_one",
     ),
     fault(
         "interpreter-of-an-earlier-path",

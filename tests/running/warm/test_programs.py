@@ -190,10 +190,13 @@ def test_chance_is_another_in_each_run(harness: Harness, source: str) -> None:
     assert len({run.stdout for run in runs}) == 3
 
 
-def test_a_script_that_was_edited_is_the_new_one(harness: Harness) -> None:
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_script_that_was_edited_is_the_new_one(harness: Harness, is_settled: bool) -> None:
     """Also if it is of the same length, and a spare has the old one at hand."""
     env = harness.environment({})
     with on_disk(Program("print('one')"), harness) as script:
+        if is_settled:
+            settle(harness.directory)
         harness.helper(env).prepare(script)
         assert harness.warm([script], env).stdout == b"one\n"
         spare = harness.helper(env).fork()
