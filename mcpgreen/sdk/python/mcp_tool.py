@@ -266,27 +266,18 @@ def is_cancelled() -> bool:
 
 
 def _document(name: str) -> dict[str, Any]:
-    place = _place(name)
-    if place not in _documents:
-        _documents[place] = json.loads(_content(place))
-    return _documents[place]
+    path, text = os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", "")
+    if (path, text) not in _documents:
+        _documents[path, text] = json.loads(_text(name) if path else text or "{}")
+    return _documents[path, text]
 
 
 def _text(name: str) -> str:
-    return _content(_place(name))
-
-
-def _place(name: str) -> tuple[str, str]:
-    """The path of a file, and a text; either may be empty."""
-    return os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", "")
-
-
-def _content(place: tuple[str, str]) -> str:
-    path, text = place
+    path = os.environ.get(f"{name}_FILE", "")
     if path and os.path.isfile(path):
         with open(path, encoding="utf-8") as file:
             return file.read()
-    return text or "{}"
+    return os.environ.get(f"{name}_JSON", "") or "{}"
 
 
 def _value_or_default(name: str, default: Any) -> Any:
