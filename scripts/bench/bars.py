@@ -97,6 +97,7 @@ METRICS = {
     "python_plain": Metric("Python tool p50 that prints", "ms"),
     "python_marked": Metric("Python tool p50 that is a function", "ms"),
     "python_rested": Metric("Python tool p50, 8 ms between calls", "ms"),
+    "python_p99": Metric("Python tool p99, 8 ms between calls", "ms"),
     "python_p50": Metric("Python tool p50, back to back", "ms"),
     "python_16": Metric("Python tool, calls/s, 16 in flight", "/s", higher_is_better=True),
     "python_ten": Metric("Python tool p50, ten imports", "ms"),

@@ -7,7 +7,7 @@ script instead.
 from __future__ import annotations
 
 import time
-from statistics import median
+from statistics import median, quantiles
 
 import processes
 from client import Session, SubjectError, text_of
@@ -19,6 +19,7 @@ WARM_UP = 20
 IN_FLIGHT = 16
 ARGUMENTS = {"name": "Ada"}
 SCRIPT = "script-hello"
+NAMES = ("hello", "marked", "plain", "ten", "work")
 
 
 def python_calls(stand: Stand) -> Values:
@@ -28,9 +29,8 @@ def python_calls(stand: Stand) -> Values:
         greet(session)
         list_tools(session)
         first = timed(session, "hello")
-        rested: dict[str, float] = {}
-        for name in ("hello", "marked", "plain", "ten", "work"):
-            rested[name] = measured(session, name, counts.python_calls)
+        samples = {name: measured(session, name, counts.python_calls) for name in NAMES}
+        rested = {name: median(each) for name, each in samples.items()}
         back_to_back = median(timed(session, "hello") for _ in range(counts.python_calls))
         requests = [session.encode_call("hello", ARGUMENTS) for _ in range(counts.python_calls_in_flight)]
         start = time.perf_counter()
@@ -41,7 +41,7 @@ def python_calls(stand: Stand) -> Values:
         time.sleep(1)  # what was started for sixteen at a time is let go, or is not
         memory = processes.pss_mb(session.pid)
         helpers = memory - processes.own_pss_mb(session.pid)
-        rested["settings"] = measured(session, "settings", counts.python_calls)  # with a helper of its own, perhaps
+        rested["settings"] = median(measured(session, "settings", counts.python_calls))  # perhaps with its own helper
         script = rested["hello"]
         if stand.subject.is_peer:
             script = median(timed(session, SCRIPT, rest_secs=REST_SECS) for _ in range(counts.python_scripts))
@@ -52,6 +52,7 @@ def python_calls(stand: Stand) -> Values:
         "python_helpers": helpers,
         "python_first": first,
         "python_rested": rested["hello"],
+        "python_p99": quantiles(samples["hello"], n=100)[-1],
         "python_p50": back_to_back,
         "python_16": len(requests) / took_ms * 1000,
         "python_ten": rested["ten"],
@@ -62,10 +63,10 @@ def python_calls(stand: Stand) -> Values:
     }
 
 
-def measured(session: Session, name: str, count: int) -> float:
-    """p50 with a rest between calls."""
+def measured(session: Session, name: str, count: int) -> list[float]:
+    """With a rest between calls."""
     warm_up(session, name)
-    return median(timed(session, name, rest_secs=REST_SECS) for _ in range(count))
+    return [timed(session, name, rest_secs=REST_SECS) for _ in range(count)]
 
 
 def warm_up(session: Session, name: str) -> None:
