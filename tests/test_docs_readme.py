@@ -77,9 +77,12 @@ def test_the_figures_are_those_of_the_benchmark() -> None:
     assert len(rows) == 3
     for _, ours, beside in rows:
         assert any(f"| {ours} |" in line and line.endswith(f"| {beside} |") for line in measured), (ours, beside)
-    cost = re.search(r"a process: (\S+ to \S+ ms)", TEXT)
-    assert cost is not None
+    cost = re.search(r"a process: (\S+ ms) for a small shell script, (\S+ to \S+ ms) in Python", TEXT)
+    ratio = re.search(r"takes (\S+ to \S+ x) the time of a function in FastMCP", why)
+    assert cost is not None and ratio is not None
     assert any(line.startswith(f"| a call, one by one | {cost[1]} |") for line in measured)
+    python = [line for line in measured if line.startswith(f"| a Python tool, 8 ms between two calls | {cost[2]} |")]
+    assert len(python) == 1 and f" {ratio[1]} " in python[0]
 
 
 def test_the_pictures_of_the_page_exist() -> None:
