@@ -127,6 +127,20 @@ FAULTS = [
         "tests/running/warm/test_forks.py",
     ),
     fault(
+        "child-of-a-forked-script-says-its-last-word",
+        "mcpgreen/sdk/warm/mcpgreen_warm/script.py",
+        " and getpid() == self._pid and",
+        " and",
+        TESTS + "test_a_child_of_the_script_that_comes_to_its_end_does_not_end_the_call",
+    ),
+    fault(
+        "exit-functions-of-scripts-run-ahead",
+        "mcpgreen/sdk/warm/mcpgreen_warm/rehearsal.py",
+        "        if count_of_exit_functions():",
+        "        if False:",
+        "tests/running/warm/test_programs.py::test_what_happens_at_the_end_happens_at_the_end_of_each_script",
+    ),
+    fault(
         "forked-script-that-says-it-is-over-is-left",
         "mcpgreen/running/processes/runner.py",
         "            self._in_background(self._end_late, child)",

@@ -206,8 +206,9 @@ class Runner:
             self._strays.close()
         self._directory.close()
 
-    def know(self, pid: int) -> None:
-        """A child that is no script, and nobody's stray, until it ends or `end_known` ends it."""
+    def know(self, pid: int, *, is_spare: bool = False) -> None:
+        """A child that is no script, and nobody's stray, until it ends or `end_known` ends it. A spare that somebody
+        stops is ended: a call would have to wait for it."""
         number = b"%d" % pid
         self._known.add(number)
         if self._strays is not None:
@@ -216,6 +217,8 @@ class Runner:
         def on_change(status: int, usage: struct_rusage) -> None:
             if not os.WIFSTOPPED(status):
                 self._known.discard(number)
+            elif is_spare:
+                self.end_known(pid)
 
         reaper().watch(pid, on_change)
 

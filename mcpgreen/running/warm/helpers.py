@@ -259,7 +259,7 @@ class Helper:
         if pid < 0 or not is_child(pid):
             socket.close()
             return
-        self._runner.know(pid)
+        self._runner.know(pid, is_spare=True)
         self._ready.put(Spare(self._runner, pid, socket, self._usual, self._on_used))
 
     def _arrived(self) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.running.warm.interpreters import signature_of
-from tests.running.warm.harness import Harness, Ran
+from tests.running.warm.harness import SDK, Harness, Ran
 from tests.running.warm.programs import DIFFERENT_ON_PURPOSE, PROGRAMS
 from tests.running.warm.programs.program import Program
 
@@ -157,6 +157,63 @@ def test_threads_are_the_same_if_the_start_of_the_interpreter_has_loaded_them(ha
     fresh, *warm = both(replace(program, env=env), harness)
 
     assert warm == [fresh, fresh]
+
+
+OF_THE_END = {
+    "a start": ("import atexit\natexit.register(print, 'end of all')\n", "import mcp_tool\nprint('script')\n"),
+    "a finalizer": (
+        "import weakref\nclass Kept: pass\nkept = Kept()\nweakref.finalize(kept, print, 'end of all')\n",
+        "import mcp_tool\nprint('script')\n",
+    ),
+    "logging": (
+        "",
+        """
+        import logging.handlers, sys, mcp_tool
+        handler = logging.handlers.MemoryHandler(100, target=logging.StreamHandler(sys.stdout))
+        logging.getLogger().addHandler(handler)
+        logging.warning('kept')
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_THE_END)
+def test_what_happens_at_the_end_happens_at_the_end_of_each_script(harness: Harness, name: str) -> None:
+    """And not in the helper, when it rehearses: there is one of its own here."""
+    customize, source = OF_THE_END[name]
+    directory = harness.directory / f"site of {name}"
+    directory.mkdir()
+    (directory / "sitecustomize.py").write_text(customize)
+    path = os.pathsep.join((str(directory), SDK))
+    fresh, *warm = both(Program(source, env={"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}), harness)
+
+    assert fresh.stdout.strip()
+    assert warm == [fresh, fresh]
+
+
+def test_logging_counts_from_the_start_of_the_script(harness: Harness) -> None:
+    source = """
+        import logging, os
+        started = logging._startTime / 1e9 if type(logging._startTime) is int else logging._startTime
+        print(started >= float(os.environ['MCP_BEFORE']))
+        """
+    with on_disk(Program(source), harness) as script:
+        harness.helper(harness.environment({})).prepare(script)
+        assert harness.warm([script], harness.environment({"MCP_BEFORE": "0"})).stdout == b"True\n"
+        ran = harness.warm([script], harness.environment({"MCP_BEFORE": str(time.time())}))
+
+    assert ran.stdout == b"True\n"
+
+
+def test_what_others_would_hear_of_is_not_loaded_ahead(harness: Harness) -> None:
+    """With `tracemalloc`, warnings have one line more."""
+    env = harness.environment({})
+    with on_disk(
+        Program("import sys\nif 0: import tracemalloc\nprint('tracemalloc' in sys.modules)"), harness
+    ) as script:
+        harness.helper(env).prepare(script)
+
+        assert harness.warm([script], env).stdout == b"False\n"
 
 
 def test_the_seed_of_hashes_is_the_same_in_one_helper(harness: Harness) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.running.processes.tags import Tags
+from mcpgreen.running.warm.helpers import KEPT_SPARES
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
@@ -179,6 +180,22 @@ def test_who_says_too_early_that_it_is_over_is_ended(project: ProjectBuilder, sp
     become_warm(client)
 
 
+def test_a_child_of_the_script_that_comes_to_its_end_does_not_end_the_call(
+    project: ProjectBuilder, speak: Speak
+) -> None:
+    project.forked_tool("how", HOW)
+    project.forked_tool(
+        "family",
+        "import os, sys\npid = os.fork()\nif pid == 0: sys.exit(3)\nos.waitpid(pid, 0)\nprint('parent', end='')\n",
+    )
+    client = speak(stderr_level="info")
+    become_warm(client)
+
+    eventually(lambda: how(client, "family") == "parent" and "family ok" in client.wire.stderr)
+    eventually(lambda: how(client, "family") == "parent" and "exit 0, warm" in client.wire.stderr.split("family")[-1])
+    assert {how(client, "family") for _ in range(5)} == {"parent"}
+
+
 def test_a_file_in_the_place_of_the_control_pipe_gets_nothing_but_its_own(
     project: ProjectBuilder, speak: Speak
 ) -> None:
@@ -265,6 +282,17 @@ def test_a_helper_that_is_stopped_delays_a_few_calls_and_is_given_up(client: Cli
     os.kill(helper, signal.SIGSTOP)
 
     eventually(lambda: how(client) == "fresh" and not is_alive(helper))
+
+
+def test_spares_that_are_stopped_keep_no_call_waiting(client: Client) -> None:
+    become_warm(client)
+    eventually(lambda: len(helpers_of(client)) > KEPT_SPARES)
+    _, *spares = sorted(helpers_of(client), key=started_at)
+    for spare in spares:
+        os.kill(spare, signal.SIGSTOP)
+
+    eventually(lambda: not any(map(is_alive, spares)))
+    assert {how(client) for _ in spares} <= {"warm", "fresh"}  # and not that it took too long
 
 
 def test_the_end_of_the_server_is_the_end_of_its_helpers(client: Client) -> None:

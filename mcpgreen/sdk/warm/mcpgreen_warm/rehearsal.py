@@ -13,6 +13,7 @@ import _socket
 import os
 import sys
 import time
+from atexit import _ncallbacks as count_of_exit_functions
 from gc import get_objects
 from struct import pack
 
@@ -80,11 +81,11 @@ def _rehearse_script() -> None:
             if mcp_tool.arg("name"):
                 mcp_tool.require("name")
             mcp_tool.emit_text("")
-            mcp_tool._documents.clear()
             if "mcp_tool_functions" in sys.modules:
                 sys.modules["mcp_tool_functions"]._rehearse()
         except Exception:
             pass  # the usual arguments are no good
+        mcp_tool._documents.clear()
     if "json" in sys.modules:
         import json
 
@@ -114,7 +115,10 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
         exec(script.code, script.names)
         if threading is not None:
             threading._shutdown = _stay  # else it would take this for the end
-        script.end()
+        if count_of_exit_functions():
+            script.is_over()  # they are for the scripts, and not for us
+        else:
+            script.end()
     finally:
         ours.close()
         if threading is not None:

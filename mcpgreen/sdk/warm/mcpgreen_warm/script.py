@@ -15,7 +15,7 @@ from _weakref import ReferenceType
 from atexit import _ncallbacks as count_of_exit_functions
 from atexit import _run_exitfuncs as run_exit_functions
 from gc import collect, get_objects, unfreeze  # by these names: a script may put something else in their places
-from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, fstat, write
+from os import P_ALL, WEXITED, WNOHANG, WNOWAIT, fstat, getpid, write
 from types import BuiltinFunctionType, GeneratorType, ModuleType
 
 from mcpgreen_warm.preparing.library import is_file_of_the_library
@@ -59,6 +59,7 @@ class Script:
         self.code = NOTHING
         self.error: BaseException | None = None  # that it ended with
         self._last_word = b""
+        self._pid = -1
         self._control = -1
         self._looks: tuple[Any, ...] | None = None  # of its control pipe
         self._descriptors = descriptors
@@ -74,6 +75,7 @@ class Script:
         self._control = control
         self._looks = fstat(control)[1:3]
         self._last_word = last_word
+        self._pid = getpid()
 
     def end(self) -> BaseException | None:
         """Ends the process, or gives what is to be raised for its end; None if nothing is."""
@@ -94,7 +96,9 @@ class Script:
             error = SystemExit(code) if is_plain else error.with_traceback(None)  # without what its traceback keeps
         if type(failure) is KeyboardInterrupt:
             status = None
-        if status is not None and self._is_over():
+        if status is not None and not self._have_threads_ended():
+            status = None
+        if status is not None and self.is_over():
             self._go(status)
             return None
         flush()
@@ -107,35 +111,38 @@ class Script:
         return _unseen(failure) if failure is not None else None
 
     def _go(self, status: int) -> None:
-        """All has been written, and nobody could tell how the process ends. The server is told, unless there may be
-        somebody else who belongs to us."""
+        """All has been written, and nobody could tell how the process ends. The server is told, unless we are a fork
+        of the script, or there may be somebody else who belongs to it."""
         try:
-            if self._last_word and waitid(P_ALL, 0, None, IS_ANYBODY_THERE) < 0:
+            if self._last_word and getpid() == self._pid and waitid(P_ALL, 0, None, IS_ANYBODY_THERE) < 0:
                 if fstat(self._control)[1:3] == self._looks:
                     write(self._control, b"\0%s%03d" % (self._last_word, status))
         except Exception:
             pass  # its end will be seen
         self._leave(status)
 
-    def _is_over(self) -> bool:
+    def _have_threads_ended(self) -> bool:
+        """The interpreter waits for them first, and again if it ends the process; what goes wrong by that is told
+        then."""
+        threading = modules.get("threading")
+        is_untouched = threading is None or getattr(threading, "_shutdown", None) is self._wait_for_threads
+        if is_untouched and not count_of_threads() and not getattr(threading, "_threading_atexits", None):
+            return True
+        flush()
+        try:
+            modules["threading"]._shutdown()
+        except BaseException:
+            return False
+        return True
+
+    def is_over(self) -> bool:
         """Whether there is nothing left to do, as at most ends: all that is looked at here takes a page or two."""
         try:
             if sys.stdout is not STDOUT or sys.stderr is not STDERR:
                 return False
             STDERR.flush()
             STDOUT.flush()
-            threading = modules.get("threading")
-            if threading is not None and (
-                threading._shutdown is not self._wait_for_threads
-                or count_of_threads()
-                or getattr(threading, "_threading_atexits", None)
-            ):
-                threading._shutdown()  # as the interpreter does first, and again if it ends the process
-                STDERR.flush()
-                STDOUT.flush()
-            if count_of_threads():
-                return False
-            if count_of_exit_functions() or count_of_descriptors() > self._descriptors:
+            if count_of_threads() or count_of_exit_functions() or count_of_descriptors() > self._descriptors:
                 return False
             objects = get_objects()
             if not self._is_harmless(map(type, objects)) and is_anything_left(objects):
@@ -148,8 +155,6 @@ class Script:
     def _leaves_nothing(self, *, is_usual: bool) -> bool:
         """Whether all has been written, and nobody could tell how the process ends."""
         try:
-            if is_usual and "threading" in sys.modules:
-                sys.modules["threading"]._shutdown()
             has_streams = sys.stdout is STDOUT and sys.stderr is STDERR
             is_usual = is_usual and has_streams and not count_of_threads()
             is_usual = is_usual and _count_of_other_exit_functions() == self._exit_functions

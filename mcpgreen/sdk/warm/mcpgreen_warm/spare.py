@@ -15,7 +15,7 @@ import sys
 from os import _exit, close, dup2, getpid, setsid
 from resource import RLIMIT_RTTIME, setrlimit
 from struct import Struct
-from time import monotonic
+from time import monotonic, time, time_ns
 
 from mcpgreen_warm.jobs import Job
 from mcpgreen_warm.packets import ANCILLARY_BYTES, PACKET_BYTES
@@ -37,7 +37,7 @@ AUTHKEY_BYTES = 32  # as multiprocessing has it
 LOOK_SECS = 0.1  # what a start depends on is not looked at more often
 CLOSED_AT_EXEC = _socket.MSG_CMSG_CLOEXEC
 # What has to be told of a fork, if it is there; as few scripts have it.
-WITH_CARE = ("numpy.random", "multiprocessing.process")
+WITH_CARE = ("logging", "numpy.random", "multiprocessing.process")
 unpack_outputs = Struct("3i").unpack
 
 
@@ -169,6 +169,9 @@ class Spare:
 
 def _take_care() -> None:
     """Of modules that do not notice every fork by themselves."""
+    logging: Any = sys.modules.get("logging")
+    if logging is not None:
+        logging._startTime = time_ns() if type(logging._startTime) is int else time()
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     if "multiprocessing.process" in sys.modules:

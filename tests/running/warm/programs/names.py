@@ -210,6 +210,8 @@ file.write('written')
     "has letters that are no UTF-8": Program(content=FIRST_LINE.encode() + b"print('\xe4')\n"),
     "is in latin-1": Program(content=FIRST_LINE.encode() + b"# coding: latin-1\nprint('\xe4', ascii('\xe4'))\n"),
     "has an unknown coding": Program(content=FIRST_LINE.encode() + b"# coding: there-is-none\nprint(1)\n"),
+    "has a comment that is not in UTF-8": Program(content=FIRST_LINE.encode() + b"print('a')\n# gr\xfc\n"),
+    "has a comment in UTF-8": Program(content=FIRST_LINE.encode() + "print('a')\n# grün\n".encode()),
     "begins with a mark": Program(content=b"\xef\xbb\xbfprint('marked')\n"),
     "has a mark after its first line": Program(content=FIRST_LINE.encode() + b"\xef\xbb\xbfprint('marked')\n"),
     "has line ends of Windows": Program(content=FIRST_LINE.encode() + b"print('''a\r\nb''')\r\nprint(2)\r\n"),

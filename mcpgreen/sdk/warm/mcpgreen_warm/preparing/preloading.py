@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from types import CodeType
 
 SETTLED_SECS = 1.0
-# They open windows, take over the terminal, or are made for a person's amusement.
+# They open windows, take over the terminal, are made for a person's amusement, or change what others say at their end.
 LEFT_ALONE = frozenset(
-    "antigravity this turtle tkinter idlelib readline rlcompleter curses _curses test __main__".split()
+    "antigravity this turtle tkinter idlelib readline rlcompleter curses _curses tracemalloc test __main__".split()
 )
 talkative: set[str] = set()  # modules that say something when they are imported
 

@@ -32,26 +32,37 @@ def read(path: str) -> Read | None:
     """None for what only a fresh start can tell what is wrong with it."""
     try:
         ours, theirs = os.pipe()
-        with quietly():  # about threads, which are not there any more when it is forked
-            reader = os.fork()
     except OSError:
         return None
-    if reader == 0:
-        _tell(path, theirs)
-    os.close(theirs)
     with open(ours, "rb") as pipe:
+        try:
+            with quietly():  # about threads, which are not there any more when it is forked
+                reader = os.fork()
+            if reader == 0:
+                _tell(path, theirs)
+        except OSError:
+            return None  # there are too many processes
+        finally:
+            os.close(theirs)
         data = pipe.read()
     os.waitpid(reader, 0)
-    return marshal.loads(data) if data else None
+    try:
+        found: Read = marshal.loads(data)
+        return found
+    except (EOFError, ValueError, TypeError):
+        return None  # it is unfit, or the reader has been killed
 
 
 def contents(path: str) -> tuple[bytes, bytes]:
-    """A file and its signature. Raises ValueError if it is too long for us."""
+    """A file and its signature. Raises ValueError if it is too long for us, and for what a fresh start does not accept
+    although `compile` does: other bytes than UTF-8 in a comment."""
     with open(path, "rb") as file:
         signature = signature_of(os.fstat(file.fileno()))
         source = file.read(MAX_SOURCE_BYTES + 1)
     if len(source) > MAX_SOURCE_BYTES:
         raise ValueError("too long")
+    if not source.isascii() and b"coding" not in b"".join(source.split(b"\n", 2)[:2]):
+        source.decode("utf-8")
     return source, signature
 
 
