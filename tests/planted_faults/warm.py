@@ -106,13 +106,6 @@ FAULTS = [
         "tests/running/warm/test_programs.py::test_who_wants_to_know_of_forks_is_told",
     ),
     fault(
-        "rehearsal-taken-for-the-end",
-        "mcpgreen/sdk/warm/mcpgreen_warm/rehearsal.py",
-        "            threading._shutdown = _stay  # else it would take this for the end\n",
-        "            pass\n",
-        "tests/running/warm/test_programs.py::test_threads_are_the_same_if_the_start_of_the_interpreter_has_loaded_them",
-    ),
-    fault(
         "spare-does-not-look-again",
         "mcpgreen/sdk/warm/mcpgreen_warm/spare.py",
         " and monotonic() < helper.look_at:",

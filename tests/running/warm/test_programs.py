@@ -151,7 +151,7 @@ def test_who_wants_to_know_of_forks_is_told(harness: Harness) -> None:
 def test_threads_are_the_same_if_the_start_of_the_interpreter_has_loaded_them(harness: Harness, name: str) -> None:
     directory = harness.directory / "site"
     directory.mkdir(exist_ok=True)
-    (directory / "sitecustomize.py").write_text("import logging, random, threading\n")
+    (directory / "sitecustomize.py").write_text("import concurrent.futures.thread, logging, random, threading\n")
     program = PROGRAMS[name]
     env = {**program.env, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     fresh, *warm = both(replace(program, env=env), harness)

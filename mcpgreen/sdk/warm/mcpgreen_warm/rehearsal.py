@@ -25,8 +25,6 @@ from mcpgreen_warm.surroundings import descriptors, signature_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from mcpgreen_warm.helper import Helper
 
 TIMES = 20  # an instruction is learnt within less
@@ -107,22 +105,16 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     spare = Spare(helper, theirs, is_rehearsal=True)
     helper.script = Script(helper.harmless, descriptors=sys.maxsize, leave=_stay)
-    threading: Any = sys.modules.get("threading")
-    wait_for_threads = getattr(threading, "_shutdown", None)
     try:
         ours.sendmsg([packet], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack("3i", 1, 2, 0))])
         script = spare.script([])
         exec(script.code, script.names)
-        if threading is not None:
-            threading._shutdown = _stay  # else it would take this for the end
         if count_of_exit_functions():
             script.is_over()  # they are for the scripts, and not for us
         else:
             script.end()
     finally:
         ours.close()
-        if threading is not None:
-            threading._shutdown = wait_for_threads
         sys.modules.update(modules)
         helper.environment.take_off()
         helper.environment.put_on(sdk=sys.modules.get("mcp_tool"))
@@ -132,5 +124,5 @@ def _rehearse_once(helper: Helper, packet: bytes) -> None:
             sys.orig_argv[:] = original
 
 
-def _stay(status: int = 0) -> None:
-    """Where a script would end the process, or wait for its threads."""
+def _stay(status: int) -> None:
+    """Where a script would end the process."""
