@@ -66,7 +66,9 @@ class Script:
         self._leave = leave
         self._exit_functions = _count_of_other_exit_functions()
         self._is_harmless = harmless.issuperset
-        self._wait_for_threads = getattr(modules.get("threading"), "_shutdown", None)
+        threading = modules.get("threading")
+        self._wait_for_threads = getattr(threading, "_shutdown", None)
+        self._ends_of_threads: list[Any] = getattr(threading, "_threading_atexits", [])
         modules["__main__"] = main
 
     def become(self, code: CodeType, path: str, control: int, last_word: bytes) -> None:
@@ -96,8 +98,11 @@ class Script:
             error = SystemExit(code) if is_plain else error.with_traceback(None)  # without what its traceback keeps
         if type(failure) is KeyboardInterrupt:
             status = None
-        if status is not None and not self._have_threads_ended():
-            status = None
+        threading = modules.get("threading")
+        if threading is not None and getattr(threading, "_shutdown", None) is self._wait_for_threads:
+            threading = None  # nothing is waited for there, unless there are threads, or their ends
+        if status is not None and (threading is not None or count_of_threads() or self._ends_of_threads):
+            status = status if have_threads_ended() else None
         if status is not None and self.is_over():
             self._go(status)
             return None
@@ -120,20 +125,6 @@ class Script:
         except Exception:
             pass  # its end will be seen
         self._leave(status)
-
-    def _have_threads_ended(self) -> bool:
-        """The interpreter waits for them first, and again if it ends the process; what goes wrong by that is told
-        then."""
-        threading = modules.get("threading")
-        is_untouched = threading is None or getattr(threading, "_shutdown", None) is self._wait_for_threads
-        if is_untouched and not count_of_threads() and not getattr(threading, "_threading_atexits", None):
-            return True
-        flush()
-        try:
-            modules["threading"]._shutdown()
-        except BaseException:
-            return False
-        return True
 
     def is_over(self) -> bool:
         """Whether there is nothing left to do, as at most ends: all that is looked at here takes a page or two."""
@@ -180,6 +171,16 @@ def _count_of_other_exit_functions() -> int:
     weakref = modules.get("weakref")
     has_finalizers = weakref is not None and vars(weakref.finalize)["_registered_with_atexit"]
     return count_of_exit_functions() - bool(has_finalizers)
+
+
+def have_threads_ended() -> bool:
+    """The interpreter waits for them first, and again if it ends the process; what goes wrong by that is told then."""
+    flush()
+    try:
+        modules["threading"]._shutdown()
+    except BaseException:
+        return False
+    return True
 
 
 def flush() -> bool:

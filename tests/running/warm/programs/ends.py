@@ -7,6 +7,9 @@ from tests.running.warm.programs.program import Program, Table
 PROGRAMS: Table = {
     "falls off the end": "name = 'Ada'",
     "is an empty file": Program(content=b""),
+    "fails when its threads have ended": Program(
+        "import threading\nprint('begun')\nthreading._register_atexit(lambda: 1 / 0)", since=(3, 9)
+    ),
     "exits with None": "import sys; print('said'); sys.exit(None)",
     "exits with 3": "import sys; sys.exit(3)",
     "exits with 256": "import sys; sys.exit(256)",
