@@ -57,6 +57,14 @@ DIFFERENT_ON_PURPOSE: dict[str, tuple[str, Program]] = {
         "All that was there before the script is left out of collections: `gc.get_objects` does not show it.",
         Program("import gc\nprint(gc.get_freeze_count())"),
     ),
+    "the last collection": (
+        "It is left out where nothing would come of it: `gc.callbacks` and `gc.set_debug` hear nothing.",
+        Program("import gc, os\ngc.callbacks.append(lambda phase, info, write=os.write: write(1, phase.encode()))"),
+    ),
+    "the order of variables": (
+        "Those of the call come after those that all calls have.",
+        Program("import os\nprint(list(os.environ))"),
+    ),
     "the seed of hashes": (
         "It is chosen at the helper's start: sets of texts have the same order in all that is forked from it.",
         Program("print(hash('text'))"),
