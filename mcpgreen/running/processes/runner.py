@@ -222,8 +222,12 @@ class Runner:
 
         reaper().watch(pid, on_change)
 
+    def knows(self, pid: int) -> bool:
+        """Whether it has not ended yet; else somebody else may have the number by now."""
+        return b"%d" % pid in self._known
+
     def end_known(self, pid: int) -> None:
-        if b"%d" % pid in self._known:  # else somebody else may have the number by now
+        if self.knows(pid):
             signal_process(pid, signal.SIGKILL)
 
     @property

@@ -43,6 +43,8 @@ class Spare:
         head = b"%d %d %s %s" % (tag, CONTROL_FD, self.last_word, self.signature)
         job = _job(run, head, self._usual)
         try:
+            if not self._runner.knows(self._pid):  # its socket may still be open: in others that were just forked
+                raise OSError(errno.ESRCH, os.strerror(errno.ESRCH))
             if len(job) > MAX_JOB_BYTES:
                 raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
             self._socket.sendmsg([job], [(SOL_SOCKET, SCM_RIGHTS, pack("3i", *outputs))], MSG_NOSIGNAL)
