@@ -1,7 +1,7 @@
-"""Hear at once of what happens on disk: one inotify for a server, shared by all who want to know.
+"""Report changes on disk at once: one inotify for a server, shared by all parts of it that watch something.
 
-Each of them has an `Interest`. Where there are no file events (another system than Linux, a limit of the system, the
-setting `watch_files`), nothing is said: whoever is interested looks from time to time as well.
+Each part has an `Interest`. Where there are no file events (another system than Linux, a limit of the system, the
+setting `watch_files`), nothing is reported: each part looks from time to time as well.
 
 Rule: nothing here switches greenlets, apart from the `turn` that `want_only` is given.
 """
@@ -29,27 +29,28 @@ OnChange = Callable[[dict[str, bool]], None]
 
 
 class Interest:
-    """What one part of the server wants to hear of: all that happens in some directories.
+    """The directories that one part of the server watches.
 
     `on_change` gets the paths that changed: files, or directories of which no more is known. With each comes whether
-    it has merely appeared; somebody may be about to write it. No path at all: there is news, and it is told later.
+    it has merely appeared, and may be about to be written. No path at all: something has changed, and what it was is
+    reported later.
     """
 
     def __init__(self, disk: DiskWatcher, on_change: OnChange, *, hears_all: bool) -> None:
         self._disk = disk
         self.on_change = on_change
-        self.directories: set[str] = set()  # those that are watched: not what was removed or moved since
+        self.directories: set[str] = set()  # that are watched; not those that were removed or moved since
         self.hears_all = hears_all  # until the system refuses to watch something
 
     def want(self, directories: Iterable[str]) -> bool:
-        """Hear of these as well. True if that is new for some: what happened there before was told to nobody."""
+        """Watch these as well. Return True if some were not watched before: changes there have not been reported."""
         before = len(self.directories)
         for directory in set(directories) - self.directories:
             self._disk.watch(directory, self)
         return len(self.directories) > before
 
     def want_only(self, directories: Iterable[str], turn: Callable[[], object]) -> None:
-        """Hear of these and no others, unless the system refuses one. Others get a `turn` meanwhile."""
+        """Watch these and no others, unless the system refuses one. Other greenlets get a `turn` meanwhile."""
         wanted = set(directories)
         self.leave(self.directories - wanted)
         for number, directory in enumerate(wanted, 1):
@@ -67,22 +68,22 @@ class Interest:
 
 
 class DiskWatcher:
-    """The inotify of one server, opened when somebody first wants to hear of something."""
+    """The inotify of one server, opened when something is watched for the first time."""
 
     def __init__(self, *, uses_events: bool) -> None:
         self._may_open = uses_events
         self._inotify: Any = None
         self._io_watcher: Any = None
         self._interests: list[Interest] = []
-        self._has_told_of_polling = False
+        self._has_logged_polling = False
 
     def interest(self, on_change: OnChange) -> Interest:
         self._interests.append(Interest(self, on_change, hears_all=self._may_open))
         return self._interests[-1]
 
     def catch_up(self) -> None:
-        """Tell what the system has reported up to this moment. The work is bounded: of more than one read holds,
-        everybody is only told that there is more."""
+        """Pass on what the system has reported up to this moment. The work is bounded: of more than one read holds,
+        all interests are only told that there is more."""
         if self._inotify is None:
             return
         changed: dict[Interest, dict[str, bool]] = {interest: {} for interest in self._interests}
@@ -101,7 +102,7 @@ class DiskWatcher:
                 interest.on_change(paths)
 
     def watch(self, directory: str, interest: Interest) -> None:
-        """For this interest. What does not exist can be wanted again later."""
+        """Watch a directory for this interest. One that does not exist can be wanted again later."""
         self._open()
         try:
             if self._inotify is not None:
@@ -112,10 +113,10 @@ class DiskWatcher:
         except OSError as error:
             if os.path.isdir(directory):
                 interest.hears_all = False
-                self._tell_of_polling(error)
+                self._log_polling(error)
 
     def unwatch(self, directory: str) -> None:
-        """Unless somebody else wants it."""
+        """Stop watching it, unless another interest needs it."""
         if self._inotify is not None and not any(directory in each.directories for each in self._interests):
             self._inotify.unwatch(directory)
 
@@ -135,14 +136,14 @@ class DiskWatcher:
             self._inotify = Inotify()
         except OSError as error:
             self._may_open = False
-            self._tell_of_polling(error)
+            self._log_polling(error)
         else:
             self._io_watcher = gevent.get_hub().loop.io(self._inotify.fd, READ_EVENT)
             self._io_watcher.start(self.catch_up)
 
-    def _tell_of_polling(self, error: OSError) -> None:
-        """Once: there may be thousands of directories."""
-        if not self._has_told_of_polling:
-            self._has_told_of_polling = True
+    def _log_polling(self, error: OSError) -> None:
+        """Log, once, that changes are found by polling: there may be thousands of directories."""
+        if not self._has_logged_polling:
+            self._has_logged_polling = True
             say = journal.warning if error.errno in REMEDIES else journal.info
             say("some changes on disk are found by polling only: %s%s", error, REMEDIES.get(error.errno or 0, ""))

@@ -9,15 +9,15 @@ from contextlib import suppress
 
 import gevent
 
-from mcpgreen.files.regular_files import unguessable
+from mcpgreen.files.regular_files import change_mode, unguessable
 from mcpgreen.running.turns import Turns
 
 MAX_TRIES = 20
 
 
 def remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
-    """A directory with all that is in it, without following a link. Raises OSError for what cannot be removed. If the
-    greenlet is killed on the way, another one goes on."""
+    """Remove a directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
+    If the greenlet is killed on the way, another one goes on."""
     pending = [name]
     try:
         _remove_trees(pending, dir_fd, pause)
@@ -32,8 +32,9 @@ def _remove_the_rest(pending: list[bytes], dir_fd: int) -> None:
 
 
 def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    """What is inside is moved up before it is removed: so it may be as deep as it likes. Somebody who is being stopped
-    may still put something there, or take it away; then it is looked at again. `pending` always names all that is left.
+    """Remove these directories. What is inside is moved up before it is removed: so it may be as deep as it likes. A
+    process that is being stopped may still put something there, or take it away; then it is looked at again. `pending`
+    always names all that is left.
     """
     tries_left = MAX_TRIES
     while pending:
@@ -53,9 +54,10 @@ def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) 
 
 
 def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    """There may be millions, so they are removed while they are listed; some systems pass over names then."""
+    """Empty a directory. There may be millions of files, so they are removed while they are listed; some systems pass
+    over names then."""
     with suppress(PermissionError):
-        os.chmod(directory, 0o700, dir_fd=dir_fd)  # whoever made it may have shut it
+        change_mode(directory, add=0o700, dir_fd=dir_fd)  # the script may have shut it
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         for _ in range(MAX_TRIES):
@@ -73,7 +75,7 @@ def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[
 
 
 def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_fd: int) -> None:
-    """A file or an empty directory is removed; what else there is goes up."""
+    """Remove a file or an empty directory; move any other directory up."""
     if not entry.is_dir(follow_symlinks=False):
         os.unlink(entry.name, dir_fd=fd)
         return
@@ -86,7 +88,7 @@ def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_
         try:
             os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
         except PermissionError:  # a directory that is shut has to stay where it is
-            os.chmod(entry.name, 0o700, dir_fd=fd)
+            change_mode(entry.name, add=0o700, dir_fd=fd)
             os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
         pending.append(moved)
 

@@ -1,8 +1,8 @@
-"""Whether there is room on disk for what the server itself has to write.
+"""Is there room on disk for what the server itself has to write?
 
-Whoever writes reports failures here. A full disk is said loudly, once; from then on no call is begun until writing
-works again, because a script that finds half of its arguments is worse than none. Lists and running calls go on. A
-directory that may not be written to is no full disk, and its owner's business.
+Every part that writes reports failures here. A full disk is reported loudly, once; from then on no call is begun until
+writing works again, because a script that finds half of its arguments is worse than none. Lists and running calls go
+on. A directory that may not be written to is no full disk, and its owner's business.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Storage:
         self._probed_at = 0.0
 
     def failed(self, error: OSError, *, directory: str, what: str) -> InternalError | None:
-        """Take note of a failed write: what to tell the client if the disk is full, else None."""
+        """Note a failed write; return what to tell the client if the disk is full, else None."""
         if error.errno not in FULL:
             return None
         self._probed_at = self._clock()
@@ -50,7 +50,7 @@ class Storage:
             self._on_news("notice", "The disk can be written to again.")
 
     def require_room(self) -> None:
-        """Raises InternalError while a directory is full. Now and then a small write finds out."""
+        """Raises InternalError while a directory is full. From time to time a small write is tried."""
         if not self._full:
             return
         if self._clock() - self._probed_at >= PROBE_PAUSE_SECS:
@@ -72,4 +72,4 @@ def _has_room(directory: str) -> bool:
             os.unlink(path)
             return file.write(PROBE) == len(PROBE)
     except OSError as error:
-        return error.errno not in FULL  # gone or forbidden by now: the next who writes there will say so
+        return error.errno not in FULL  # gone or forbidden by now: the next write there will report it

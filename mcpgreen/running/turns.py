@@ -1,4 +1,4 @@
-"""Long work in short turns, so that whoever else is served by the hub is served meanwhile.
+"""Long work in short turns, so that the hub serves other greenlets meanwhile.
 
 To read, decode or encode ten megabytes takes up to a second, and so does a look at thousands of things. Only for
 greenlets that may wait: not in the hub, and not between a check and its effect.
@@ -15,18 +15,18 @@ import gevent
 from gevent.hub import Waiter
 
 TURN_SECS = 0.005
-# Not 0: fifty such sleeps may follow each other before the hub looks whether anybody has written to us.
+# Not 0: fifty such sleeps may follow each other before the hub looks whether a client has written to us.
 A_MOMENT_SECS = 1e-6
 STRETCH_BYTES = 131_072  # at worst, when each byte has to be replaced and escaped, it takes 10 ms
 
 
 def let_others() -> None:
-    """Go on when all who are ready have had their turn."""
+    """Go on when all greenlets that are ready have had their turn."""
     gevent.sleep(A_MOMENT_SECS)
 
 
 def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes; whoever consumes them does so in stretches."""
+    """The same bytes, in stretches with a turn for others between them."""
     done_bytes = 0
     for chunk in chunks:
         for start in range(0, len(chunk), STRETCH_BYTES):
@@ -52,8 +52,8 @@ class Turns:
 
 
 class Queue:
-    """So many at a time, `with` this, in the order in which they came. As a Semaphore; but thousands may wait here and
-    be killed together, and there each that leaves would be looked for among all the others."""
+    """Let in so many at a time, `with` this, in the order in which they came. As a Semaphore; but thousands may wait
+    here and be killed together, and there each that leaves would be looked for among all the others."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -87,7 +87,7 @@ class Queue:
 
 
 class OneAtATime(Queue, Turns):
-    """For the work of many greenlets, `with` this: each of many who take a short turn would be one too many."""
+    """For the work of many greenlets, `with` this: many short turns would make the others wait for all of them."""
 
     def __init__(self) -> None:
         Queue.__init__(self, 1)
@@ -125,6 +125,6 @@ class Starts(Queue):
             gevent.spawn_later(held_secs if held_secs >= TURN_SECS else A_MOMENT_SECS, self._leave)
 
 
-# For those who parse and encode large outputs, `with` this: sixteen who give each other turns would make everybody else
-# wait for sixteen turns. One for the process, as the hub is. Never in the reader, which must not wait for anybody.
+# To parse and encode large outputs, `with` this: sixteen greenlets that give each other turns would make all others
+# wait for sixteen turns. One for the process, as the hub is. Never in the reader, which must not wait.
 LANE = Queue(1)

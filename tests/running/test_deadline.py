@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mcpgreen.running.processes import deadline as module
-from mcpgreen.running.processes.deadline import MIN_LEFT_SECS, Deadline
+from mcpgreen.running.processes.deadline import Deadline
 
 
 @pytest.fixture
@@ -28,15 +28,6 @@ def test_time_stands_still_between_pause_and_resume(clock: SimpleNamespace) -> N
     assert deadline.remaining_secs() == 10
 
 
-def test_who_is_asked_at_the_last_moment_leaves_time_for_the_answer(clock: SimpleNamespace) -> None:
-    deadline = Deadline(30)
-    clock.now += 31
-    deadline.pause()
-    deadline.resume()
-
-    assert deadline.remaining_secs() == pytest.approx(MIN_LEFT_SECS)
-
-
 def test_progress_during_a_question_does_not_shorten_the_cap(clock: SimpleNamespace) -> None:
     deadline = Deadline(30, extends=True, cap_secs=100)
     clock.now += 29
@@ -52,15 +43,3 @@ def test_progress_during_a_question_does_not_shorten_the_cap(clock: SimpleNamesp
 
     assert deadline.remaining_secs() == 11  # of 100 s, 29 + 60 are over
     assert deadline.is_at_cap
-
-
-def test_a_second_pause_and_a_second_resume_change_nothing(clock: SimpleNamespace) -> None:
-    deadline = Deadline(30)
-    deadline.pause()
-    clock.now += 5
-    deadline.pause()
-    deadline.resume()
-    clock.now += 1
-    deadline.resume()
-
-    assert deadline.remaining_secs() == 29

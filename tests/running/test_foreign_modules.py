@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.foreign_modules import PYTHON_PATHS, plant_traps
 from tests.support.project import ProjectBuilder
-from tests.support.wire import CHECKOUT, Wire, text_of
-
-NAMES = ("json", "jsonschema", "yaml", "base64", "signal", "shutil", "traceback", "socket", "rpds", "re", "difflib")
+from tests.support.wire import CHECKOUT, Start, text_of
 
 
 @pytest.fixture
 def traps(project: ProjectBuilder) -> Path:
-    """Modules in the project's root that leave a trace when they are imported."""
-    trace = project.root / "trace"
-    for name in NAMES:
-        project.write(f"{name}.py", f"open({str(trace)!r}, 'a').write('{name}\\n')\nraise ImportError('not yours')\n")
-    return trace
+    return plant_traps(project.root)
 
 
+@pytest.mark.parametrize("python_path", PYTHON_PATHS)
 @pytest.mark.parametrize("way", ["-m", "-c", "launcher"])
 def test_a_server_started_in_the_project_imports_nothing_from_it(
-    project: ProjectBuilder, start: Callable[..., Wire], traps: Path, way: str
+    project: ProjectBuilder, start: Start, traps: Path, way: str, python_path: str
 ) -> None:
     """A tool that saves a file in its working directory was enough to run code in the server."""
     project.tool("picky", "echo ran", inputSchema={"type": "object", "properties": {"x": {"pattern": "^a"}}})
@@ -37,7 +32,8 @@ def test_a_server_started_in_the_project_imports_nothing_from_it(
         "-c": [sys.executable, "-c", program, "serve"],
         "launcher": [str(CHECKOUT / "scripts" / "mcpgreen"), "serve"],
     }[way]
-    wire = start(wire={"command": command, "cwd": project.root}, env={"MCPGREEN_PYTHON": sys.executable})
+    env = {"MCPGREEN_PYTHON": sys.executable, "PYTHONPATH": f"{CHECKOUT}:{python_path}"}
+    wire = start(wire={"command": command, "cwd": project.root}, env=env)
     wire.handshake()
 
     assert text_of(wire.call_tool("picky", {"x": "a"})) == "ran\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from mcpgreen.running.processes.guardian import SCRIPT
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")
 
@@ -36,12 +35,12 @@ def new_guardian(wire: Wire, *old: int | None) -> int:
 
 
 @pytest.fixture
-def server(project: ProjectBuilder, start: Callable[..., Wire], tmp_path: Path) -> Wire:
+def server(project: ProjectBuilder, start: Start, tmp_path: Path) -> Wire:
     project.tool("where", 'printf %s "$MCPBASH_STATE_DIR"')
     project.tool("hold", "echo $$ > pid.new; mv pid.new pid; sleep 600")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    wire = start(tmp_root=scratch, kill_grace_secs=0.1)
+    wire = start(tmp_root=scratch, KILL_GRACE_SECS=0.1)
     wire.handshake()
     return wire
 
@@ -139,7 +138,7 @@ def test_a_process_whose_first_thread_has_ended_is_not_taken_for_dead(server: Wi
     eventually(lambda: not threads.exists() or len(os.listdir(threads)) < 2)
 
 
-def test_whoever_started_the_server_is_left_alone(tmp_path: Path) -> None:
+def test_the_process_that_started_the_server_is_left_alone(tmp_path: Path) -> None:
     """A server that was killed while it started a script carried the tag of that script itself, and so did the script
     before it had a session of its own. The guardian killed their group: that of the client, with all its processes."""
     tag = f"{os.getpid():07d}{os.urandom(3).hex()}"  # nobody else's, and it ends with no digits

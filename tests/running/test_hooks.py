@@ -13,7 +13,7 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.running.hooks import shell
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 GIVEN = {"PATH": os.environ["PATH"], "HOME": "/home/me", "KEPT": "as it was"}
 
@@ -59,10 +59,6 @@ def test_what_the_shell_does_by_itself_is_not_the_file_s_doing(tmp_path: Path) -
     assert shell.sourced_variables(str(path), {**GIVEN, **own}, directory=str(tmp_path)) == ({}, frozenset())
 
 
-def test_any_text_survives(source: Source) -> None:
-    assert source("export TEXT=$'two\\nlines = \"ü\" \\\\ '").changed == {"TEXT": 'two\nlines = "ü" \\ '}
-
-
 @pytest.mark.parametrize("end", ["return 0", "exit 0", "return", "true"])
 def test_a_file_may_end_in_any_way(source: Source, end: str) -> None:
     assert source(f"export A=1\n{end}\nexport B=2" if end != "true" else "export A=1").changed == {"A": "1"}
@@ -70,10 +66,6 @@ def test_a_file_may_end_in_any_way(source: Source, end: str) -> None:
 
 def test_it_sees_what_is_given_and_may_build_on_it(source: Source) -> None:
     assert source('export PATH="/opt/bin:$PATH"').changed == {"PATH": f"/opt/bin:{GIVEN['PATH']}"}
-
-
-def test_functions_are_no_variables(source: Source) -> None:
-    assert source("f() { :; }\nexport -f f") == ({}, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -117,12 +109,6 @@ def test_without_bash_it_says_so(tmp_path: Path) -> None:
         shell.sourced_variables(str(tmp_path / "x"), {"PATH": str(tmp_path)}, directory=str(tmp_path))
 
 
-def test_records_come_back_in_order(tmp_path: Path) -> None:
-    end = register(tmp_path, "mcp_register_tool 'a\nb'\nmcp_prompts_manual_begin\nmcp_prompts_manual_abort")
-
-    assert shell.records_in(end.answer) == [("item tools", "a\nb"), ("begin prompts", ""), ("abort prompts", "")]
-
-
 def test_what_was_recorded_before_a_failure_is_known(tmp_path: Path) -> None:
     end = register(tmp_path, "mcp_register_tool 1\necho printed\necho because >&2\nexit 7")
 
@@ -136,7 +122,7 @@ def test_a_hook_that_says_too_much_is_told_so(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def call(project: ProjectBuilder, start: Callable[..., Wire]) -> Callable[..., tuple[str, Wire]]:
+def call(project: ProjectBuilder, start: Start) -> Callable[..., tuple[str, Wire]]:
     """Start the server with this env.sh and give what a tool sees of a variable."""
 
     def call_show(script: str, name: str, **options: object) -> tuple[str, Wire]:
@@ -160,12 +146,6 @@ def test_env_sh_decides_about_ordinary_variables(call: Callable[..., tuple[str, 
     assert call('export PATH="/of/mine:$PATH"', "PATH")[0].startswith("/of/mine:/")
 
 
-def test_env_sh_can_set_a_setting(call: Callable[..., tuple[str, Wire]]) -> None:
-    text = call("export MCPGREEN_TOOL_ENV_MODE=allowlist MCPGREEN_TOOL_ENV_ALLOWLIST=COLOUR COLOUR=green", "COLOUR")[0]
-
-    assert text == "green"
-
-
 def test_env_sh_can_take_a_variable_away(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
     """A project normalises "false" to unset, and its tools went on to see "false"."""
     project.write("server.d/env", "MCP_B=file\n")
@@ -182,7 +162,7 @@ def test_env_sh_can_take_back_a_setting_of_env(project: ProjectBuilder, call: Ca
     assert eventually(lambda: len(wire.result("tools/list")["tools"]) == 2)
 
 
-def test_env_sh_does_not_take_away_a_setting_of_who_starts_the_server(call: Callable[..., tuple[str, Wire]]) -> None:
+def test_env_sh_does_not_take_away_a_setting_of_the_environment(call: Callable[..., tuple[str, Wire]]) -> None:
     assert call("unset MCPGREEN_PAGE_SIZE", "MCPGREEN_PAGE_SIZE", page_size=3)[0] == "3"
 
 

@@ -45,7 +45,7 @@ def limited_to(descriptors: int) -> list[str]:
     [({signal.SIGCHLD}, set()), (set(range(1, 32)), set()), (set(), {signal.SIGCHLD}), (set(), {signal.SIGTERM})],
     ids=["SIGCHLD blocked", "all blocked", "SIGCHLD ignored", "SIGTERM ignored"],
 )
-def test_inherited_signals_keep_nobody_from_ending(
+def test_scripts_and_server_end_though_signals_were_ignored_by_their_parent(
     project: ProjectBuilder, blocked: set[int], ignored: set[int]
 ) -> None:
     """Calls timed out because no end of a child was noticed, and SIGTERM was not heard."""

@@ -6,18 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mcpgreen.running.scripts import jq
-from mcpgreen.settings.table import load
+from mcpgreen.settings.settings import load
 from tests.cli.test_commands import mcpgreen
-from tests.features.test_completion import complete
-from tests.features.test_resources import read
 from tests.sdk.conftest import OWN_TOOL, path_without_jq  # noqa: F401 (a fixture)
-from tests.support.client import Client
+from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -26,7 +23,7 @@ ASK = "jq -cn --args '$ARGS.positional' -- a --b"
 
 
 @pytest.fixture
-def bare(project: ProjectBuilder, speak: Callable[..., Client], path_without_jq: str) -> Callable[..., Client]:  # noqa: F811
+def bare(project: ProjectBuilder, speak: Speak, path_without_jq: str) -> Speak:  # noqa: F811
     """A client of a server on a host without jq and gojq."""
 
     def speak_there(**env: str) -> Client:
@@ -71,7 +68,7 @@ def test_who_starts_the_server_chooses_among_what_is_there(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("variable", ["MCPBASH_JSON_TOOL", "MCPGREEN_JSON_TOOL"])
 def test_tools_use_the_program_that_was_chosen(
-    project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path, variable: str
+    project: ProjectBuilder, speak: Speak, tmp_path: Path, variable: str
 ) -> None:
     gojq = a_program(tmp_path, "gojq")
     a_program(tmp_path, "jq")
@@ -94,15 +91,6 @@ def test_our_directory_is_the_last_one_and_only_where_there_is_no_jq(tmp_path: P
     assert jq.path_with_jq(f"/a:{tmp_path}") == f"/a:{tmp_path}"
 
 
-def test_our_directory_goes_back_to_the_end(tmp_path: Path) -> None:
-    """An env.sh builds on the PATH that it is given, and a tool may start a server."""
-    given = f"/a:{jq.OWN_DIRECTORY}:{tmp_path}"
-    assert jq.path_with_jq(given) == f"/a:{tmp_path}:{jq.OWN_DIRECTORY}"
-    real = a_program(tmp_path, "jq")
-    assert jq.path_with_jq(given) == f"/a:{tmp_path}"
-    assert found(given) == ("jq", real)
-
-
 def test_ours_runs_gojq_where_that_is(tmp_path: Path) -> None:
     a_program(tmp_path, "gojq", 'printf "gojq %s\\n" "$@"; exit 7')
     done = subprocess.run(
@@ -111,39 +99,20 @@ def test_ours_runs_gojq_where_that_is(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (7, "gojq -c\ngojq a b\n")
 
 
-def test_tools_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+def test_tools_find_one(project: ProjectBuilder, bare: Speak) -> None:
     project.tool("ask", f'{ASK}; "$MCPBASH_JSON_TOOL" -n 1; echo "$MCPBASH_JSON_TOOL_BIN"; echo "${{PATH##*:}}"')
     told = text_of(bare().call_tool("ask")).splitlines()
     assert told == ['["a","--b"]', "1", str(OWN_TOOL), jq.OWN_DIRECTORY]
 
 
-def test_where_there_is_one_nothing_changes(
-    project: ProjectBuilder, speak: Callable[..., Client], tmp_path: Path
-) -> None:
+def test_where_there_is_one_nothing_changes(project: ProjectBuilder, speak: Speak, tmp_path: Path) -> None:
     a_program(tmp_path, "jq", "echo mine")
     path = f"{tmp_path}:{os.environ['PATH']}"
     project.tool("ask", 'jq; echo "$PATH"')
     assert text_of(speak(env={"PATH": path}).call_tool("ask")) == f"mine\n{path}\n"
 
 
-def test_providers_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
-    project.provider("ask.sh", ASK)
-    assert read(bare(), "ask://any")["text"] == '["a","--b"]\n'
-
-
-def test_completion_scripts_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
-    project.prompt("any.txt", "{{colour}}", arguments=[{"name": "colour"}])
-    project.program("prompts/any.completion.sh", ASK)
-    assert complete(bare(), "any")["values"] == ["a", "--b"]
-
-
-def test_programs_of_prompts_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
-    project.prompt("any.sh", f"#!/bin/bash\n{ASK}")
-    messages = bare().result("prompts/get", {"name": "any"})["messages"]
-    assert messages[0]["content"]["text"].strip() == '["a","--b"]'
-
-
-def test_hooks_find_one(project: ProjectBuilder, bare: Callable[..., Client]) -> None:
+def test_hooks_find_one(project: ProjectBuilder, bare: Speak) -> None:
     project.tool("show", 'echo "$MCP_SAID"')
     project.tool("barred", "echo")
     project.write("server.d/env.sh", f'export MCP_SAID="$({ASK})"').chmod(0o644)
@@ -157,9 +126,7 @@ def test_hooks_find_one(project: ProjectBuilder, bare: Callable[..., Client]) ->
     assert client.error("tools/call", {"name": "barred", "arguments": {}})["message"] == '["a","--b"]'
 
 
-def test_an_env_sh_that_changes_the_path_gets_the_jq_that_it_brings(
-    project: ProjectBuilder, bare: Callable[..., Client]
-) -> None:
+def test_an_env_sh_that_changes_the_path_gets_the_jq_that_it_brings(project: ProjectBuilder, bare: Speak) -> None:
     project.program("bin/jq", "echo mine")
     project.write("server.d/env.sh", 'export PATH="$PATH:$MCPGREEN_PROJECT_ROOT/bin"').chmod(0o644)
     project.tool("ask", 'jq; "$MCPBASH_JSON_TOOL_BIN"')
@@ -171,10 +138,3 @@ def test_health_names_what_scripts_use(project: ProjectBuilder, path_without_jq:
     for command in (["health"], ["registry", "status"]):
         done = mcpgreen(*command, "--project-root", str(project.root), env={"PATH": path_without_jq})
         assert json.loads(done.stdout)["jsonTool"] == "jq"
-
-
-def test_ours_is_an_executable_of_the_package() -> None:
-    """What is not named in setup.py is not installed."""
-    assert os.access(OWN_JQ, os.X_OK)
-    setup = (Path(__file__).parents[2] / "setup.py").read_text(encoding="utf-8")
-    assert '"sdk/bin/*"' in setup

@@ -9,7 +9,6 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")
 
@@ -30,8 +29,9 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="process
 THREE_RUNS = """
 import json, gevent
 from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.processes.runner import Runner
-from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script, unheard
+from mcpgreen.running.runner import Runner
+from mcpgreen.running.launch import run_script
+from mcpgreen.running.processes.run import Limits, Script, ScriptRun, unheard
 
 runner = Runner(directory=".")
 
@@ -55,7 +55,7 @@ runner.close(is_clean=True)
 
 
 @needs_proc
-def test_one_number_joins_request_process_and_files(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_one_number_joins_request_process_and_files(project: ProjectBuilder, start: Start) -> None:
     project.write("server.d/policy.sh", 'echo "$MCPGREEN_CALL" > asked; mcp_tools_policy_check() { return 0; }')
     project.tool("tell", 'echo "$MCPGREEN_CALL $MCP_TOOL_ERROR_FILE"; grep "realtime timeout" /proc/self/limits')
     wire = start(stderr_level="debug")
@@ -96,7 +96,7 @@ def test_a_script_that_is_stopped_and_goes_on_has_not_ended(project: ProjectBuil
 
 
 @needs_proc
-def test_hundreds_who_end_at_once_leave_nothing(project: ProjectBuilder, client: Wire) -> None:
+def test_hundreds_of_scripts_that_end_at_once_leave_no_zombie(project: ProjectBuilder, client: Wire) -> None:
     """More than are reaped in one turn, and none of them started by us."""
     project.tool("crowd", "for i in $(seq 300); do (read line < gate &) ; done; exec 9>gate; echo done")
     os.mkfifo(project.root / "gate")
@@ -127,7 +127,7 @@ def test_a_script_starts_in_its_project_and_the_server_stays_where_it_is(
     assert resource.getrlimit(limit) == before
 
 
-def test_who_is_too_many_for_one_turn_is_reaped_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scripts_that_are_too_many_for_one_turn_are_reaped_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """One word from the system may stand for all of them, and there may be no other."""
     monkeypatch.setattr(reaper, "AT_A_TIME", 2)
     ended: list[int] = []

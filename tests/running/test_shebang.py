@@ -49,7 +49,8 @@ def test_a_client_is_told_what_is_wrong_with_the_first_line(
 
     assert error["code"] == -32603
     assert error["message"].startswith("Tool 'odd' could not be started: its script ")
-    assert FAULTS[content] in error["message"]
+    assert FAULTS[content].replace("/no/such/", "") in error["message"]  # no paths of the machine
+    assert "/no/such" not in error["message"]
 
 
 WHO_RUNS_IT = 'if [ -z "${BASH_VERSION:-}" ] || shopt -oq posix; then printf sh; else printf bash; fi\n'

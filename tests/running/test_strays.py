@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from mcpgreen.running.processes import tags
 from mcpgreen.running.processes.strays import Strays
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, clean_environment, text_of
+from tests.support.wire import Start, Wire, clean_environment, text_of
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")
 
@@ -125,10 +125,10 @@ def test_a_process_that_hides_whose_it_is_ends_when_no_call_is_running(project: 
 @pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("how", ["eof", "SIGTERM"])
 def test_a_process_that_hides_whose_it_is_does_not_outlive_the_server(
-    project: ProjectBuilder, start: Callable[..., Wire], how: str
+    project: ProjectBuilder, start: Start, how: str
 ) -> None:
     project.tool("hiding", HIDING)
-    wire = start(eof_grace_secs=0.1, kill_grace_secs=0.1)
+    wire = start(EOF_GRACE_SECS=0.1, KILL_GRACE_SECS=0.1)
     wire.handshake()
     wire.start_request("tools/call", {"name": "hold"})
     eventually((project.root / "up").exists)
@@ -145,11 +145,9 @@ def test_a_process_that_hides_whose_it_is_does_not_outlive_the_server(
 
 @pytest.mark.alone
 @pytest.mark.parametrize("prepare", ["pass", "shed()", "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)"])
-def test_a_chain_of_forks_ends_with_its_call(
-    project: ProjectBuilder, start: Callable[..., Wire], comm: str, prepare: str
-) -> None:
+def test_a_chain_of_forks_ends_with_its_call(project: ProjectBuilder, start: Start, comm: str, prepare: str) -> None:
     project.tool("chaining", CHAINING.replace("PREPARE", prepare).replace("COMM", comm))
-    wire = start(kill_grace_secs=0.05)
+    wire = start(KILL_GRACE_SECS=0.05)
     wire.handshake()
     wire.call_tool("chaining")
 
@@ -162,10 +160,10 @@ def test_a_chain_of_forks_ends_with_its_call(
 @pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("prepare", ["pass", "shed()"])
 def test_a_chain_of_forks_does_not_outlive_the_server(
-    project: ProjectBuilder, start: Callable[..., Wire], comm: str, prepare: str
+    project: ProjectBuilder, start: Start, comm: str, prepare: str
 ) -> None:
     project.tool("chaining", CHAINING.replace("PREPARE", prepare).replace("COMM", comm) + "time.sleep(600)\n")
-    wire = start(eof_grace_secs=0.05, kill_grace_secs=0.05)
+    wire = start(EOF_GRACE_SECS=0.05, KILL_GRACE_SECS=0.05)
     wire.handshake()
     wire.start_request("tools/call", {"name": "hold"})
     wire.start_request("tools/call", {"name": "chaining"})
@@ -231,7 +229,7 @@ def test_children_that_the_server_had_before_are_left_alone(project: ProjectBuil
 
 
 @pytest.mark.usefixtures("hold")
-def test_a_stray_of_another_user_holds_nobody_up(project: ProjectBuilder, client: Wire) -> None:
+def test_a_stray_process_of_another_user_does_not_hold_up_the_server(project: ProjectBuilder, client: Wire) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can leave a process of another user")
     project.tool("changing", "setsid setpriv --reuid=65534 --clear-groups sleep 600 >/dev/null 2>&1 & echo $!")
@@ -242,12 +240,10 @@ def test_a_stray_of_another_user_holds_nobody_up(project: ProjectBuilder, client
 
 
 @pytest.mark.alone
-def test_the_reader_goes_on_while_a_chain_is_hunted(
-    project: ProjectBuilder, start: Callable[..., Wire], comm: str
-) -> None:
+def test_the_reader_goes_on_while_a_chain_is_hunted(project: ProjectBuilder, start: Start, comm: str) -> None:
     """Whoever looks until nobody new has come looks for ever if somebody always has."""
     project.tool("chaining", CHAINING.replace("PREPARE", "pass").replace("COMM", comm))
-    wire = start(kill_grace_secs=0.3)
+    wire = start(KILL_GRACE_SECS=0.3)
     wire.handshake()
     id = wire.start_request("tools/call", {"name": "chaining"})
     noted_pids(project)
@@ -260,9 +256,7 @@ def test_the_reader_goes_on_while_a_chain_is_hunted(
 
 @pytest.mark.alone
 @pytest.mark.parametrize("prepare", ["pass", "shed()"])
-def test_hundreds_of_strays_end_with_their_call(
-    project: ProjectBuilder, start: Callable[..., Wire], prepare: str
-) -> None:
+def test_hundreds_of_strays_end_with_their_call(project: ProjectBuilder, start: Start, prepare: str) -> None:
     """Each look took a time that grew with the square of their number, and nobody else was served."""
     project.tool(
         "many",
@@ -276,7 +270,7 @@ def test_hundreds_of_strays_end_with_their_call(
         "    os._exit(0)\n"
         "wait_for_a_note()\n",
     )
-    wire = start(kill_grace_secs=0.05)
+    wire = start(KILL_GRACE_SECS=0.05)
     wire.handshake()
     wire.call_tool("many")
     children = Path(f"/proc/{wire.process.pid}/task/{wire.process.pid}/children")

@@ -6,16 +6,15 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import CHECKOUT, Wire, text_of
+from tests.support.wire import CHECKOUT, Start, Wire, text_of
 
 Json = dict[str, Any]
 
@@ -38,7 +37,7 @@ def variables_of(client: Client, arguments: Json | None = None, **options: Any) 
     ids=["minimal", "unknown", "allowlist", "inherit"],
 )
 def test_the_mode_decides_which_variables_a_tool_sees(
-    project: ProjectBuilder, speak: Callable[..., Client], settings: Json, seen: set[str], unseen: set[str]
+    project: ProjectBuilder, speak: Speak, settings: Json, seen: set[str], unseen: set[str]
 ) -> None:
     project.python_tool("env", SHOW_ENVIRONMENT)
     given = {"SECRET": "1", "WANTED": "2", "MCP_OWN": "3"}
@@ -53,7 +52,7 @@ def test_the_mode_decides_which_variables_a_tool_sees(
 
 
 @pytest.mark.requirement("G-environment")
-def test_inheriting_everything_needs_a_confirmation(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_inheriting_everything_needs_a_confirmation(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("env", "env")
     error = speak(tool_env_mode="inherit").error("tools/call", {"name": "env"})
 
@@ -63,9 +62,7 @@ def test_inheriting_everything_needs_a_confirmation(project: ProjectBuilder, spe
 
 @pytest.mark.requirement("G-environment")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_tool_is_told_all_about_its_call(
-    shared_project: ProjectBuilder, shared_speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_tool_is_told_all_about_its_call(shared_project: ProjectBuilder, shared_speak: Speak, revision: str) -> None:
     project = shared_project
     path = project.root / "tools" / "env"
     if not path.exists():
@@ -89,7 +86,7 @@ def test_a_tool_is_told_all_about_its_call(
 
 
 @pytest.mark.requirement("G-environment")
-def test_a_tool_is_told_how_the_server_introduces_itself(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_tool_is_told_how_the_server_introduces_itself(project: ProjectBuilder, speak: Speak) -> None:
     about = {"name": "desk", "title": "The desk", "version": "2.1", "description": "Helps", "websiteUrl": "https://a.b"}
     project.write("server.d/server.meta.json", json.dumps(about))
     project.python_tool("env", SHOW_ENVIRONMENT)
@@ -100,9 +97,7 @@ def test_a_tool_is_told_how_the_server_introduces_itself(project: ProjectBuilder
 
 
 @pytest.mark.requirement("G-environment")
-def test_what_no_variable_can_hold_keeps_no_tool_from_starting(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_what_no_variable_can_hold_keeps_no_tool_from_starting(project: ProjectBuilder, speak: Speak) -> None:
     about = {"name": "a\0b", "description": "\u20ac" * 100_000}
     project.write("server.d/server.meta.json", json.dumps(about))
     project.python_tool("env", SHOW_ENVIRONMENT)
@@ -113,7 +108,7 @@ def test_what_no_variable_can_hold_keeps_no_tool_from_starting(
 
 
 @pytest.mark.requirement("G-environment")
-def test_a_setting_is_seen_under_both_names(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_setting_is_seen_under_both_names(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("env", SHOW_ENVIRONMENT)
     variables = variables_of(speak(env={"MCPBASH_MAX_LOGS_PER_MIN": "7"}))
 
@@ -127,7 +122,7 @@ def test_a_setting_is_seen_under_both_names(project: ProjectBuilder, speak: Call
     ids=str,
 )
 def test_long_arguments_come_as_a_file(
-    project: ProjectBuilder, speak: Callable[..., Client], settings: Json, size: int, is_spilled: bool
+    project: ProjectBuilder, speak: Speak, settings: Json, size: int, is_spilled: bool
 ) -> None:
     project.python_tool(
         "measure",
@@ -142,7 +137,7 @@ def test_long_arguments_come_as_a_file(
 
 
 @pytest.mark.requirement("G-environment")
-def test_a_shell_script_has_a_table_of_its_arguments(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_shell_script_has_a_table_of_its_arguments(project: ProjectBuilder, speak: Speak) -> None:
     show = 'printf "%s|" "${MCP_TOOL_ARGS_TABLE-none}" "$MCP_TOOL_ARGS_JSON"'
     project.tool("bash", show)
     project.tool("sh", f"#!/bin/sh\n{show}")
@@ -156,12 +151,6 @@ def test_a_shell_script_has_a_table_of_its_arguments(project: ProjectBuilder, sp
     assert shown("sh", {"a": 1})[0] == '{"a":1}\n.a=v1'
     assert shown("bash", {}) == ["", "{}"]
     assert shown("bash", {"a": "x" * 5000})[0] == ""
-
-
-@pytest.mark.requirement("G-environment")
-def test_other_scripts_have_no_table(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.python_tool("env", SHOW_ENVIRONMENT)
-    assert "MCP_TOOL_ARGS_TABLE" not in variables_of(speak(), {"name": "Ada"})
 
 
 @pytest.mark.requirement("G-process")
@@ -215,9 +204,7 @@ def test_signals_are_as_a_script_expects_them(project: ProjectBuilder, client: W
 
 
 @pytest.mark.requirement("G-process")
-def test_a_tool_ignores_nothing_that_the_servers_parent_ignores(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_a_tool_ignores_nothing_that_the_servers_parent_ignores(project: ProjectBuilder, start: Start) -> None:
     project.tool("ignored", "while read -r key value; do [ $key != SigIgn: ] || echo $value; done </proc/self/status")
     handler = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
@@ -259,9 +246,7 @@ def test_scratch_files_can_be_made_after_somebody_has_cleaned_up(project: Projec
     assert (error["code"], error["message"]) == (-32001, "chosen")
 
 
-def test_the_scratch_files_of_a_killed_server_are_kept_if_that_is_wanted(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_the_scratch_files_of_a_killed_server_are_kept_if_that_is_wanted(project: ProjectBuilder, start: Start) -> None:
     project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo $PPID "$MCPBASH_DEBUG_LOG"')
     wire = start(preserve_state="true")
     wire.handshake()
@@ -274,9 +259,7 @@ def test_the_scratch_files_of_a_killed_server_are_kept_if_that_is_wanted(
     shutil.rmtree(Path(log).parent)
 
 
-def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(project: ProjectBuilder, start: Start) -> None:
     project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo "$MCPBASH_DEBUG_LOG"')
     wire = start(preserve_state="true")
     wire.handshake()
@@ -288,9 +271,7 @@ def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
     shutil.rmtree(log.parent)
 
 
-def test_python_finds_the_sdk_and_its_children_find_what_the_person_has(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_python_finds_the_sdk_and_its_children_find_what_the_person_has(project: ProjectBuilder, speak: Speak) -> None:
     show = "import os, subprocess, sys\nimport mcp_tool\n"
     show += "child = subprocess.run(['/bin/sh', '-c', 'echo ${PYTHONPATH-unset}'], capture_output=True, text=True)\n"
     show += "mcp_tool.emit_json([os.path.basename(mcp_tool.__file__), child.stdout.strip(), sys.path.count('/own')])"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from tests.running.test_inherited import SERVE
 from tests.support.prerequisites import without_privileges
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 SHOW = 'echo "$TMPDIR $MCPBASH_STATE_DIR"'
 
@@ -64,7 +63,7 @@ def test_a_tmp_root_that_will_not_do_keeps_the_server_from_starting(
 
 @pytest.mark.parametrize(("kind", "is_warned"), [("sticky", False), ("open to the group", True)])
 def test_a_directory_whose_group_could_replace_our_files_is_warned_about(
-    project: ProjectBuilder, start: Callable[..., Wire], tmp_path: Path, kind: str, is_warned: bool
+    project: ProjectBuilder, start: Start, tmp_path: Path, kind: str, is_warned: bool
 ) -> None:
     project.tool("show", SHOW)
     place = place_of_kind(kind, tmp_path)
@@ -75,7 +74,7 @@ def test_a_directory_whose_group_could_replace_our_files_is_warned_about(
     assert ("its group" in wire.stderr) == is_warned
 
 
-def test_a_relative_tmp_root_is_meant_below_the_project(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_a_relative_tmp_root_is_meant_below_the_project(project: ProjectBuilder, start: Start) -> None:
     project.tool("show", SHOW)
     (project.root / "scratch").mkdir()
     wire = start(tmp_root="scratch", wire={"cwd": "/"})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
@@ -22,7 +21,7 @@ SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")
 @pytest.mark.requirement("G-timeout")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_tool_past_its_time_is_stopped_with_its_children(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     project.tool("stuck", "sleep 600 & echo $! > child.pid; echo late >&2; wait", timeoutSecs=1.5)
     result = speak(revision).call_tool("stuck")
@@ -46,7 +45,7 @@ def test_a_tool_past_its_time_is_stopped_with_its_children(
 
 
 @pytest.mark.requirement("G-timeout")
-def test_a_hint_is_passed_on(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_hint_is_passed_on(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("stuck", "sleep 600", timeoutSecs=0.1, timeoutHint="try less")
     result = speak().call_tool("stuck")
 
@@ -55,9 +54,7 @@ def test_a_hint_is_passed_on(project: ProjectBuilder, speak: Callable[..., Clien
 
 
 @pytest.mark.requirement("G-timeout")
-def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("own", "sleep 600", timeoutSecs=0.2)
     project.tool("none", "sleep 600")
     client = speak(default_tool_timeout=0.3)
@@ -69,7 +66,7 @@ def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(
 
 @pytest.mark.requirement("G-timeout")
 def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
-    project: ProjectBuilder, speak: Callable[..., Client]
+    project: ProjectBuilder, speak: Speak
 ) -> None:
     """With enough requests of this kind nobody else was served any more."""
     project.tool("plain", "sleep 600")
@@ -90,18 +87,16 @@ def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
 
 
 @pytest.mark.requirement("G-timeout")
-def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("deaf", "trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.05; done", timeoutSecs=1.5)
-    result = speak(kill_grace_secs=0.1).call_tool("deaf")
+    result = speak(KILL_GRACE_SECS=0.1).call_tool("deaf")
 
     assert result["_meta"]["exitCode"] == 137
     assert not is_alive(project.read("deaf.pid"))
 
 
 @pytest.mark.requirement("G-timeout-progress")
-def test_progress_extends_the_time_of_a_tool_that_says_so(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_progress_extends_the_time_of_a_tool_that_says_so(project: ProjectBuilder, speak: Speak) -> None:
     # Twelve reports, each within the time, together far beyond it.
     script = f"""for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
       echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.2; done; echo done"""
@@ -111,9 +106,7 @@ def test_progress_extends_the_time_of_a_tool_that_says_so(
 
 
 @pytest.mark.requirement("G-timeout-progress")
-def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("silent", "sleep 600", timeoutSecs=0.2, progressExtendsTimeout=True, maxTimeoutSecs=60)
     result = speak().call_tool("silent")
 
@@ -123,9 +116,7 @@ def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(
 
 
 @pytest.mark.requirement("G-timeout-progress")
-def test_progress_does_not_extend_the_time_beyond_its_cap(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_progress_does_not_extend_the_time_beyond_its_cap(project: ProjectBuilder, speak: Speak) -> None:
     script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
     project.tool("endless", script, timeoutSecs=1.5, maxTimeoutSecs=1.6)
     result = speak(progress_extends_timeout="true").call_tool("endless")
@@ -135,9 +126,7 @@ def test_progress_does_not_extend_the_time_beyond_its_cap(
 
 
 @pytest.mark.requirement("G-timeout-progress")
-def test_without_the_setting_progress_does_not_extend_the_time(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_without_the_setting_progress_does_not_extend_the_time(project: ProjectBuilder, speak: Speak) -> None:
     script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
     project.tool("endless", script, timeoutSecs=0.3)
 
@@ -145,7 +134,7 @@ def test_without_the_setting_progress_does_not_extend_the_time(
 
 
 @pytest.mark.requirement("G-timeout")
-def test_waiting_for_a_slot_does_not_count(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_waiting_for_a_slot_does_not_count(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("first", "touch running; sleep 1.2; echo first")
     project.tool("second", "echo second")
     client = speak(max_concurrent_requests=1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mcpgreen.running.scripts.tracing import variables
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -73,7 +72,7 @@ def test_malformed_baggage_is_left_out(baggage: Any) -> None:
 @pytest.mark.requirement("P-151")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_scripts_of_tools_prompts_and_completions_see_the_trace(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     project.tool("show", SHOW)
     project.prompt("show.sh", "#!/bin/sh\n" + SHOW)
@@ -90,7 +89,7 @@ def test_scripts_of_tools_prompts_and_completions_see_the_trace(
 
 
 @pytest.mark.requirement("P-151")
-def test_without_a_trace_there_are_no_variables(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_without_a_trace_there_are_no_variables(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("show", "env")
     text = text_of(speak().call_tool("show", meta={"traceparent": "rubbish", "baggage": "rub bish"}))
 

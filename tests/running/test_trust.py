@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.policy.trust import Ground
+from mcpgreen.running.trust import Ground
 
 only_root_gives_away = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 

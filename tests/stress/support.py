@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.constants import variables_of
 from tests.support.descriptors import new_descriptors
 from tests.support.forking import Forked, can_fork
 from tests.support.project import ProjectBuilder
@@ -29,7 +30,7 @@ ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "3"))
 IS_FULL = ROUNDS >= 100
 GONE_WITHIN_SECS = 60.0
 GUARDIAN = "mcpgreen-guardian"
-SETTINGS = {"kill_grace_secs": 0.2, "drain_secs": 0.1, "eof_grace_secs": 0.2, "default_tool_timeout": 120}
+SETTINGS = {"KILL_GRACE_SECS": 0.2, "DRAIN_SECS": 0.1, "EOF_GRACE_SECS": 0.2, "default_tool_timeout": 120}
 
 _numbers = itertools.count(1)
 
@@ -80,11 +81,6 @@ LEAVING = {
 }
 # They shed the marks by which a server could know them: nothing but the parent tells whose they are.
 SCRUBBED_STAYING = "env -i setsid sleep {mark} </dev/null >/dev/null 2>&1 97>&- &\n" + UP + "wait\n"
-SCRUBBED_LEAVING = "env -i setsid -f sleep {mark} </dev/null >/dev/null 2>&1 97>&-\necho done\n"
-SCRUBBED_WAITING = (
-    "env -i setsid -f sleep {mark} </dev/null >/dev/null 2>&1 97>&-\n"
-    'until [ -e "{up}/go" ]; do sleep 0.01; done\necho done\n'
-)
 
 
 class Stand:
@@ -97,7 +93,7 @@ class Stand:
         self.up = base / self.mark / "up"
         self.tmp.mkdir()
         self.up.mkdir()
-        self.env = {f"MCPGREEN_{name.upper()}": str(value) for name, value in {**SETTINGS, **settings}.items()}
+        self.env = variables_of({**SETTINGS, **settings})
         self.env["TMPDIR"] = str(self.tmp)
         self.env["MCPGREEN_CORE_DUMPS"] = "true"  # else only root sees what a server has open
         self._started: list[Wire | Peer] = []

@@ -45,7 +45,7 @@ echo "$said"
 
 @pytest.fixture
 def stand(new_stand: NewStand) -> Stand:
-    stand = new_stand(parked_max=PARKED_MAX, parked_ttl_secs=3)
+    stand = new_stand(MAX_PARKED=PARKED_MAX, PARKED_SECS=3)
     stand.script("asker", ASKS)
     stand.script("plain", "echo still here")
     return stand

@@ -20,9 +20,7 @@ import pytest
 from tests.stress.support import (
     LEAVING,
     ROUNDS,
-    SCRUBBED_LEAVING,
     SCRUBBED_STAYING,
-    SCRUBBED_WAITING,
     STAYING,
     Stand,
     call,
@@ -30,7 +28,6 @@ from tests.stress.support import (
     greeting,
     guardian_of,
     processes_with,
-    request,
     require_all_gone,
     require_no_new_descriptors,
     require_only_server,
@@ -250,71 +247,6 @@ def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None
     require_all_gone([stand])
 
 
-def test_a_lone_tool_cannot_leave_a_process_that_hides_whose_it_is(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.script("hiding", SCRUBBED_LEAVING)
-    wire = stand.start()
-
-    for number in range(ROUNDS):
-        wire.send(call(number, "hiding"))
-        assert text_of(wire.response(number)["result"]) == "done\n"
-        require_only_server(stand, wire.process.pid)
-
-
-def test_tools_side_by_side_cannot_leave_processes_that_hide_whose_they_are(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.script("hiding", SCRUBBED_LEAVING)
-    stand.script("quick", "sleep 0.1; echo done\n")
-    wire = stand.start()
-
-    for number in range(ROUNDS):
-        ids = [f"{number}-{index}" for index in range(8)]
-        wire.send(*(call(id, ("hiding", "quick")[index % 2]) for index, id in enumerate(ids)))
-        for id in ids:
-            assert text_of(wire.response(id)["result"]) == "done\n"
-    require_only_server(stand, wire.process.pid)
-
-
-def leave_a_hiding_process(stand: Stand, wire: Wire, number: int) -> None:
-    """A hiding process of a call that is over, next to a running call `jobs-N` that began after it."""
-    wire.send(call(f"hiding-{number}", "hiding"))
-    eventually(lambda: sleepers(stand))
-    time.sleep(0.03)  # the clock of /proc ticks a hundred times a second
-    wire.send(call(f"jobs-{number}", "jobs"))
-    eventually(lambda: stand.ups("jobs"))
-    (stand.up / "go").touch()
-    assert text_of(wire.response(f"hiding-{number}")["result"]) == "done\n"
-
-
-def test_a_hiding_process_of_an_earlier_call_does_not_outlive_the_last_call(new_stand: NewStand) -> None:
-    """The last call began after the hiding process, so it cannot be its own; that does not make it nobody's."""
-    stand = new_stand()
-    stand.scripts({"hiding": SCRUBBED_WAITING, "jobs": STAYING["jobs"]})
-    wire = stand.start()
-
-    for number in range(ROUNDS):
-        leave_a_hiding_process(stand, wire, number)
-        wire.send(cancel(f"jobs-{number}"))
-        require_only_server(stand, wire.process.pid)
-        stand.forget_ups()
-
-
-@pytest.mark.parametrize("way", ["eof", "term"])
-def test_a_hiding_process_of_an_earlier_call_does_not_outlive_the_server(new_stand: NewStand, way: str) -> None:
-    stand = new_stand()
-    stand.scripts({"hiding": SCRUBBED_WAITING, "jobs": STAYING["jobs"]})
-    wire = stand.start()
-    leave_a_hiding_process(stand, wire, 1)
-
-    if way == "eof":
-        wire.close_stdin()
-    else:
-        wire.process.send_signal(signal.SIGTERM)
-
-    assert wire.wait() in (0, 128 + signal.SIGTERM)
-    require_all_gone([stand])
-
-
 @pytest.mark.parametrize("way", ["eof", "term", "kill"])
 def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, way: str) -> None:
     for _, count in batches(FEWER_ROUNDS):
@@ -353,30 +285,8 @@ def test_a_call_cancelled_in_the_same_write_never_answers_and_leaves_nothing(new
     require_no_new_descriptors(wire.process.pid, before)
 
 
-def test_a_call_cancelled_in_the_queue_is_never_started(new_stand: NewStand) -> None:
-    stand = new_stand(max_concurrent_requests=1)
-    stand.scripts({"jobs": STAYING["jobs"], "queued": ': > "{up}/{name}.$$"\n'})
-    wire = stand.start()
-
-    for number in range(ROUNDS):
-        wire.send(call(f"first-{number}", "jobs"))
-        eventually(lambda: stand.ups("jobs"))
-        queued = [f"queued-{number}-{index}" for index in range(20)]
-        wire.send(*(call(id, "queued") for id in queued))
-        wire.result("ping")
-        wire.send(*(cancel(id) for id in queued), cancel(f"first-{number}"))
-        # The slot is free again: the line has not been held up by those who left it.
-        wire.send(call(f"last-{number}", "queued"))
-        assert wire.response(f"last-{number}")["result"]["isError"] is False
-        assert len(stand.ups("queued")) == 1
-        stand.forget_ups()
-        require_only_server(stand, wire.process.pid)
-
-    assert answered(wire, ["first", "queued"]) == []
-
-
 def test_a_call_cancelled_while_its_output_is_drained_leaves_nothing(new_stand: NewStand) -> None:
-    stand = new_stand(drain_secs=10)
+    stand = new_stand(DRAIN_SECS=10)
     stand.script("holding", 'echo early\nsleep {mark} &\n: > "{up}/{name}.$$"\n')
     wire = stand.start()
 
@@ -390,66 +300,6 @@ def test_a_call_cancelled_while_its_output_is_drained_leaves_nothing(new_stand: 
         stand.forget_ups()
 
     assert answered(wire, ["call"]) == []
-
-
-def test_a_second_cancel_does_not_keep_the_first_from_its_work(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.scripts(STAYING)
-    wire = stand.start()
-
-    for number in range(ROUNDS):
-        ids = {name: f"{name}-{number}" for name in STAYING}
-        wire.send(*(call(ids[name], name) for name in STAYING))
-        wait_for_the_moment(number, [stand], len(STAYING))
-        wire.send(*(cancel(id) for id in ids.values()), *(cancel(id) for id in ids.values()))
-        wire.result("ping")
-        wire.send(*(cancel(id) for id in ids.values()))
-        wire.result("ping")
-        eventually(lambda: guardian_of(stand))
-        require_only_server(stand, wire.process.pid)
-        stand.forget_ups()
-
-    assert answered(wire, STAYING) == []
-
-
-def test_an_id_used_again_right_after_a_cancel_gets_its_own_answer_only(new_stand: NewStand) -> None:
-    stand = new_stand()
-    report = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"message":"first"}}\\n'
-    stand.script(
-        "first",
-        "trap 'echo first; exit 0' TERM\n"
-        + 'echo first\ni=0\n: > "{up}/{name}.$$"\n'
-        + f"while :; do i=$((i + 1)); printf '{report}' $i > \"$MCP_PROGRESS_STREAM\"; sleep 0.01; done\n",
-    )
-    stand.script("second", "echo second\n")
-    wire = stand.start()
-
-    for number in range(ROUNDS):
-        wire.send(call("same", "first", _meta={"progressToken": "first"}))
-        eventually(lambda: stand.ups("first"))
-        if number % 2 == 0:
-            wire.notice("notifications/progress")
-        wire.send(cancel("same"), call("same", "second"), request(f"ping-{number}", "ping"))
-        wire.response(f"ping-{number}")
-        mark = len(wire.seen)
-        assert text_of(wire.response("same")["result"]) == "second\n"
-        require_only_server(stand, wire.process.pid)
-        wire.result("ping")
-        assert not [message for message in wire.seen[mark:] if message.get("method") == "notifications/progress"]
-        stand.forget_ups()
-
-    assert [message["id"] for message in wire.seen if message.get("id") == "same"] == ["same"] * ROUNDS
-
-
-def test_a_server_without_calls_leaves_nothing_when_it_is_killed(new_stand: NewStand) -> None:
-    for _, count in batches(FEWER_ROUNDS):
-        stands = [new_stand() for _ in range(count)]
-        wires = [stand.start() for stand in stands]
-        for wire in wires:
-            wire.process.kill()
-        require_all_gone(stands)
-        for wire in wires:
-            wire.kill()
 
 
 def test_a_server_killed_as_soon_as_its_directory_appears_leaves_nothing(new_stand: NewStand) -> None:

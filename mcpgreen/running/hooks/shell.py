@@ -1,8 +1,8 @@
 """Run a project's shell hooks in a bash of their own, and read their answers back as data.
 
 A hook is a file that `hook_prelude.sh` sources, so it finds the functions that are promised to it; what it has to say
-comes back through a pipe. Nothing of it can change the server. Whether a hook may run at all is decided by whoever
-runs it, see `trust`.
+comes back through a pipe. Nothing of it can change the server. Whether a hook may run at all is decided by the caller
+that runs it, see `trust`.
 
 Two ways to run one: `run_blocking` when there is no server yet, or none at all (plain `subprocess`, nothing else goes
 on meanwhile), and `run` in a server, where the runner stops what has to be stopped.
@@ -23,7 +23,7 @@ from mcpgreen.errors import ProjectError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgreen.running.processes.runner import Runner
+    from mcpgreen.running.runner import Runner
     from mcpgreen.settings.settings import Settings
 
 PRELUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook_prelude.sh")
@@ -44,7 +44,7 @@ LOG_BY_LEVEL = {
 
 
 class Hook(NamedTuple):
-    """What is to be run: what for, its file, its limits, and what it is told."""
+    """A hook to be run: its purpose, its file, its limits, and its input."""
 
     verb: str
     path: str
@@ -89,13 +89,12 @@ class HookShell:
         self._runner = runner
 
     def run(self, hook: Hook, *, serial: int | None = None) -> HookEnd:
-        """Through the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial` is the
-        number of the call that it is run for, if it is for one."""
+        """Run a hook by the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial`
+        is the number of the call that it is run for, if it is for one."""
         from mcpgreen.running.processes.deadline import Deadline
-        from mcpgreen.running.processes.process import Ending
+        from mcpgreen.running.processes.run import Ending, Limits, Script, ScriptRun
         from mcpgreen.running.processes.spawning import CONTROL_FD
         from mcpgreen.running.scripts.environment import packed
-        from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun
 
         assert self._runner is not None, "without a server there is only run_blocking"
         answer = _Answer(hook.limit_bytes)
@@ -127,7 +126,7 @@ class HookShell:
 
 
 class Sourced(NamedTuple):
-    """What a file did to the environment: the variables that it exports anew or otherwise, and those that are gone."""
+    """What a file did to the environment: the variables that it exports anew or otherwise, and those that it unsets."""
 
     changed: dict[str, str]
     removed: frozenset[str]
@@ -149,7 +148,7 @@ def sourced_variables(path: str, environ: Mapping[str, str], *, directory: str) 
 
 
 def _is_variable(name: str) -> bool:
-    """Whether a file can do something about it."""
+    """Tell whether this is a variable that a file can change."""
     return name.isidentifier() and name not in NOT_THE_HOOKS and not name.startswith("BASH_")
 
 
@@ -222,7 +221,7 @@ class _Answer:
             self.content += chunk
 
     def take_all(self, fd: int) -> bool:
-        """Take what is there; whether more may come."""
+        """Read what is there; return whether more may come."""
         try:
             while chunk := os.read(fd, READ_BYTES):
                 self.take(chunk)
@@ -232,8 +231,9 @@ class _Answer:
 
 
 def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
-    """Read until the child has ended, or for so many seconds; whether it has. Who else holds the pipes is not waited
-    for. Neither `wait` nor `sleep` is used: in a server both would let greenlets run, and lose the child to gevent."""
+    """Read until the child has ended, or for so many seconds; return whether it has. Other processes that hold the
+    pipes are not waited for. Neither `wait` nor `sleep` is used: in a server both would let greenlets run, and lose the
+    child to gevent."""
     import select
 
     poller = select.poll()
@@ -244,7 +244,7 @@ def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
     give_up_at = time.monotonic() + secs
     while True:
         is_over = child.poll() is not None
-        # Who has closed everything is about to end.
+        # A process that has closed everything is about to end.
         pause_ms = 0 if is_over else POLL_MS if open_fds else 1
         for fd, _ in poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000))):
             if not listeners[fd].take_all(fd):

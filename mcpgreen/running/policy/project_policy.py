@@ -17,8 +17,8 @@ import os
 from mcpgreen import journal
 from mcpgreen.errors import ERROR_CODES, Denied, ScriptError
 from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell, records_in
-from mcpgreen.running.policy.trust import Ground
 from mcpgreen.running.scripts.scratch import StateDir
+from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 
@@ -30,7 +30,7 @@ ALLOW_ALL = ("*", "all")
 
 
 class ProjectPolicy:
-    """Asks the list and `policy.sh`. Without that it costs a look at the directory."""
+    """The list of allowed tools and `policy.sh`. Without that hook, asking costs a look at the directory."""
 
     def __init__(self, ground: Ground, *, settings: Settings, shell: HookShell, state_dir: StateDir) -> None:
         """`ground` is server.d/."""
@@ -82,7 +82,7 @@ class ProjectPolicy:
         return self._shell.run(Hook("policy", self._path, CHECK_SECS, ANSWER_BYTES, (name, metadata)), serial=serial)
 
     def _tell(self, problem: str) -> None:
-        """Once, until it changes: this is asked for each call."""
+        """Log it once, until it changes: this is asked for each call."""
         if problem != self._told:
             journal.warning("%s", problem)
         self._told = problem

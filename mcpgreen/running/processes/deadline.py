@@ -24,7 +24,7 @@ class Deadline:
         self._paused_at: float | None = None  # while time stands still
 
     def pause(self) -> None:
-        """Time stands still: a person is being asked."""
+        """Stop the clock: a person is being asked."""
         if self._paused_at is None:
             self._paused_at = time.monotonic()
             self._at = max(self._at, self._paused_at + MIN_LEFT_SECS)

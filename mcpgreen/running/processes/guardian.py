@@ -4,9 +4,9 @@ A `sh` of a few hundred kilobytes in a session of its own waits on a socket whos
 it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
 was killed: every process that carries one of the server's tags is killed, and the directory removed.
 
-A socket, because whoever may look into the guardian could open a pipe anew by its entry in /proc, and say goodbye in
-the server's place, or hold it open so that its end never comes. What a script can do is to kill or stop the guardian;
-then another takes its place.
+A socket, because a process that may look into the guardian could open a pipe anew by its entry in /proc, and say
+goodbye in the server's place, or hold it open so that its end never comes. What a script can do is to kill or stop the
+guardian; then another takes its place.
 
 Chosen over a parent-death signal in each child: that would need a wrapper or `fork` for every call (0.4 ms and more)
 and would reach the leader only. The guardian costs one spawn at the first call, and nothing per call.
@@ -66,14 +66,14 @@ while [ "$quiet" -lt 5 ]; do
   quiet=$((quiet + 1))
   for pid in $(tagged "$1"); do
     look_at "$pid"
-    # Who has left its first thread behind looks dead, and is not.
+    # A process whose first thread has ended looks dead, and is not.
     if [ "$state_of" = Z ] && [ "${threads:-0}" -le 1 ]; then continue; fi
     # Another user can read a tag, and carry it, to keep us busy.
     if ! kill -s 0 "$pid" 2>/dev/null; then continue; fi
     quiet=0
-    # Its group at once: who forks again and again, and ends, is gone before a number of his could be killed. Not if it
+    # Its group at once: one that forks again and again, and ends, is gone before its number could be killed. Not if it
     # is still in the session of the server, as the server itself is, and a script that is just being started: that is
-    # the group of whoever started the server.
+    # the group of the program that started the server.
     if [ "${group:-0}" -gt 1 ] && [ "$session" != "$2" ]; then kill -s KILL -- "-$group" 2>/dev/null || :; fi
     kill -s KILL "$pid" 2>/dev/null || :
   done
@@ -84,7 +84,7 @@ if [ -n "$state" ]; then rm -rf -- "$state"; fi
 
 
 class Guardian:
-    """Such processes, one after the other: who ends unasked is replaced, a few times a minute."""
+    """The guardian process. If it is killed, another one is started, a few times a minute."""
 
     def __init__(self, tag_prefix: str, known: set[bytes]) -> None:
         """`known` are the numbers of our children, as text; that of the guardian is always among them."""
@@ -119,12 +119,12 @@ class Guardian:
             self._tell(b"state " + self._guarded)
 
     def protect(self, directory: bytes) -> None:
-        """This is the directory to be removed, instead of an earlier one."""
+        """Name the directory that is to be removed, instead of an earlier one."""
         self._guarded = directory
         self._tell(b"state " + directory)
 
     def dismiss(self, *, is_clean: bool) -> None:
-        """The server ends by itself. If it has not cleaned up, that is done as if it had been killed."""
+        """Let the guardian go: the server ends by itself. If the server has not cleaned up, the guardian does."""
         self._stop_timer()
         if is_clean:
             self._tell(b"goodbye")
@@ -136,7 +136,7 @@ class Guardian:
                 os.write(self._socket_fd, line + b"\n")
 
     def _on_change(self, status: int, usage: struct_rusage) -> None:
-        """In the hub."""
+        """In the hub: the guardian has ended, or was stopped."""
         if os.WIFSTOPPED(status):
             os.kill(self._pid, signal.SIGKILL)  # one that is stopped guards nothing
             return
@@ -158,7 +158,10 @@ class Guardian:
         try:
             self.start()
         except OSError as error:
-            journal.warning("nobody would clean up after this server: %s; tried again in a minute", error.strerror)
+            journal.warning(
+                "nothing would clean up after this server if it were killed: %s; tried again in a minute",
+                error.strerror,
+            )
             self._start_in(PERIOD_SECS)
 
     def _start_in(self, secs: float) -> None:
@@ -171,7 +174,7 @@ class Guardian:
             self._timer = None
 
     def _forget(self) -> None:
-        """Its changes are not told any more."""
+        """Stop watching it."""
         if self._pid:
             reaper().forget(self._pid)
             os.close(self._socket_fd)

@@ -1,20 +1,20 @@
 """Read the pipes of a child without a greenlet each.
 
 A reader is a watcher on the hub that hands over chunks as they come. The descriptors are ours alone, so they are
-non-blocking, and `drain` can take what is left once the child is gone. Whoever gets the chunks may want a rest: then
-nothing is read, the pipe fills, and the child has to wait.
+non-blocking, and `drain` can take what is left once the child is gone. The function that gets the chunks may ask for a
+rest: then nothing is read, the pipe fills, and the child has to wait.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import gevent
 
-from mcpgreen.running.processes.output_places import RETRY_SECS, SMALL_BYTES, OutputPlace
+from mcpgreen.running.shares import Shares
 from mcpgreen.text.pieces import Pieces
 
 OnChunk = Callable[[bytes], "float | None"]
@@ -22,7 +22,13 @@ OnChunk = Callable[[bytes], "float | None"]
 READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
 LARGE_PIPE_BYTES = 1 << 20
-MAX_DRAIN_READS = 32  # a full large pipe in small chunks, and twice that
+# What scripts print is held in memory until it is answered: ten megabytes each, by sixteen of them, and several times
+# as much while it is put into words for the client. So beyond a megabyte a script needs one of a few places; without
+# one its pipe is not read, and it waits.
+PLACES = 3
+SMALL_BYTES = 1 << 20  # which need no place
+RETRY_SECS = 0.02
+MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
 
 
 class PipeReader:
@@ -54,13 +60,13 @@ class PipeReader:
             if not self.is_resting:
                 self._watcher.start(self._read, 1)
 
-    def drain(self) -> None:
-        """Take what is in the pipe now. Bounded: somebody may be writing faster than we read, or want a rest."""
-        if self.is_open and not self.is_resting:
-            self._read(MAX_DRAIN_READS)
+    def drain(self) -> bool:
+        """Take what is in the pipe now; return whether there may be more. Bounded: a process may be writing faster than
+        we read."""
+        return self.is_open and not self.is_resting and self._read(MAX_DRAIN_READS)
 
     def wake(self) -> None:
-        """Rest no longer, if whoever gets the chunks is content."""
+        """Read again, unless the function that gets the chunks asks for a longer rest."""
         if not self.is_open or not self.is_resting:
             return
         rest_secs = self._on_chunk(b"")
@@ -82,21 +88,23 @@ class PipeReader:
             self._stop_timer()
             os.close(self.fd)
 
-    def _read(self, times: int) -> None:
+    def _read(self, times: int) -> bool:
+        """Read at most so many times; return whether there may be more."""
         for _ in range(times):
             try:
                 chunk = os.read(self.fd, self._chunk_bytes)
             except BlockingIOError:
-                return
+                return False
             if not chunk:
                 self.close()
-                return
+                return False
             if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
             rest_secs = self._on_chunk(chunk)
             if rest_secs:
                 self._rest(rest_secs)
-                return
+                return False
+        return True
 
     def _rest(self, secs: float) -> None:
         self._stop_timer()
@@ -111,7 +119,7 @@ class PipeReader:
             self._timer = None
 
     def _grow(self) -> None:
-        """A script that fills the pipe is about to write a lot: fewer, larger reads."""
+        """Make the pipe larger: a script that fills it is about to write a lot."""
         self._chunk_bytes = LARGE_PIPE_BYTES
         try:
             fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
@@ -119,9 +127,34 @@ class PipeReader:
             return  # not Linux, or over the user's quota: the pipe stays as it is
 
 
+class OutputPlace:
+    """The place of one run, if it needs one. It is given back when the output of the script has left memory."""
+
+    __slots__ = ("_owner", "_places", "is_held")
+
+    def __init__(self, places: Shares, owner: Hashable = None) -> None:
+        self._places = places
+        self._owner = owner
+        self.is_held = False
+
+    def take(self) -> bool:
+        """Take a place if there is one; return whether it is held."""
+        if not self.is_held and self._places.has_room(self._owner):
+            self._places.take(self._owner)
+            self.is_held = True
+        return self.is_held
+
+    def release(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            self._places.give_back(self._owner)
+
+    __del__ = release
+
+
 class Capture:
-    """What a stream said, up to a limit; beyond it memory stays constant and `on_overflow` is called once. Who says a
-    lot needs a place, and is not read without one."""
+    """What a stream has printed, up to a limit; beyond it memory stays constant and `on_overflow` is called once. A
+    stream that prints a lot needs a place, and is not read without one."""
 
     __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "_place", "size", "was_exceeded")
 
@@ -134,7 +167,7 @@ class Capture:
         self._on_overflow = on_overflow
 
     def take(self, chunk: bytes) -> float | None:
-        """For how long no more should be read."""
+        """Keep a chunk; return for how many seconds no more should be read."""
         self.size += len(chunk)
         if self.size <= self._limit_bytes:
             self._pieces.add(chunk)
@@ -145,10 +178,17 @@ class Capture:
             return RETRY_SECS
         return None
 
-    def take_all(self) -> None:
-        """The script is over: what is left of its output is not worth waiting for."""
+    def need_no_place(self) -> None:
+        """Wait for no place any more: the script is over, and the rest of its output is small."""
+        self._place = None
+
+    def discard(self) -> None:
+        """Keep nothing, from now on: no answer needs it."""
+        self._pieces.take()
+        self._limit_bytes = -1
+        self.was_exceeded = True
         self._place = None
 
     def chunks(self) -> list[bytes]:
-        """What was said, once: nothing is left here."""
+        """Hand over what was printed; nothing is left here."""
         return self._pieces.take()

@@ -1,10 +1,10 @@
-"""Take note of the end of our children, and of what they have used.
+"""Note the end of our children, and what they have used.
 
 The hub's own child watchers lose that: libev reaps by `waitpid`, in its handler of SIGCHLD. So the signal is ours, and
-whoever ends is reaped by `wait4`. A byte in a pipe tells the hub of the signal: it may come right before the hub goes
-to sleep. That costs what the watcher of each child cost.
+every child that ends is reaped by `wait4`. A byte in a pipe tells the hub of the signal: it may come right before the
+hub goes to sleep. That costs what the watcher of each child cost.
 
-Rule: one for the process, as the signal is. All children are reaped, orphans that we adopted too; so nobody here may
+Rule: one for the process, as the signal is. All children are reaped, orphans that we adopted too; so no module may
 use gevent's child watchers or subprocesses.
 """
 
@@ -28,7 +28,7 @@ SIGNALS_READ = 4096
 
 
 class Reaper:
-    """Knows who wants to hear of which child. Use that of `reaper`."""
+    """Calls a function when a child changes. There is one for the process: `reaper()`."""
 
     def __init__(self) -> None:
         self._watched: dict[int, OnChange] = {}
@@ -41,7 +41,7 @@ class Reaper:
         self._watcher.start(self._on_bell)
 
     def watch(self, pid: int, on_change: OnChange) -> None:
-        """In the hub, call this with the status, as `wait` gives it, when the child ends, and whenever it is stopped.
+        """Call this in the hub with the status, as `wait` gives it, when the child ends, and whenever it is stopped.
         To be told in the same turn in which the child is started: its end would be missed later."""
         self._watched[pid] = on_change
 
@@ -68,7 +68,7 @@ class Reaper:
 
 @cache
 def reaper() -> Reaper:
-    """That of this process, from its first use on."""
+    """The reaper of this process, made at its first use."""
     return Reaper()
 
 

@@ -1,7 +1,7 @@
-"""How processes come into being: those of scripts, and our own helpers.
+"""Start processes: those of scripts, and our own helpers.
 
 `posix_spawn` is the first way: gevent's own forks the whole server and runs Python in the copy, which is five times as
-slow, and slower still the more memory the server holds. The second is in `warm.spares`, for Python scripts.
+slow, and slower still the more memory the server holds. The second is in `warm.helpers`, for Python scripts.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from mcpgreen.running.processes.tags import Tags
 from mcpgreen.running.system.descriptor_limit import descriptor_limit, fitting_descriptor
 
 if TYPE_CHECKING:
-    from mcpgreen.running.scripts.launch import ScriptRun
+    from mcpgreen.running.processes.run import ScriptRun
 
 Variables = Mapping[bytes, bytes]
 
 CONTROL_FD = fitting_descriptor(descriptor_limit())
 NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-# All that can be: nothing that we or whoever started us ignores is ignored by a script, and posix_spawn need not ask.
+# All that can be: a script ignores no signal that we, or the program that started us, ignore.
 RESET_SIGNALS = list(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
 class Directory:
-    """Where processes are started, by its descriptor."""
+    """The directory in which processes are started, by its descriptor."""
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -34,7 +34,7 @@ class Directory:
         self._is_home = os.path.samestat(os.fstat(self.fd), os.fstat(self._home_fd))
 
     def __enter__(self) -> None:
-        """Be there. No greenlet may switch until we are back."""
+        """Change to it. No greenlet may switch until we are back."""
         if not self._is_home:
             os.fchdir(self.fd)
 
@@ -50,28 +50,40 @@ class Directory:
 class Spawner(Protocol):
     """Starts one process. It is our child, or becomes it; leads a session of its own; has no input, and no descriptor
     but its stdout, its stderr and the control pipe, which is `CONTROL_FD` there; ignores no signal; and carries the
-    tag, as does whoever it starts."""
+    tag, as do all processes that it starts."""
 
-    is_warm: bool  # whether it brings an interpreter along
-    last_word: bytes  # with which its process tells that it is over; empty if it does not
+    way: str  # what this way of starting is called; empty for a fresh start
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
-        """Its number. `outputs` are our descriptors of the three. Raises OSError when there is no such process. From
-        when it can end on, nothing may switch greenlets before the number is given back: its end would be missed."""
+        """Start it, and return its number. `outputs` are our descriptors of the three. Raises OSError when there is no
+        such process. From when it can end on, nothing may switch greenlets before the number is given back: its end
+        would be missed."""
 
     def has_begun(self) -> bool:
-        """Of a process that was killed: whether it was the script by then."""
+        """Tell whether the process has become the script."""
 
     def let_go(self) -> None:
-        """The process is over."""
+        """Free what belongs to the process: it is over."""
+
+
+class Way(Protocol):
+    """A way to start some of the scripts that is quicker than a fresh start."""
+
+    def spawner_for(self, run: ScriptRun) -> Spawner | None:
+        """A spawner for this run; None if it has to be started in another way. May wait for a moment."""
+
+    def why_not(self, run: ScriptRun) -> str:
+        """Say why this run was started in another way; empty if it never could be in this one."""
+
+    def end(self) -> None:
+        """Stop everything: the server ends."""
 
 
 class PosixSpawner:
     """Starts processes in one directory by `posix_spawn`, which knows neither working directory nor limits: we take on
     both for it."""
 
-    is_warm = False
-    last_word = b""
+    way = ""
 
     def __init__(self, directory: Directory, tags: Tags) -> None:
         self._directory = directory
@@ -91,10 +103,10 @@ class PosixSpawner:
         return True
 
     def let_go(self) -> None:
-        """Nothing is kept of it."""
+        """There is nothing to let go of."""
 
     def start(self, command: Sequence[str], env: Variables, actions: Sequence[tuple[Any, ...]], *, tag: int) -> int:
-        """The number of a process with the descriptors that these actions give it."""
+        """Start a process with the descriptors that these actions give it, and return its number."""
         self._tags.put_on(tag)
         try:
             with self._directory:
@@ -112,8 +124,8 @@ class PosixSpawner:
 
 
 def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, socket: int, as_fd: int) -> int:
-    """The number of a process of ours that is no script: it has a socket, under this number, and no other descriptor
-    of the server: a client that waits for the end of our output must see it."""
+    """Start a process of ours that is no script, and return its number: it has a socket, under this number, and no
+    other descriptor of the server: a client that waits for the end of our output must see it."""
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
     return os.posix_spawn(
         path,

@@ -1,4 +1,4 @@
-"""Stop one script and whoever it started: SIGTERM, some time to clean up, SIGKILL, until nobody is left.
+"""Stop one script and every process that it has started: SIGTERM, some time to clean up, SIGKILL, until none is left.
 
 `strays` are the processes that left their parents for us; None where the system does not hand them over.
 """
@@ -21,20 +21,20 @@ KILL_PATIENCE_SECS = 5.0
 
 
 def wait_or_kill(leader: Child, grace_secs: float, strays: Strays | None) -> None:
-    """After SIGTERM."""
-    if _is_gone_within(leader, grace_secs, strays):
+    """Wait after SIGTERM until nothing is left of a script; kill what is left after the time that it has."""
+    if _wait_until_gone(leader, grace_secs, strays):
         return
     give_up_at = time.monotonic() + KILL_PATIENCE_SECS
     while time.monotonic() < give_up_at:
         signal_all_of(leader, signal.SIGKILL, strays)
         if strays is not None:
             strays.kill(leader.tag)
-        if _is_gone_within(leader, 0.1, strays):
+        if _wait_until_gone(leader, 0.1, strays):
             return
     journal.error("process group %d does not die", leader.pid)
 
 
-def _is_gone_within(leader: Child, secs: float, strays: Strays | None) -> bool:
+def _wait_until_gone(leader: Child, secs: float, strays: Strays | None) -> bool:
     give_up_at = time.monotonic() + secs
     pause_secs = 0.0002
     while is_anything_left(leader, strays):
@@ -51,12 +51,12 @@ def is_anything_left(leader: Child, strays: Strays | None) -> bool:
     if strays is None:
         return signal_group(leader.pid, 0)
     if not strays.are_there():
-        return False  # whoever it started would be below one of our children
+        return False  # all that it started would be below one of our children
     return signal_group(leader.pid, 0) or strays.is_any_of(leader.tag)
 
 
 def signal_all_of(leader: Child, number: int, strays: Strays | None) -> None:
-    """To the group at once, then to those who left it; each gets it once."""
+    """Signal the group at once, then the processes that have left it; each gets the signal once."""
     outsiders: list[int] = []
     if strays is not None:
         # Looked up first: once the group is dead, the tree that leads to them is gone.

@@ -1,7 +1,7 @@
-"""A number for each call, which every process below it carries, and by which /proc tells whose a stray is.
+"""A number for each call, which every process below it carries: it tells to which call a stray process belongs.
 
-Session, environment and descriptors can be shed in passing: `env -i setsid` is all it takes. A resource limit stays,
-through fork and exec, unless somebody changes it on purpose. So a call's number is put where it does no harm: into the
+Session, environment and descriptors can be lost by accident: `env -i setsid` is all it takes. A resource limit stays,
+through fork and exec, unless a process changes it on purpose. So a call's number is put where it does no harm: into the
 soft limit of CPU time for real-time processes, as some hundred thousand years. Where that limit cannot be set, the same
 number in the environment has to do.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import resource
+
+from mcpgreen.running.system.descendants import content_of
 
 VARIABLE = b"MCPGREEN_CALL"
 CALL_DIGITS = 8
@@ -28,7 +30,7 @@ class Tags:
         self._limits = _own_limits()
 
     def next_serial(self) -> int:
-        """The number of another call."""
+        """The number of the next call."""
         self._count = (self._count + 1) % CALLS
         return self._count
 
@@ -37,12 +39,17 @@ class Tags:
         return self._first + serial
 
     @property
+    def all(self) -> range:
+        return range(self._first, self._first + CALLS)
+
+    @property
     def are_limits(self) -> bool:
-        """Whether processes carry them where they cannot be shed in passing."""
+        """Tell whether processes carry them where they cannot be lost by accident."""
         return self._limits is not None
 
     def put_on(self, tag: int) -> None:
-        """Who is started from now on carries the tag. Nothing may switch greenlets until it is taken off."""
+        """Every process that is started from now on carries the tag. Nothing may switch greenlets until it is taken
+        off."""
         if self._limits is not None:
             resource.setrlimit(resource.RLIMIT_RTTIME, (tag, self._limits[1]))
 
@@ -60,7 +67,7 @@ def _own_limits() -> tuple[int, int] | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is neither gone nor a zombie."""
+    """Tell whether a process is neither gone nor a zombie."""
     try:
         fields = content_of(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -74,18 +81,6 @@ def tag_of(pid: int) -> int | None:
         return _tag_in_limits(pid) or _tag_in_environment(pid)
     except OSError:
         return None
-
-
-def content_of(path: str) -> bytes:
-    """A whole file of /proc, read without the cost of a file object."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        content = b""
-        while chunk := os.read(fd, 65536):
-            content += chunk
-        return content
-    finally:
-        os.close(fd)
 
 
 def _tag_in_limits(pid: int) -> int | None:

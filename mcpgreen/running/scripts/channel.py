@@ -3,7 +3,7 @@
 Old scripts append complete JSON-RPC notifications to MCP_PROGRESS_STREAM and MCP_LOG_STREAM; both lead here. A line is
 parsed and only its meaning is handed on, never its text: a script cannot put a message of its own onto the wire.
 
-Rule: a script may write as much and as fast as it can, and holds up nobody but itself. Its lines are heard in turns,
+Rule: a script may write as much and as fast as it can, and holds up only itself. Its lines are heard in turns,
 for a share of the time, and none while it has as many input requests open as it may. So `feed` says how long to leave
 the pipe alone; meanwhile it fills, and the script waits.
 """
@@ -26,7 +26,7 @@ FULL_PAUSE_SECS = 0.02
 
 
 class Listener(Protocol):
-    """Who hears what a script reports. `has_room`: it may ask once more."""
+    """Receives what a script reports. `has_room`: it may ask once more."""
 
     @property
     def has_room(self) -> bool: ...
@@ -52,7 +52,7 @@ class Channel:
         self._has_warned = False
 
     def feed(self, chunk: bytes) -> float:
-        """Take what was read, or nothing, and hear as much as is due. Gives the seconds for which nothing more may be
+        """Take what was read, or nothing, and hear as much as is due. Return the seconds for which nothing more may be
         read, after which it is to be called again; 0 if all has been heard."""
         if chunk:
             self._cut(chunk)
@@ -112,7 +112,7 @@ class Channel:
             self._hear_log(params)
 
     def _warn(self, what: str) -> None:
-        """Once a call: a script that writes rubbish writes a lot of it."""
+        """Log it once a call: a script that writes rubbish writes a lot of it."""
         if not self._has_warned:
             self._has_warned = True
             journal.warning("a script wrote a control line %s; such lines are ignored", what)
@@ -133,7 +133,7 @@ class Channel:
 
 
 def _value_of(line: bytes) -> Any:
-    """A message may quote a program that writes in another encoding, or be cut within a character."""
+    """The value of a line, which may have another encoding, or be cut within a character."""
     try:
         return jsontext.loads(line)
     except UnicodeDecodeError:

@@ -71,7 +71,7 @@ def _wanted(text: str) -> Iterator[Wanted]:
     try:
         value = jsontext.loads(text)
     except ValueError:
-        for line in io.StringIO(text, newline=None):  # one by one, as nobody may want the last of them
+        for line in io.StringIO(text, newline=None):  # one by one: the last of them may not be needed
             path, _, rest = line.rstrip("\n").partition("\t")
             mime_type, _, uri = rest.partition("\t")
             if path:

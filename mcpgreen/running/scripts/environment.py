@@ -19,13 +19,12 @@ from mcpgreen.running.processes.spawning import CONTROL_FD
 from mcpgreen.running.scripts import jq, scratch
 from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.scripts.scratch import CallFiles
-from mcpgreen.settings.settings import Settings
-from mcpgreen.settings.table import ROWS
+from mcpgreen.settings.settings import ROWS, Settings
 from mcpgreen.text import jsontext
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset(variable for row in ROWS if row.secret for variable in row.variables)
-# What is never handed down: the caller that it names is that of another server, in whose script this one was started.
+# Never handed down: it names the caller of another server, if this one was started by a script of that.
 AUTH_VARIABLE = "MCP_AUTH_JSON"
 WITHHELD = SECRETS | {AUTH_VARIABLE}
 MINIMAL_NAMES = ("PATH", "HOME", "TMPDIR", "LANG")

@@ -11,13 +11,12 @@ from __future__ import annotations
 import _imp
 import os
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from mcpgreen import PACKAGE_DIR
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcpgreen.settings.settings import Settings
 
 SDK_DIR = os.path.join(PACKAGE_DIR, "sdk")
@@ -73,7 +72,7 @@ def _has_library() -> bool:
 
 
 def _without_ours(path: str) -> str:
-    """It may be there already: whoever got this PATH from us may have built another on it."""
+    """It may be there already: a program that got this PATH from us may have built another on it."""
     return os.pathsep.join(place for place in path.split(os.pathsep) if place != OWN_DIRECTORY)
 
 

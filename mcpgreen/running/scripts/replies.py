@@ -1,6 +1,6 @@
 """Hand an answer to a script that waits for it: through a FIFO that it made, or as a file if it made none.
 
-Nobody knows when a script begins to read, and one that never does must not stop us: everything here is tried without
+It is not known when a script begins to read, and one that never does must not stop us: everything here is tried without
 blocking, for a while.
 
 Rule: answers of people are for the script alone. They go into a directory that is ours alone, and through no link.
@@ -36,7 +36,7 @@ def deliver(path: str, answer: bytes) -> None:
 
 
 def _private_directory(path: str) -> int:
-    """Somebody else's may stand there if a cleaner has removed ours while the script waits."""
+    """A file of another process may stand there, if a cleaner has removed ours while the script waits."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     status = os.fstat(fd)
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -60,7 +60,7 @@ def _put(name: str, content: bytes, directory_fd: int) -> None:
 
 
 def _write_to_fifo(name: str, content: bytes, directory_fd: int) -> None:
-    with gevent.Timeout(PATIENCE_SECS, TimeoutError(errno.ETIMEDOUT, "nobody reads it")):
+    with gevent.Timeout(PATIENCE_SECS, TimeoutError(errno.ETIMEDOUT, "no process reads it")):
         descriptor = _opened(name, directory_fd)
         try:
             rest = memoryview(content)
@@ -71,7 +71,7 @@ def _write_to_fifo(name: str, content: bytes, directory_fd: int) -> None:
 
 
 def _opened(name: str, directory_fd: int) -> int:
-    """For writing, as soon as somebody reads."""
+    """Open it for writing, as soon as a process reads."""
     while True:
         try:
             descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | CAREFULLY, dir_fd=directory_fd)

@@ -6,30 +6,28 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
-from mcpgreen.running.processes.process import Ending, Outcome
+from mcpgreen.running.processes.run import Ending, Outcome
 from mcpgreen.running.scripts.stray_text import Stray, stray_in
 from mcpgreen.running.turns import LANE, in_turns, let_others
 from mcpgreen.text import json_bounds, jsontext
+
+if TYPE_CHECKING:
+    from mcpgreen.logs.last_words import LastWords
 
 Json = dict[str, Any]
 OutputProblems = Callable[[Any], Sequence[str]]
 
 MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
-REASON_BYTES = 65_536  # of stderr, at its beginning and at its end, are looked at for a reason
+CLEANED_CHARS = 16_384  # at a time
 NOT_FOUND = 127  # as `env` and shells say of a program
-REASON_CHARS = 4096  # and so much of a line is told
-SYNTAX_ERRORS = ("SyntaxError: ", "IndentationError: ", "TabError: ")
-_PLACE = re.compile(r'\s*File "(.*)", line (\d+)')
 
 
 class Expectation(NamedTuple):
@@ -39,6 +37,7 @@ class Expectation(NamedTuple):
     stderr_limit_bytes: int
     stderr_tail_bytes: int
     timeout_secs: float
+    meta_on: str = "failures"  # the setting result_meta: on which results exit status and stderr are told
     timeout_hint: str | None = None
     timeout_reason: str = "fixed"
     max_timeout_secs: float | None = None
@@ -46,38 +45,59 @@ class Expectation(NamedTuple):
     output_problems: OutputProblems | None = None
 
 
-def tool_result(outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json]) -> Json:
+def tool_result(
+    outcome: Outcome,
+    expected: Expectation,
+    *,
+    error_report: bytes,
+    resources: Sequence[Json],
+    last_words: Callable[[], LastWords],
+) -> Json:
     """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
+    try:
+        result = _result(outcome, expected, error_report=error_report, last_words=last_words)
+    except ToolFailure as failure:
+        failure.meta = _diagnostics(outcome, expected, last_words)
+        raise
+    if result["isError"] and outcome.stderr:
+        for block in result["content"]:
+            if block["type"] == "text":
+                block["text"] = last_words().cleaned(block["text"])
+    if outcome.exit_code == 0:
+        result["content"].extend(resources)
+    if result["isError"] or expected.meta_on == "always":
+        result["_meta"] = {**result.get("_meta", {}), **_diagnostics(outcome, expected, last_words)}
+    return result
+
+
+def _result(
+    outcome: Outcome, expected: Expectation, *, error_report: bytes, last_words: Callable[[], LastWords]
+) -> Json:
     if error_report.strip():
         raise chosen_error(error_report)
     if outcome.ended_by == Ending.STDOUT_LIMIT:
         raise OutputTooLarge(f"Tool output exceeded {expected.stdout_limit_bytes} bytes")
     if outcome.ended_by == Ending.STDERR_LIMIT:
         raise OutputTooLarge(f"Tool stderr exceeded {expected.stderr_limit_bytes} bytes")
-    meta = _diagnostics(outcome, expected)
     if outcome.ended_by == Ending.DEADLINE:
-        raise _timeout(outcome, expected, meta)
+        raise _timeout(outcome, expected)
     printed = Printed(outcome.stdout, limit_bytes=expected.response_limit_bytes)
     with LANE if printed.is_large else nullcontext():
-        result = _understood(outcome, printed, meta, is_declared=expected.output_problems is not None)
-    if outcome.exit_code != 0:
-        return result
-    if expected.output_problems is not None and not result.get("isError"):
-        _require_declared_output(result, printed, expected.output_problems, meta)
-    result["content"].extend(resources)
-    result["_meta"] = {**result.get("_meta", {}), **meta}
+        result = _understood(outcome, printed, last_words, is_declared=expected.output_problems is not None)
+    if expected.output_problems is not None and not result["isError"]:
+        _require_declared_output(result, printed, expected.output_problems)
     return result
 
 
-def _understood(outcome: Outcome, printed: Printed, meta: Json, *, is_declared: bool) -> Json:
+def _understood(outcome: Outcome, printed: Printed, last_words: Callable[[], LastWords], *, is_declared: bool) -> Json:
     """What the script printed, as a result."""
     text = printed.text_to_parse(may_be_scalar=is_declared)
     value, is_json = _json_value(text, wants_scalars=is_declared)
     if is_json and outcome.exit_code == 0 and isinstance(value, dict) and value.get("resultType") == "input_required":
         raise ScriptAsks(value.get("inputRequests"), value.get("requestState"))
-    result = _ready_made(value, text, meta) if is_json or text.lstrip()[:1] == "{" else None
+    result = _ready_made(value, text) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
-        return _failed(outcome, result, value, printed, meta)
+        return _failed(outcome, result, value, printed, last_words)
     return result or _from_output(value, printed, is_json=is_json, is_declared=is_declared)
 
 
@@ -110,7 +130,7 @@ class Printed:
             return ""  # at the first byte that is wrong; to replace them all would take a while
 
     def stray(self) -> Stray | None:
-        """What stands before JSON of any kind."""
+        """The text before the JSON."""
         return stray_in(self._chunks, openers="{[")
 
     def text_to_send(self) -> Any:
@@ -124,7 +144,7 @@ class Printed:
 
 
 def has_failed(outcome: Outcome) -> bool:
-    """Whether the script itself said so."""
+    """Tell whether the script itself reported a failure."""
     return outcome.ended_by == Ending.EXIT and outcome.exit_code != 0
 
 
@@ -158,15 +178,22 @@ def _as_chosen_error(value: Any) -> ScriptError | None:
     return None
 
 
-def _diagnostics(outcome: Outcome, expected: Expectation) -> Json:
+def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Callable[[], LastWords]) -> Json:
+    """Exit status and the end of stderr: as it is for programs that want to have it always, else as a model may read
+    it."""
+    if expected.meta_on == "never":
+        return {}
     meta: Json = {"exitCode": outcome.exit_code}
     if outcome.stderr and expected.stderr_tail_bytes:
-        tail = outcome.stderr[-expected.stderr_tail_bytes :].decode("utf-8", "replace")
-        meta["stderr"] = tail.replace("\0", "")
+        if expected.meta_on == "always":
+            tail = outcome.stderr[-expected.stderr_tail_bytes :].decode("utf-8", "replace").replace("\0", "")
+        else:
+            tail = last_words().tail[-expected.stderr_tail_bytes :]
+        meta["stderr"] = tail
     return meta
 
 
-def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure:
+def _timeout(outcome: Outcome, expected: Expectation) -> ToolFailure:
     reason = expected.timeout_reason
     text = f"Tool timed out after {expected.timeout_secs:g}s"
     if reason == "max_exceeded":
@@ -187,64 +214,49 @@ def _timeout(outcome: Outcome, expected: Expectation, meta: Json) -> ToolFailure
     if expected.timeout_hint:
         details["hint"] = expected.timeout_hint
         text += f"\n\nSuggestion: {expected.timeout_hint}"
-    return ToolFailure(text, meta=meta, structured={"success": False, "error": details})
+    return ToolFailure(text, structured={"success": False, "error": details})
 
 
 def _whole(secs: float) -> float:
-    """Without a fraction where there is none, as it was written."""
+    """The number without a fraction where there is none, as it was written."""
     return int(secs) if float(secs).is_integer() else secs
 
 
-def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed, meta: Json) -> Json:
+def _failed(
+    outcome: Outcome, result: Json | None, value: Any, printed: Printed, last_words: Callable[[], LastWords]
+) -> Json:
     """A non-zero exit status: what the script printed as a result or an error, else a failure in words."""
     if result is not None:
-        return {**result, "isError": True, "_meta": {**result.get("_meta", {}), **meta}}
+        return {**result, "isError": True}
     error = _as_chosen_error(value)
     if error is not None:
         raise error
-    more_text = () if printed.is_blank else (printed.text_to_send(),)
-    raise ToolFailure(f"Tool failed: {reason_of(outcome)}", meta=meta, more_text=more_text)
+    words = last_words()
+    text = "" if printed.is_blank else printed.text_to_send()
+    if isinstance(text, str):  # what is larger would take too long to look through
+        text = _cleaned(words, text)
+    raise ToolFailure(f"Tool failed: {reason_of(outcome, words)}", more_text=(text,) if text else ())
 
 
-def reason_of(outcome: Outcome) -> str:
-    """Why a script failed: the first line of stderr that is its own, or its exit status. With a Python traceback, or
-    when all is said by the SDK, it is the last line, which names the error; of one in the syntax, with its place."""
-    lines = _lines_in(outcome.stderr.lstrip()[:REASON_BYTES])
-    if not lines:
-        return _status_in_words(outcome.exit_code)
-    if last_words(outcome).startswith(SYNTAX_ERRORS):
-        return _syntax_error(_lines_in(outcome.stderr.rstrip()[-REASON_BYTES:]))[:REASON_CHARS]
-    reason = next((line for line in lines if not _is_note_of_the_sdk(line)), None)
-    if reason is None or any(line.startswith("Traceback (most recent call last)") for line in lines):
-        reason = last_words(outcome)
-    reason = reason[:REASON_CHARS]
+def _cleaned(words: LastWords, text: str) -> str:
+    """What a failed script printed, without secrets and paths. Cleaned in turns, some lines at a time."""
+    cleaned: list[str] = []
+    start = 0
+    while start < len(text):
+        line_end = text.find("\n", start + CLEANED_CHARS)
+        end = line_end + 1 if 0 <= line_end < start + 2 * CLEANED_CHARS else start + 2 * CLEANED_CHARS
+        cleaned.append(words.cleaned_output(text[start:end]))
+        start = end
+        let_others()
+    return "".join(cleaned)
+
+
+def reason_of(outcome: Outcome, words: LastWords) -> str:
+    """Why a script failed: what it said last, or its exit status."""
+    reason = words.reason or _status_in_words(outcome.exit_code)
     if outcome.exit_code == NOT_FOUND and "\\r" in reason:
         reason += " (the script has the line ends of Windows; mcpgreen validate --fix changes them)"
     return reason
-
-
-def _syntax_error(lines: list[str]) -> str:
-    """What Python says of a file that is no Python. The place comes before, over a copy of the line."""
-    place = next((found for line in reversed(lines) if (found := _PLACE.match(line))), None)
-    if place is None:
-        return lines[-1]
-    return f"{lines[-1]} ({os.path.basename(place[1])}, line {place[2]})"
-
-
-def last_words(outcome: Outcome) -> str:
-    """The last line of stderr that says anything."""
-    lines = _lines_in(outcome.stderr.rstrip()[-REASON_BYTES:])
-    return lines[-1] if lines else ""
-
-
-def _lines_in(said: bytes) -> list[str]:
-    return [line for line in said.decode("utf-8", "replace").strip().splitlines() if line.strip()]
-
-
-def _is_note_of_the_sdk(line: str) -> bool:
-    """As in "mcp_elicit: Nobody answered in time", with which the script may have coped."""
-    name, colon, _ = line.partition(": ")
-    return bool(colon) and name.startswith("mcp_") and name.isidentifier()
 
 
 def _status_in_words(exit_code: int) -> str:
@@ -274,7 +286,7 @@ def _json_value(text: str, *, wants_scalars: bool) -> tuple[Any, bool]:
     return value, True
 
 
-def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
+def _ready_made(value: Any, text: str) -> Json | None:
     """A CallToolResult that the script built itself; the first one when it printed several documents."""
     if value is None:
         value = _first_document(text)
@@ -288,7 +300,7 @@ def _ready_made(value: Any, text: str, meta: Json) -> Json | None:
     for index, block in enumerate(blocks):
         problem = problem_of_block(block)
         if problem:
-            raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}", meta=meta)
+            raise ToolFailure(f"Tool returned an invalid content block: content[{index}]{problem}")
     result = {key: value[key] for key in ("content", "structuredContent", "isError", "_meta") if key in value}
     result["isError"] = value.get("isError") is True
     if not isinstance(result.get("_meta", {}), dict):
@@ -320,7 +332,7 @@ def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bo
     return result
 
 
-def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems, meta: Json) -> None:
+def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems) -> None:
     problems: Sequence[str] = ()
     if printed.is_blank:
         fault = "Tool output is empty for declared outputSchema"
@@ -337,4 +349,4 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
             return
         fault = "Tool output does not satisfy outputSchema"
     more_text = () if printed.is_blank else (printed.text_to_send(),)
-    raise UnexpectedOutput(fault, problems=problems, meta=meta, more_text=more_text)
+    raise UnexpectedOutput(fault, problems=problems, more_text=more_text)

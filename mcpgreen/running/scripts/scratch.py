@@ -3,17 +3,15 @@
 A script finds spilled arguments there and leaves error, resource and cancel files. Most calls leave nothing, so a call
 gets no directory of its own: making and removing one would cost a third of a quick call.
 
-Rule: the directory has a name that nobody can guess, is ours alone, and is used through its descriptor. Until it exists
-its name is told to nobody but the guardian; if it is gone, a fresh one is made, because whatever has the old name by
-then is not ours.
+Rule: the directory has a name that cannot be guessed, is ours alone, and is used through its descriptor. Until it
+exists only the guardian is told its name; if it is gone, a fresh one is made, because whatever has the old name by then
+is not ours.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,7 +21,7 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.files.regular_files import existing_file, new_file, unguessable
+from mcpgreen.files.regular_files import existing_file, new_file, private_directory, unguessable
 from mcpgreen.running.removal import remove_tree
 from mcpgreen.running.storage import Storage
 from mcpgreen.running.turns import Turns
@@ -54,14 +52,15 @@ class StateDir:
         self._on_named = on_named
         self.is_kept = is_kept
         self._directory: PrivateDirectory | None = None
-        self._lost: set[PrivateDirectory] = set()  # those that are not where they were, until they are empty
+        self._lost: set[PrivateDirectory] = set()  # directories that have been moved, until they are empty
 
     def require(self) -> PrivateDirectory:
         """The directory, made anew if it is not there. Raises as `new_call`."""
         return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
-        """For the call of this number. Raises InternalError when there can be no directory, or the disk is full."""
+        """The files for the call of this number. Raises InternalError when there can be no directory, or the disk is
+        full."""
         self._storage.require_room()
         directory = self._directory
         changed_at_ns = None if directory is None else directory.changed_at_ns()
@@ -82,11 +81,11 @@ class StateDir:
         return InternalError(f"A temporary file cannot be written: {error.strerror}.")
 
     def fullness(self, error: OSError) -> InternalError | None:
-        """The same if it is the disk that is full, else None."""
+        """The same if the disk is full, else None."""
         return self._storage.failed(error, directory=self._parent, what="a temporary file")
 
     def remove(self) -> bool:
-        """Whether nothing is left that should not be."""
+        """Remove the directory; return True if it is gone, or is to be kept."""
         give_up_at = time.monotonic() + CLEARING_SECS
         for lost in self._lost:
             lost.clear(give_up_at)
@@ -102,7 +101,7 @@ class StateDir:
         return is_gone
 
     def _fresh(self) -> PrivateDirectory:
-        """Under another name: somebody may have waited for the old one to be free."""
+        """Make a directory with another name: a process may have waited for the old one to be free."""
         if self._directory is not None:
             if not self.is_kept:
                 self._empty_apart(self._directory.again())  # it may have been moved elsewhere
@@ -117,7 +116,7 @@ class StateDir:
         return self._directory
 
     def _empty_apart(self, lost: PrivateDirectory) -> None:
-        """Whoever moved it may have filled it before."""
+        """Empty a directory that was moved: it may have been filled before."""
         self._lost.add(lost)
         gevent.spawn(self._empty, lost)
 
@@ -131,25 +130,16 @@ class StateDir:
 
 
 class PrivateDirectory:
-    """A directory that nobody but us can use, made at birth. Raises OSError when it cannot be made, or is not ours."""
+    """A new directory that only we can use. Raises OSError when it cannot be made, or is not ours."""
 
     __slots__ = ("_identity", "encoded_path", "fd", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.encoded_path = os.fsencode(path)
-        os.mkdir(self.path, 0o700)
-        try:
-            self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            with suppress(OSError):
-                os.rmdir(self.path)
-            raise
+        self.fd = private_directory(path, must_be_new=True)
         status = os.fstat(self.fd)
         self._identity = status.st_dev, status.st_ino
-        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-            self.close()
-            raise OSError(errno.EPERM, "somebody else has put a directory in the place of ours")
         with suppress(OSError):
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
 
@@ -161,7 +151,7 @@ class PrivateDirectory:
         return same
 
     def changed_at_ns(self) -> int | None:
-        """When anybody made or removed a file here last; None if it is not where it was."""
+        """When a file was last made or removed here; None if the directory is not where it was."""
         try:
             status = os.lstat(self.encoded_path)
         except OSError:
@@ -170,7 +160,7 @@ class PrivateDirectory:
         return status.st_mtime_ns if (status.st_dev, status.st_ino) == self._identity else None
 
     def names(self) -> Iterator[bytes]:
-        """None when it has been closed."""
+        """The names of what is in it; none when it has been closed."""
         try:
             with os.scandir(self.fd) as entries:
                 for entry in entries:
@@ -179,7 +169,7 @@ class PrivateDirectory:
             return
 
     def clear(self, give_up_at: float) -> None:
-        """As far as that can be done until then, while nobody else has a turn."""
+        """Remove what is in it, as far as that can be done until then, without a turn for other greenlets."""
 
         def require_time() -> None:
             if time.monotonic() > give_up_at:
@@ -190,7 +180,7 @@ class PrivateDirectory:
                 require_time()
                 self.remove_entry(name, require_time)
         except TimeoutError:
-            return  # a script has left a lot; whoever comes after us has more time
+            return  # a script has left a lot; the guardian has more time
 
     def remove(self) -> None:
         self.clear(time.monotonic() + CLEARING_SECS)
@@ -202,7 +192,7 @@ class PrivateDirectory:
             journal.warning("could not remove %s: %s", self.path, error.strerror)
 
     def remove_entry(self, name: bytes, pause: Callable[[], None]) -> None:
-        """A file, or whatever a script left there: it may be a tree of thousands, so there are pauses."""
+        """Remove a file, or what else a script has left there: it may be a tree of thousands, so there are pauses."""
         try:
             os.unlink(name, dir_fd=self.fd)
         except FileNotFoundError:
@@ -216,7 +206,7 @@ class PrivateDirectory:
                 journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error)
 
     def close(self) -> None:
-        """From now on everything here fails, and touches no descriptor that has our number next."""
+        """Close it. Later uses fail, and touch no other descriptor that has the same number by then."""
         os.close(self.fd)
         self.fd = -1
 
@@ -286,7 +276,7 @@ class CallFiles:
 
     def _names(self) -> list[bytes]:
         """The files of this call. Where a script has left so many that to look at all of them would take long, only
-        those that every call may have; the others go with the server."""
+        the files that every call may have; the others go with the server."""
         names = list(islice(self.directory.names(), CROWD + 1))
         if len(names) > CROWD:
             return [self._prefix + name for name in OWN_FILES]
@@ -306,7 +296,7 @@ class CallFiles:
 
 
 def _remove_entries(directory: PrivateDirectory, names: list[bytes]) -> None:
-    """In turns: a script may leave thousands. If the greenlet is killed on the way, another one goes on."""
+    """Remove them in turns: a script may leave thousands. If the greenlet is killed on the way, another one goes on."""
     turns = Turns()
     try:
         while names:

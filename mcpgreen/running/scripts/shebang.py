@@ -6,9 +6,9 @@ The kernel says "no such file" of a script that is there when the interpreter is
 from __future__ import annotations
 
 import os
+import re
 
 from mcpgreen.files.regular_files import without_waiting
-from mcpgreen.text.patterns import pattern
 
 MARK = b"#!"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -22,13 +22,13 @@ PYTHON_SUFFIX = ".py"
 PYTHON = ("env", "python3")
 # How files begin that can be run: scripts, ELF, the kinds of Mach-O, PE.
 BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
-_PYTHON = pattern(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
+_PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool, is_described: bool = False) -> list[str] | None:
-    """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by whom its
+    """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by what its
     first line asks for, as the kernel would read it. Python without a first line is run by the first `python3`; if it
-    lacks the bit as well, it could be somebody's module, unless it is described."""
+    lacks the bit as well, it could be a module, unless it is described."""
     if path.endswith(PYTHON_SUFFIX) and head and not head.startswith(MARK) and (is_executable or is_described):
         return [*PYTHON, path]
     if is_executable:
@@ -42,7 +42,7 @@ def command_of(path: str, head: bytes, *, is_executable: bool, is_described: boo
 
 
 def program_of(path: str, head: bytes) -> str:
-    """Who runs a script that begins so, by the name without a directory; empty if that is not to be seen."""
+    """The program that runs a script that begins so, without its directory; empty if that is not to be seen."""
     if not head.startswith(MARK):
         if path.endswith(PYTHON_SUFFIX):
             return PYTHON[-1]
@@ -55,7 +55,7 @@ def program_of(path: str, head: bytes) -> str:
 
 
 def may_use_shell_sdk(path: str) -> bool:
-    """Whether a script is run by a shell in which the SDK for shell works."""
+    """Tell whether a script is run by a shell in which the SDK for shell works."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
             return program_of(path, file.read(LINE_BYTES)) in SDK_SHELLS
@@ -64,7 +64,7 @@ def may_use_shell_sdk(path: str) -> bool:
 
 
 def runner_of(path: str) -> list[str]:
-    """Who runs an executable text without a first line: bash or Python for what is named so, where it exists; else sh,
+    """What runs an executable text without a first line: bash or Python for what is named so, where it exists; else sh,
     as a shell would."""
     if path.endswith(PYTHON_SUFFIX):
         return list(PYTHON)
@@ -76,7 +76,7 @@ def runner_of(path: str) -> list[str]:
 
 
 def is_python(path: str, head: bytes) -> bool:
-    """Whether a file that begins so is Python: by its first line, or by its name if it has none."""
+    """Tell whether a file that begins so is Python: by its first line, or by its name if it has none."""
     if not head.startswith(MARK):
         return path.endswith(PYTHON_SUFFIX)
     line = head[:LINE_BYTES]
@@ -84,14 +84,15 @@ def is_python(path: str, head: bytes) -> bool:
 
 
 def is_program(path: str, head: bytes) -> bool:
-    """Whether a file that begins so is meant to be run: the executable bit alone does not say it."""
+    """Tell whether a file that begins so is meant to be run: the executable bit alone does not say it."""
     return path.endswith(SHELL_SUFFIXES) or head.startswith(BEGINNINGS)
 
 
-def fault_of(path: str, *, search_path: str | None = None) -> str | None:
+def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool = True) -> str | None:
     """Why a script cannot be run as its first line asks, for a sentence about the file; None if that is not the reason.
 
-    With a `search_path` it is also said of a program that `env` would not find there."""
+    With a `search_path` it is also said of a program that `env` would not find there. Without
+    `shows_directory` a client may read it."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
             head = file.read(LINE_BYTES)
@@ -108,7 +109,8 @@ def fault_of(path: str, *, search_path: str | None = None) -> str | None:
     if not words:
         return "names no interpreter in its first line"
     if not os.path.exists(words[0]):
-        return f"is for the interpreter {words[0]}, which does not exist"
+        shown = words[0] if shows_directory else os.path.basename(words[0])
+        return f"is for the interpreter {shown}, which does not exist"
     if search_path is not None and os.path.basename(words[0]) == "env":
         import shutil  # takes milliseconds that start-up does not have
 

@@ -29,7 +29,7 @@ class Stray(NamedTuple):
         return f"line {self.line} of the output is no JSON; {REMEDY}"
 
     def shown(self) -> str:
-        """For who gets the output anyway."""
+        """For a reader that gets the output anyway."""
         return f"line {self.line} of the output is no JSON ({self.text!r}); {REMEDY}"
 
 

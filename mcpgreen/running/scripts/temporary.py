@@ -69,11 +69,11 @@ def _problem_with(path: str) -> str | None:
 
 
 def _doubt_about(path: str) -> str | None:
-    """Who else could replace our files, and what to do about that."""
+    """Say which other users could replace our files, and what to do about that."""
     try:
         status = os.stat(path)
     except OSError:
-        return None  # whoever needs it will say so
+        return None  # the part that needs it will say so
     if status.st_uid not in (0, os.geteuid()):
         return f"its owner (uid {status.st_uid}) could replace them; set tmp_root to a directory of your own"
     if status.st_mode & stat.S_IWGRP and not status.st_mode & stat.S_ISVTX:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 
 class Processors:
-    """Those that we and our children may use."""
+    """The processors that we and our children may use."""
 
     def __init__(self, own: Callable[[], int]) -> None:
         self._own = own
@@ -21,7 +21,7 @@ class Processors:
 
     @classmethod
     def found(cls) -> Processors | None:
-        """None where no process can be moved from one to another."""
+        """The processors of this machine; None where no process can be moved from one to another."""
         import ctypes
 
         try:
@@ -31,7 +31,7 @@ class Processors:
 
     def make_way(self, pid: int, *, scripts: int) -> None:
         """Move a child off our processor if so many scripts are running that none is likely to be idle. Afterwards it
-        may use those that it might use before."""
+        may use the same processors as before."""
         if scripts <= self._count:
             return
         try:

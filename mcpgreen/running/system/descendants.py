@@ -1,7 +1,7 @@
 """Find what a child has left behind, also when it left its process group (Linux).
 
-The server is made a *subreaper*: whoever daemonises becomes our child again instead of init's. Elsewhere nothing is
-found here, and stopping the process group has to do.
+The server is made a *subreaper*: a process that daemonises becomes our child again instead of init's. Elsewhere nothing
+is found here, and stopping the process group has to do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 
-from mcpgreen.running.processes.tags import content_of
 from mcpgreen.running.system import prctl
 
 READ_BYTES = 4096
@@ -33,8 +32,8 @@ class OwnChildren:
             raise OSError(error.errno, f"{path} is missing; mount /proc") from error
 
     def others_than(self, known: set[bytes]) -> list[int]:
-        """Those whose number, as text, is not known. Complete: a child leaves the list only when we take note of its
-        end, and whose parent ends meanwhile comes last."""
+        """Children with a number, as text, that is not known. None is missed: a child leaves the list only when we reap
+        it, and one that loses its parent meanwhile comes last."""
         content = os.pread(self._fd, READ_BYTES, 0)
         while len(content) % READ_BYTES == 0 and (more := os.pread(self._fd, READ_BYTES, len(content))):
             content += more
@@ -64,3 +63,15 @@ def with_descendants(pids: Collection[int]) -> list[int]:
         found.update(dict.fromkeys(fresh))
         unseen.extend(fresh)
     return unseen
+
+
+def content_of(path: str) -> bytes:
+    """A whole file of /proc, read without the cost of a file object."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        content = b""
+        while chunk := os.read(fd, 65536):
+            content += chunk
+        return content
+    finally:
+        os.close(fd)

@@ -11,7 +11,7 @@ import resource
 CONTROL_FD = 97  # above what scripts use by hand (3 to 9) and what shells take by themselves (10 and up, 63 and down)
 HIGHEST_BY_HAND = 9
 BELOW_THE_LIMIT = 4
-# Of the server itself, with those that it needs for a moment to read the project or to start a script.
+# Of the server itself, with the descriptors that it needs for a moment to read the project or to start a script.
 OWN_DESCRIPTORS = 36
 DESCRIPTORS_OF_A_SCRIPT = 3
 PASSING_CONNECTIONS = 32  # that have just come, or are about to go
@@ -31,7 +31,7 @@ def fitting_descriptor(limit: int) -> int:
 
 
 def has_room_for_helpers() -> bool:
-    """Whether there are descriptors for processes that are started ahead of the scripts that need them."""
+    """Tell whether there are descriptors for processes that are started ahead of the scripts that need them."""
     return descriptor_limit() < 0 or descriptor_limit() >= ROOMY
 
 

@@ -26,11 +26,11 @@ MAX_MEMORY_BYTES = 512 << 20
 IDLE_SECS = 60.0
 MAX_SENTENCE_CHARS = 1000
 READ_BYTES = 1 << 18
-KEPT_SCHEMAS = 256  # those that were used last
+KEPT_SCHEMAS = 256  # the last ones that were used
 
 
 def main() -> None:
-    """Serve checks on descriptor 0, which is a socket, until nobody wants any more."""
+    """Serve checks on descriptor 0, which is a socket, until its other end is closed."""
     prctl.shut_out_others()  # scripts could read other calls' arguments here
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -41,7 +41,7 @@ def main() -> None:
         if schema is None or value is None:
             return
         wanted = jsontext.loads(about)
-        # Of the processor, not of the clock: on a busy machine nobody is refused for the load that others make.
+        # Of the processor, not of the clock: on a busy machine no value is refused for the load that others make.
         signal.setitimer(signal.ITIMER_PROF, wanted["secs"])
         answer = answer_to(schema, value, noun=wanted["noun"], is_lenient=wanted["is_lenient"])
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -76,13 +76,13 @@ def _judgement(checker: validator.Checker, value: Any, *, is_lenient: bool) -> d
 
 
 class Lines:
-    """What comes in, line by line."""
+    """The lines that come in."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
     def next(self) -> bytes | None:
-        """None at the end, and when nothing has come for a while."""
+        """The next line; None at the end, and when nothing has come for a while."""
         while not self._parts or b"\n" not in self._parts[-1]:
             if not select.select([0], [], [], IDLE_SECS)[0]:
                 return None

@@ -1,9 +1,10 @@
 """Have values checked by their schemas where that can be stopped: in a process of its own (`checker`).
 
-Most values need no such thing: those that are short, and plainly valid by a plain schema (`quick`), cost
+Most values need no such thing: short ones that are plainly valid by a plain schema (`quick`) cost
 microseconds here. For all others two processes at the most stay ready; each ends when it has been idle for a minute.
+Callers have their shares of these, and a schema that takes long again and again has one of them at the most.
 
-Rule: whoever leaves a check early, for whatever reason, leaves no process in the middle of one.
+Rule: when a check is left early, for whatever reason, no process is left in the middle of one.
 """
 
 from __future__ import annotations
@@ -11,24 +12,29 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any
 
 import gevent
-from gevent.lock import Semaphore
 from gevent.os import nb_read, nb_write
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol.schemas import quick, validator
 from mcpgreen.protocol.schemas.lenience import Lenience
-from mcpgreen.running.processes.runner import Runner
 from mcpgreen.running.processes.spawning import spawn_helper
+from mcpgreen.running.runner import Runner
+from mcpgreen.running.shares import Places
 from mcpgreen.text import jsontext
 
 QUICK_BYTES = 16384  # up to which a value is looked at here
 MEANT_BYTES = 4096  # and up to which it is read as it was meant, which takes five times as long
 PROCESSES = 2
+CHECK_SECS = 5.0  # of processor time for one check
+SLOW_SECS = 0.5  # a check that takes so long
+MANY_SLOW = 2  # of which a schema has so many in a row is a slow one
 PATIENCE_FACTOR = 5  # by which a check may take longer on a busy machine: its time is that of the processor
 START_SECS = 20.0  # for the first answer of a process, on such a machine
 READ_BYTES = 65536
@@ -45,10 +51,21 @@ class Schema:
         self._lenience = Lenience(self._schema)
         self._is_plain = quick.is_simple(self._schema)
         self.noun = noun
+        self.slow_checks = 0  # in a row
+
+    @property
+    def is_slow(self) -> bool:
+        return self.slow_checks >= MANY_SLOW
 
     def admits(self, value: Any, encoded: bytes) -> bool:
-        """Whether the value is certainly valid. False says nothing."""
+        """Tell whether the value is certainly valid. False says nothing."""
         return self._is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
+
+    def judge_at_once(self, value: Any, encoded: bytes, *, is_lenient: bool) -> bytes | None:
+        """The JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
+        if self.admits(value, encoded):
+            return encoded
+        return self.meant(value, encoded) if is_lenient else None
 
     def meant(self, value: Any, encoded: bytes) -> bytes | None:
         """The value as it was meant, as JSON, if that is certainly valid."""
@@ -68,46 +85,61 @@ class SchemaChecks:
     def __init__(self, runner: Runner, *, timeout_secs: float) -> None:
         self._runner = runner
         self._timeout_secs = timeout_secs
-        self._turns = Semaphore(PROCESSES)
+        self._turns = Places(PROCESSES)
+        self._slow_turn = Places(1)
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
 
-    def judged(self, schema: Schema, value: Any, encoded: bytes, *, is_lenient: bool) -> tuple[list[str], bytes]:
+    def judge(
+        self, schema: Schema, encoded: bytes, *, is_lenient: bool, owner: Hashable = None
+    ) -> tuple[list[str], bytes]:
         """What is wrong, in a few sentences that a model can act on, empty when nothing is; and the value as JSON, as
-        it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. May wait. Raises
-        `schemas.BadSchema`, and InternalError when no process can be had."""
-        if schema.admits(value, encoded):
-            return [], encoded
-        meant = schema.meant(value, encoded) if is_lenient else None
-        if meant is not None:
-            return [], meant
-        with self._turns:
+        it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. Waits: ask
+        `schema.judge_at_once` first. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
+        with self._turn(schema, owner):
+            began_at = time.monotonic()
             answer = self._answer(schema, encoded, is_lenient=is_lenient)
+            is_slow = time.monotonic() - began_at > SLOW_SECS
+            schema.slow_checks = schema.slow_checks + 1 if is_slow else 0
         if "fault" in answer:
             raise validator.BadSchema(answer["fault"])
         return answer["problems"], answer["meant"].encode("ascii") if "meant" in answer else encoded
+
+    @contextmanager
+    def _turn(self, schema: Schema, owner: Hashable) -> Iterator[None]:
+        """All slow schemas together stand in line once. That a schema is slow may turn out while its check waits."""
+        with ExitStack() as taken:
+            if not schema.is_slow:
+                taken.enter_context(self._turns.held_by(owner))
+            if schema.is_slow:
+                taken.close()
+                taken.enter_context(self._slow_turn.held_by(owner))
+                taken.enter_context(self._turns.held_by(owner))
+            yield
 
     def close(self) -> None:
         for process in (*self._idle, *self._busy):
             process.end()
 
     def _answer(self, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
-        while self._idle:
-            answer = self._answer_of(self._idle.pop(), schema, encoded, is_lenient=is_lenient)
+        is_overdue = is_new = False
+        while not (is_overdue or is_new):  # one that was idle may have been about to end
+            is_new = not self._idle
+            process = self._new_process() if is_new else self._idle.pop()
+            began_at = time.monotonic()
+            answer = self._answer_of(process, schema, encoded, is_lenient=is_lenient)
             if answer is not None:
                 return answer
-        try:
-            process = _Process(self._runner)
-        except OSError as error:
-            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
-        began_at = time.monotonic()
-        answer = self._answer_of(process, schema, encoded, is_lenient=is_lenient)
-        if answer is not None:
-            return answer
-        is_overdue = time.monotonic() - began_at >= self._timeout_secs
+            is_overdue = time.monotonic() - began_at >= self._timeout_secs
         what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
         journal.warning("a check of a value by its schema %s", what)
         return {"problems": [f"checking it {what}; send less, or something simpler"]}
+
+    def _new_process(self) -> _Process:
+        try:
+            return _Process(self._runner)
+        except OSError as error:
+            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
 
     def _answer_of(self, process: _Process, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
         """What the process says; None if it ends instead."""

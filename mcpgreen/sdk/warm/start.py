@@ -1,19 +1,137 @@
-"""Starts the program that Python scripts are forked from; its arguments are modules to be imported.
+"""The program that Python scripts are forked from; its arguments are modules to load ahead.
 
-A script is run from here, and not from a function, so that it has one frame above its own and not several.
+Not a part of the server: it imports nothing from mcpgreen, and runs on any CPython since 3.8. The server starts it with
+the interpreter that scripts ask for. On descriptor 3 comes a packet with sockets whenever the server wants spares: one
+process is forked for each socket, and waits there for its script (`mcpgreen_spare`).
+
+Rule: nothing that belongs to a call ever comes here. What is in the memory of this process is in that of all scripts.
 """
 
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import site
+import socket
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from importlib import import_module
 
-from mcpgreen_warm.helper import Helper
+import mcpgreen_spare
 
-helper = Helper(sys.argv[1:])
-script = helper.serve()
-if script is not None:
+SOCKET_FD = 3
+# What scripts usually import: each makes all forks a little slower. Not multiprocessing: it makes a key at its import,
+# which scripts must not share.
+USUAL_MODULES = (
+    "argparse ast base64 collections contextlib copy csv dataclasses datetime decimal enum functools glob hashlib "
+    "inspect itertools json logging math opcode operator pathlib random re shutil string struct subprocess tempfile "
+    "textwrap traceback typing urllib.parse urllib.request uuid mcp_tool mcp_tool_functions"
+).split()
+LOOK_SECS = 0.1  # within this time, files that the start depends on are not looked at again
+
+
+class Dependencies:
+    """The files that decide which interpreter this is, and what it does at its start, as they are now."""
+
+    def __init__(self, environment: dict[bytes, bytes]) -> None:
+        self._environment = environment
+        self._states = {path: state_of(path) for path in {*self._files(), *self._module_files()}}
+        self._looked_at = time.monotonic()
+
+    def have_changed(self) -> bool:
+        """Tell whether a start of the interpreter might be different now."""
+        if time.monotonic() - self._looked_at < LOOK_SECS:
+            return False
+        self._looked_at = time.monotonic()
+        return any(state_of(path) != state for path, state in self._states.items())
+
+    def _files(self) -> Iterator[str]:
+        yield sys.executable
+        yield os.path.join(sys.prefix, "pyvenv.cfg")
+        for directory in [*site.getsitepackages(), site.getusersitepackages()]:
+            yield directory
+            if os.path.isdir(directory):
+                yield from (os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".pth"))
+        yield from self._candidates()
+        root = os.fsdecode(self._environment.get(b"PYENV_ROOT", b"")) or os.path.expanduser("~/.pyenv")
+        if sys.executable.startswith(root + os.sep):
+            yield os.path.join(root, "version")
+            directory = os.getcwd()
+            while directory != os.path.dirname(directory):
+                yield os.path.join(directory, ".python-version")
+                directory = os.path.dirname(directory)
+
+    def _candidates(self) -> Iterator[str]:
+        """Where `env` looks for the interpreter, up to the place where it is."""
+        name = sys.orig_argv[0] if sys.version_info >= (3, 10) else os.path.basename(sys.executable)
+        if os.sep in name:
+            return  # the first line of the script has its path
+        for directory in os.fsdecode(self._environment.get(b"PATH", b"")).split(os.pathsep):
+            candidate = os.path.join(directory or ".", name)
+            yield candidate
+            if os.access(candidate, os.X_OK):
+                return
+
+    def _module_files(self) -> list[str]:
+        """Files of loaded modules that do not belong to the standard library."""
+        files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+        return [file for file in files if mcpgreen_spare.is_foreign(file)]
+
+
+def state_of(path: str) -> tuple[int, ...] | None:
     try:
-        exec(script.code, script.names)
-    except BaseException as error:
-        script.error = error
-    end = script.end()
-    if end is not None:
-        raise end
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def problem_with_start(modules: list[str]) -> str:
+    """Load what is to be loaded ahead. Say why nothing can be forked from this process then; empty if it can."""
+    if sys.implementation.name != "cpython":
+        return "it is no CPython"
+    if len(os.listdir("/proc/self/task")) > 1:
+        return "its start begins threads"
+    for name in (*USUAL_MODULES, *modules):
+        try:
+            import_module(name)
+        except Exception as error:
+            if name in modules:  # else the SDK needs a newer Python, or is not on the path
+                return f"it cannot import {name}: {type(error).__name__}: {error}"
+    return "its modules begin threads" if threading.active_count() > 1 else ""
+
+
+def serve(modules: list[str]) -> None:
+    """Fork whenever the server asks for it. A spare returns from here when its script is over."""
+    with open("/proc/self/environ", "rb") as file:
+        environment = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
+    # Registered before modules are loaded, so that it runs after what they register.
+    mcpgreen_spare.script.note_start(environment, has_exit_functions=bool(atexit._ncallbacks()))
+    atexit.register(mcpgreen_spare.leave)
+    channel = socket.socket(fileno=SOCKET_FD)
+    channel.set_inheritable(False)
+    problem = problem_with_start(modules)
+    sys.stdout.flush()  # the server refuses a start that prints something
+    if problem:
+        channel.send(b"no " + problem.encode("utf-8", "replace")[:1000])
+        return
+    dependencies = Dependencies(environment)
+    mcpgreen_spare.script.may_leave &= not mcpgreen_spare.may_print_by_c(sys.modules.values())
+    gc.collect()
+    gc.freeze()  # collections in a spare look only at what its script has made
+    channel.send(b"ready")
+    while True:
+        packet, sockets = mcpgreen_spare.receive(channel)
+        if not packet or dependencies.have_changed():
+            return  # the server has gone, or starts another helper
+        own = mcpgreen_spare.fork_spares(sockets)
+        if own is not None:
+            channel.close()
+            mcpgreen_spare.become_script(own, is_outdated=dependencies.have_changed)
+            return
+
+
+serve(sys.argv[1:])

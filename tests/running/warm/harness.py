@@ -20,7 +20,7 @@ from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT, Directory,
 from mcpgreen.running.processes.tags import Tags, tag_of
 from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.system.prctl import adopt_orphans
-from mcpgreen.running.warm.interpreters import OF_A_CALL, signature_of
+from mcpgreen.running.warm.interpreters import lasting
 
 HELPER = os.path.join(SDK_DIR, "warm", "start.py")
 SDK = os.path.join(SDK_DIR, "python")
@@ -28,8 +28,6 @@ WORDS = ("/usr/bin/env", "python3")
 PATIENCE_SECS = 60.0
 TAG_SERIAL = 1
 SOCKET_FD = 3
-# Variables that calls have, as the helper is told; those of our programs differ in all ways.
-USUAL = {b"MCP_SDK": os.fsencode(SDK_DIR), b"MCP_TOOL_ARGS_JSON": b"{}", b"MCP_GONE": b"1", b"MCPGREEN_GONE": b""}
 
 
 class Ran(NamedTuple):
@@ -54,19 +52,14 @@ class Helper:
             self.pid = spawner.start([*WORDS, HELPER], env, actions, tag=tag)
         os.close(said_fd)
         self._socket.settimeout(PATIENCE_SECS)
-        self._socket.send(b"E" + b"\0".join(name + b"=" + value for name, value in USUAL.items()))
         self.word = self._socket.recv(2000)
-
-    def prepare(self, path: str) -> None:
-        """Have this script at hand for the spares from now on."""
-        self._socket.send(b"P" + os.fsencode(path))
 
     def fork(self) -> Spare:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            socket.send_fds(self._socket, [b"F"], [theirs.fileno()])
+            socket.send_fds(self._socket, [b"fork"], [theirs.fileno()])
         ours.settimeout(PATIENCE_SECS)
-        return Spare(ours, int(self._socket.recv(100)))
+        return Spare(ours, int(ours.recv(100).partition(b"ready ")[2]))
 
     def close(self) -> None:
         self._socket.close()
@@ -80,16 +73,11 @@ class Spare(NamedTuple):
     socket: socket.socket
     pid: int
 
-    def become(
-        self, command: Sequence[str], env: Mapping[bytes, bytes], *, outputs: Sequence[int], tag: int, signature: bytes
-    ) -> None:
-        of_call = {name: value for name, value in env.items() if name.startswith(OF_A_CALL)}
-        variables = [name + b"=" + value for name, value in of_call.items() if USUAL.get(name) != value]
-        variables += USUAL.keys() - of_call.keys()
+    def become(self, command: Sequence[str], env: Mapping[bytes, bytes], *, outputs: Sequence[int], tag: int) -> None:
+        variables = [name + b"=" + value for name, value in env.items()]
         words = b"\0".join(map(os.fsencode, command))
-        head = b"%d %d  %s" % (tag, CONTROL_FD, signature)  # without a last word
         with self.socket:
-            job = b"\0\0".join((head, os.fsencode(command[-1]), words, b"\0".join(variables)))
+            job = b"\0\0".join((b"%d %d" % (tag, CONTROL_FD), os.fsencode(command[-1]), words, b"\0".join(variables)))
             socket.send_fds(self.socket, [job], list(outputs))
 
     def dismiss(self) -> None:
@@ -125,11 +113,11 @@ class Harness:
 
     def helper(self, env: Mapping[bytes, bytes]) -> Helper:
         """That for this environment; the variables of a call do not matter."""
-        lasting = {name: value for name, value in env.items() if not name.startswith(OF_A_CALL)}
-        key = frozenset(lasting.items())
+        kept = lasting(env)
+        key = frozenset(kept.items())
         if key not in self._helpers:
             adopt_orphans()
-            self._helpers[key] = Helper(self._spawner, lasting, tag=self._tag)
+            self._helpers[key] = Helper(self._spawner, kept, tag=self._tag)
         return self._helpers[key]
 
     def fresh(self, command: Sequence[str], env: Mapping[bytes, bytes], *, reads_stdout: bool = True) -> Ran:
@@ -148,16 +136,13 @@ class Harness:
         *,
         reads_stdout: bool = True,
         spare: Spare | None = None,
-        signature: bytes = b"",
     ) -> Ran:
-        """By a spare that was forked before, or is forked now. `signature`: how the script looked when the server saw
-        it."""
+        """By a spare that was forked before, or is forked now."""
         helper = self.helper(env)
         before = self._begin()
         spare = spare or helper.fork()
         pipes = Pipes(reads_stdout=reads_stdout)
-        signature = signature or signature_of(os.stat(command[-1]))
-        spare.become(command, env, outputs=pipes.theirs, tag=self._tag, signature=signature)
+        spare.become(command, env, outputs=pipes.theirs, tag=self._tag)
         return self._ended(spare.pid, pipes, before)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.warm.interpreters import Interpreter, Interpreters, Lasting, is_ordinary, lasting, signature_of
+from mcpgreen.running.warm.interpreters import Words, interpreter_of, lasting, unusual_variables
 
 PLAIN = {
     b"#!/usr/bin/env python3\n": ("/usr/bin/env", "python3"),
@@ -54,88 +54,67 @@ OTHERS = [
 ]
 
 
-def interpreter_of(tmp_path: Path, content: bytes, *, before: tuple[str, ...] = ()) -> Interpreter | None:
+def words_of(tmp_path: Path, content: bytes, *, before: tuple[str, ...] = ()) -> Words | None:
     script = tmp_path / "tool.py"
     script.write_bytes(content)
-    return Interpreters().of(str(script), [*before, str(script)])
+    return interpreter_of(str(script), [*before, str(script)])
 
 
 @pytest.mark.parametrize(("content", "words"), PLAIN.items())
 def test_a_first_line_that_names_a_python_is_plain(tmp_path: Path, content: bytes, words: tuple[str, ...]) -> None:
-    interpreter = interpreter_of(tmp_path, content)
-
-    assert interpreter == (words, signature_of(os.stat(tmp_path / "tool.py")))
+    assert words_of(tmp_path, content) == words
 
 
 @pytest.mark.parametrize("content", OTHERS)
 def test_other_first_lines_are_left_to_a_fresh_start(tmp_path: Path, content: bytes) -> None:
-    assert interpreter_of(tmp_path, content) is None
+    assert words_of(tmp_path, content) is None
 
 
 @pytest.mark.parametrize("before", [("python3",), ("/usr/bin/python3.11",), ("/usr/bin/env", "python3")])
 def test_a_command_that_names_a_python_is_plain(tmp_path: Path, before: tuple[str, ...]) -> None:
     """Whatever the first line says: the kernel does not read it."""
-    interpreter = interpreter_of(tmp_path, b"#!/bin/sh\n", before=before)
-
-    assert interpreter is not None
-    assert interpreter.words == before
+    assert words_of(tmp_path, b"#!/bin/sh\n", before=before) == before
 
 
 @pytest.mark.parametrize("before", [("sh",), ("python3", "-u"), ("python3", "-m"), ("env", "A=1", "python3")])
 def test_other_commands_are_left_to_a_fresh_start(tmp_path: Path, before: tuple[str, ...]) -> None:
-    assert interpreter_of(tmp_path, b"#!/usr/bin/env python3\n", before=before) is None
+    assert words_of(tmp_path, b"#!/usr/bin/env python3\n", before=before) is None
 
 
 def test_a_command_with_arguments_is_left_to_a_fresh_start(tmp_path: Path) -> None:
     script = tmp_path / "tool.py"
     script.write_bytes(b"#!/usr/bin/env python3\n")
 
-    assert Interpreters().of(str(script), [str(script), "--verbose"]) is None
+    assert interpreter_of(str(script), [str(script), "--verbose"]) is None
 
 
 def test_what_is_no_file_has_no_interpreter(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    interpreters = Interpreters()
 
     for path in (tmp_path, tmp_path / "fifo", tmp_path / "missing"):
-        assert interpreters.of(str(path), [str(path)]) is None
-        assert interpreters.of(str(path), ["python3", str(path)]) is None
-
-
-def test_a_first_line_is_read_again_when_the_file_has_changed(tmp_path: Path) -> None:
-    script = tmp_path / "tool.py"
-    interpreters = Interpreters()
-    found = []
-    for line in (b"#!/usr/bin/python3.8\n", b"#!/usr/bin/python3.9\n", b"#!/bin/sh\n"):
-        (tmp_path / "new").write_bytes(line)
-        (tmp_path / "new").rename(script)
-        interpreter = interpreters.of(str(script), [str(script)])
-        found.append(interpreter.words if interpreter is not None else None)
-
-    assert found == [("/usr/bin/python3.8",), ("/usr/bin/python3.9",), None]
-
-
-def test_what_lasts_is_that_of_the_environment_that_was_looked_at() -> None:
-    found = Lasting()
-    base = {b"PATH": b"/bin", b"MCP_SDK": b"1"}
-    for env in (base, base, {**base, b"MCP_SDK": b"2"}, {**base, b"PATH": b"/sbin"}, {**base, b"HOME": b"/"}, {}, base):
-        found.look_at(env)
-
-        assert found.variables == lasting(env)
-        assert found.items == frozenset(lasting(env).items())
+        assert interpreter_of(str(path), [str(path)]) is None
 
 
 def test_variables_of_a_call_do_not_last() -> None:
+    """Nor does what may be a secret: all later scripts have in memory what lasts."""
     env = {b"PATH": b"/bin", b"MCP_SDK": b"x", b"MCPGREEN_CALL": b"1", b"TRACEPARENT": b"00", b"PYTHONPATH": b"/x"}
+    payloads = (
+        b"MCP_TOOL_ARGS_JSON",
+        b"MCP_TOOL_META_JSON",
+        b"MCP_AUTH_JSON",
+        b"MCP_REQUEST_STATE",
+        b"MCP_INPUT_RESPONSES",
+    )
+    secrets = (b"API_KEY", b"AWS_SECRET_ACCESS_KEY", b"MCP_TOKEN", b"SSH_AUTH_SOCK", b"https_proxy")
 
-    assert lasting(env) == {b"PATH": b"/bin", b"PYTHONPATH": b"/x"}
+    assert lasting({**env, **dict.fromkeys(payloads + secrets, b"secret")}) == {b"PATH": b"/bin", b"PYTHONPATH": b"/x"}
 
 
 @pytest.mark.parametrize(
     "names", [[], ["PATH", "LANG"], ["PYTHONPATH"], ["PYTHONUTF8", "PYTHONHASHSEED"], ["PYENV_VERSION"]]
 )
 def test_variables_that_a_helper_obeys_are_ordinary(names: list[str]) -> None:
-    assert is_ordinary({name.encode(): b"1" for name in names})
+    assert not unusual_variables({name.encode(): b"1" for name in names})
 
 
 @pytest.mark.parametrize(
@@ -160,4 +139,4 @@ def test_variables_that_a_helper_obeys_are_ordinary(names: list[str]) -> None:
     ],
 )
 def test_other_variables_of_python_are_left_to_a_fresh_start(name: str) -> None:
-    assert not is_ordinary({b"PATH": b"/bin", b"PYTHONPATH": b"/x", name.encode(): b"1"})
+    assert unusual_variables({b"PATH": b"/bin", b"PYTHONPATH": b"/x", name.encode(): b"1"})

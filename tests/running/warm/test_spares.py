@@ -13,17 +13,17 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sc
 KILLED = """
 import os, signal, socket, gevent
 from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.processes.runner import Runner
-from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, unheard
-from mcpgreen.running.warm.spares import Spare
+from mcpgreen.running.runner import Runner
+from mcpgreen.running.processes.run import Limits, Script, ScriptRun, unheard
+from mcpgreen.running.warm.helpers import Spare
 
 runner = Runner(directory=".")
 runner.prepare()
 pid = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
-runner.know(pid, is_spare=True)
+runner.know(pid)
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 told = []
-spare = Spare(runner, pid, ours, {}, lambda: told.append("used"))
+spare = Spare(runner, pid, ours, lambda: told.append("used"))
 os.kill(pid, signal.SIGKILL)
 with gevent.Timeout(60):
     while runner.knows(pid):

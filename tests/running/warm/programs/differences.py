@@ -6,13 +6,13 @@ from tests.running.warm.programs.program import Program
 
 # By what differs: the reason, and the program.
 DIFFERENT_ON_PURPOSE: dict[str, tuple[str, Program]] = {
-    "one more frame": (
-        "The script is run from a frame of ours: `traceback.print_stack`, `inspect.stack`, and warnings that are meant "
-        "for the caller of the whole script show it.",
+    "frames of the helper": (
+        "The script is run from there: `traceback.print_stack` and `inspect.stack` show them, and so does the message "
+        "about a `sys.excepthook` that fails.",
         Program("import sys\nprint(sys._getframe().f_back)"),
     ),
     "the depth of recursion": (
-        "That frame counts: the limit is reached one call earlier.",
+        "Those frames count: the limit is reached some calls earlier.",
         Program(
             """
             def depth(n):
@@ -24,9 +24,12 @@ DIFFERENT_ON_PURPOSE: dict[str, tuple[str, Program]] = {
             """
         ),
     ),
+    "names of the file": (
+        "`__loader__` is None and `__package__` is empty; `__file__` is still there at the exit.",
+        Program("print(__loader__, repr(__package__))"),
+    ),
     "sys.modules": (
-        "Modules that the helper or another script needed are there already, and what they have registered for the "
-        "exit; to import them takes no time.",
+        "What the helper has loaded is there already, and `sys.meta_path` has a finder for the SDK.",
         Program("import sys\nprint(len(sys.modules))"),
     ),
     "functions that trace": (
@@ -57,13 +60,14 @@ DIFFERENT_ON_PURPOSE: dict[str, tuple[str, Program]] = {
         "All that was there before the script is left out of collections: `gc.get_objects` does not show it.",
         Program("import gc\nprint(gc.get_freeze_count())"),
     ),
-    "the last collection": (
-        "It is left out where nothing would come of it: `gc.callbacks` and `gc.set_debug` hear nothing.",
-        Program("import gc, os\ngc.callbacks.append(lambda phase, info, write=os.write: write(1, phase.encode()))"),
+    "objects that are left": (
+        "At the end, files are written that a fresh start may lose. `__del__` may be called in another order, and not "
+        "at all for an object that only a module of the helper holds.",
+        Program("import json\nclass Kept:\n    def __del__(self): print('deleted')\njson.kept = Kept()"),
     ),
-    "the order of variables": (
-        "Those of the call come after those that all calls have.",
-        Program("import os\nprint(list(os.environ))"),
+    "messages about a coding": (
+        "A file that names an unknown coding is refused in other words.",
+        Program(content=b"#!/usr/bin/env python3\n# coding: there-is-none\nprint(1)\n"),
     ),
     "the seed of hashes": (
         "It is chosen at the helper's start: sets of texts have the same order in all that is forked from it.",

@@ -169,15 +169,6 @@ PROGRAMS: Table = {
     """,
     "leaves a file open": "kept = open('kept.txt', 'w')\nkept.write('written')",
     "leaves a file open in a class": "class Holder:\n    kept = open('kept.txt', 'w')\nHolder.kept.write('written')",
-    "leaves a file open in a cycle": """
-        class Holder:
-            pass
-        a, b = Holder(), Holder()
-        a.b, b.a = b, a
-        a.file = open('kept.txt', 'w')
-        a.file.write('written')
-        del a, b
-    """,
     "leaves a file open in a closure": """
         def make():
             kept = open('kept.txt', 'w')
@@ -237,16 +228,6 @@ PROGRAMS: Table = {
         kept.execute('insert into t values (2)')
         print(kept.execute('select count(*) from t').fetchall())
     """,
-    "leaves an object with a buffer of its own": """
-        class Buffered:
-            def __init__(self):
-                self.lines = []
-            def __del__(self):
-                with open('kept.txt', 'w') as file:
-                    file.write(''.join(self.lines))
-        kept = Buffered()
-        kept.lines.append('written')
-    """,
     "leaves a buffered writer on a descriptor": """
         import io, os
         kept = io.BufferedWriter(io.FileIO(os.open('kept.txt', os.O_WRONLY | os.O_CREAT), 'w'))
@@ -267,7 +248,4 @@ PROGRAMS: Table = {
         os.mkdir('directory')
         os.symlink('a.txt', 'link')
     """,
-    "shows warnings about files": Program(
-        "open('kept.txt', 'w')\nkept = open('kept.txt')", env={"PYTHONWARNINGS": "default"}
-    ),
 }

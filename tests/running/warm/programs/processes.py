@@ -128,9 +128,9 @@ PROGRAMS: Table = {
         thread.join()
     """,
     "tells of its thread": """
-        import os, threading
+        import threading
         thread = threading.main_thread()
-        print(thread.name, thread.daemon, thread.is_alive(), thread.native_id == os.getpid())
+        print(thread.name, thread.daemon, thread.is_alive())
         print(thread.ident == threading.get_ident(), threading.enumerate() == [thread], threading.active_count())
         print(threading.current_thread() is thread, type(thread).__name__, threading.stack_size())
     """,

@@ -1,7 +1,7 @@
 """All children of one server: run each to its end, and leave no process behind.
 
-Rule: whoever leaves `Runner.run` (end, deadline, cancel, too much output) leaves nothing running. When the leaving
-greenlet is being killed, the stopping goes on in a greenlet of its own, which cannot be killed a second time.
+Rule: when `Runner.run` is left (end, deadline, cancel, too much output), nothing is left running. If the greenlet is
+being killed, the stopping goes on in a greenlet of its own, which cannot be killed a second time.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from resource import struct_rusage
 from typing import Any
 
@@ -20,10 +19,11 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.running.processes.guardian import Guardian
-from mcpgreen.running.processes.output_places import OutputPlace, OutputPlaces
-from mcpgreen.running.processes.process import Child, Ending, Outcome, RunningScript
+from mcpgreen.running.processes.pipes import PLACES, OutputPlace
+from mcpgreen.running.processes.process import Child, RunningScript
 from mcpgreen.running.processes.reaper import reaper
-from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Spawner
+from mcpgreen.running.processes.run import Outcome, ScriptRun
+from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Spawner, Way
 from mcpgreen.running.processes.stopping import (
     KILL_PATIENCE_SECS,
     is_anything_left,
@@ -33,9 +33,8 @@ from mcpgreen.running.processes.stopping import (
 )
 from mcpgreen.running.processes.strays import Strays, adopted_strays
 from mcpgreen.running.processes.tags import VARIABLE, Tags
-from mcpgreen.running.scripts.launch import ScriptRun
+from mcpgreen.running.shares import Shares
 from mcpgreen.running.system import prctl
-from mcpgreen.running.system.allocator import keep_large_blocks_apart
 from mcpgreen.running.system.cpu_placement import Processors
 from mcpgreen.running.system.descriptor_limit import descriptor_limit, has_room_for_helpers
 from mcpgreen.running.turns import Starts
@@ -44,7 +43,6 @@ from mcpgreen.running.warm.warm_python import WarmPython
 MANY_DESCRIPTORS = 65536
 QUIET_LOOKS = 2
 SWEEP_PAUSE_SECS = 0.001
-LEAVING_SECS = 0.5  # it takes less than one thousandth of that
 
 
 class Runner:
@@ -60,19 +58,18 @@ class Runner:
         self._processors: Processors | None = None
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
-        self._leaders: dict[int, Child] = {}  # those that we started; all that one starts carries its tag
-        self._leaving: dict[int, Child] = {}  # those of them that have said that they are over
-        self._leaving_timer: Any = None
+        self._leaders: dict[int, Child] = {}  # started by us; all that one starts carries its tag
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._guardian = Guardian(self.tags.prefix, self._known)
         self._stoppers: set[Any] = set()
         self.expected_tags: set[int] = set()  # of helpers that are forking
         self.starts = Starts()
-        self._warm = WarmPython(self) if keeps_warm and self.tags.are_limits and has_room_for_helpers() else None
-        self._output_places = OutputPlaces()
+        can_fork = keeps_warm and self.tags.are_limits and has_room_for_helpers()
+        self._ways: list[Way] = [WarmPython(self)] if can_fork else []
+        self._output_places = Shares(PLACES)
 
     def next_serial(self) -> int:
-        """A number for a run that nobody has numbered."""
+        """A number for a run that has none yet."""
         return self.tags.next_serial()
 
     def run(self, run: ScriptRun) -> Outcome:
@@ -81,89 +78,58 @@ class Runner:
             self._prepare()
         tag = self.tags.of(run.serial)
         run.env[VARIABLE] = b"%d" % tag
-        running = self._started_warm(run, tag)
-        if running is None:
-            with self.starts:
-                running = self._started(run, self.spawner, tag)
+        return self._run(run, tag, self._ways)
+
+    def _run(self, run: ScriptRun, tag: int, ways: Sequence[Way]) -> Outcome:
+        running = self._start(run, tag, ways)
         child = running.child
         try:
-            if self._processors is not None and not child.is_warm:
-                self._processors.make_way(child.pid, scripts=len(self._leaders))
-            ended_by = running.wait(run.deadline)
-            if ended_by == Ending.TOLD:
-                if self._strays is not None and not self._strays.are_there():
-                    return self._without_waiting(running, run)
-                ended_by = running.wait_until_gone(run.deadline)
-            if ended_by == Ending.EXIT:
-                running.drain(run.limits.drain_secs)
+            running.wait(run.deadline)
+            running.settle()
             if is_anything_left(child, self._strays):
                 signal_all_of(child, signal.SIGTERM, self._strays)
                 wait_or_kill(child, run.limits.kill_grace_secs, self._strays)
-                running.take_the_rest()
-            never_began = running.never_began
+            running.note_stopped()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
             signal_all_of(child, signal.SIGTERM, self._strays)
-            self._in_background(self._end, running, run.limits.kill_grace_secs)
+            running.cancel()
+            self._in_background(self._end_cancelled, running, run.limits.kill_grace_secs)
             raise
+        never_began = running.never_began
         self._close(running)
-        if never_began:  # somebody killed a process that was waiting for its script
-            return self.run(run._replace(script=run.script._replace(warm=None)))
-        self._tell_of(child, run)
-        return running.outcome(ended_by)
+        if never_began:  # a process that was waiting for its script has been killed
+            return self._run(run, tag, ())
+        self._log(child, run)
+        return running.outcome()
 
-    def _without_waiting(self, running: RunningScript, run: ScriptRun) -> Outcome:
-        """It has said all, and nobody is left of it but its process, which is about to go."""
-        child = running.child
-        running.take_the_rest()
-        running.close()
-        self._tell_of(child, run)
-        self._leaving[child.pid] = child
-        child.on_gone = partial(self._forget, child)
-        if self._leaving_timer is None:
-            self._leaving_timer = gevent.get_hub().loop.timer(LEAVING_SECS, ref=False)
-            self._leaving_timer.start(self._look_after_leaving)
-        return running.outcome(Ending.EXIT)
-
-    def _look_after_leaving(self) -> None:
-        """In the hub: who has said that it is over, and is still there, is ended."""
-        self._leaving_timer.close()
-        self._leaving_timer = None
-        late_at = time.monotonic() - LEAVING_SECS
-        for child in [each for each in self._leaving.values() if each.ended_at <= late_at]:
-            del self._leaving[child.pid]
-            self._in_background(self._end_late, child)
-        if self._leaving:
-            self._leaving_timer = gevent.get_hub().loop.timer(LEAVING_SECS, ref=False)
-            self._leaving_timer.start(self._look_after_leaving)
-
-    def _end_late(self, child: Child) -> None:
-        journal.info("process %d has said that it is over, and is still there; it is stopped", child.pid)
-        signal_all_of(child, signal.SIGKILL, self._strays)
-        wait_or_kill(child, 0, self._strays)
-
-    def _started_warm(self, run: ScriptRun, tag: int) -> RunningScript | None:
-        """None if it needs a fresh start. May wait for a moment."""
-        spare = self._warm.spare_for(run) if self._warm is not None else None
-        if spare is None:
-            return None
-        try:
-            return self._started(run, spare, tag)
-        except OSError:
-            return None  # it has died meanwhile, or cannot be told so much
+    def _start(self, run: ScriptRun, tag: int, ways: Sequence[Way]) -> RunningScript:
+        """Start it in the first of the ways that can, or afresh. May wait for a moment. Raises OSError."""
+        for way in ways:
+            spawner = way.spawner_for(run)
+            if spawner is not None:
+                with suppress(OSError):  # its process has died meanwhile, or cannot be told so much
+                    return self._started(run, spawner, tag)
+        with self.starts:
+            running = self._started(run, self.spawner, tag)
+        if self._processors is not None:
+            self._processors.make_way(running.child.pid, scripts=len(self._leaders))
+        return running
 
     def _started(self, run: ScriptRun, spawner: Spawner, tag: int) -> RunningScript:
-        running = RunningScript(run, spawner=spawner, tag=tag, place=OutputPlace(self._output_places))
+        place = OutputPlace(self._output_places, run.owner)
+        running = RunningScript(run, spawner=spawner, tag=tag, place=place)
         self._leaders[running.child.pid] = running.child
         self._known.add(b"%d" % running.child.pid)
         return running
 
-    def _tell_of(self, child: Child, run: ScriptRun) -> None:
+    def _log(self, child: Child, run: ScriptRun) -> None:
         if not journal.tells_frames:
             return
-        how = ", warm" if child.is_warm else ""
-        if not child.is_warm and self._warm is not None and (reason := self._warm.why_fresh(run)):
-            how = f", started afresh: {reason}"
+        how = f", {child.way}" if child.way else ""
+        reasons = [] if child.way else [reason for way in self._ways if (reason := way.why_not(run))]
+        if reasons:
+            how = f", started afresh: {reasons[0]}"
         took_ms = (child.ended_at - child.began_at) * 1000
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
@@ -174,8 +140,8 @@ class Runner:
 
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
-        if self._warm is not None:
-            self._warm.end()
+        for way in self._ways:
+            way.end()
         self._signal_all(signal.SIGTERM)
         give_up_at = time.monotonic() + grace_secs
         while not self.is_idle and time.monotonic() < give_up_at:
@@ -183,10 +149,11 @@ class Runner:
         while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
             self._signal_all(signal.SIGKILL)
             gevent.sleep(0.005)
-        self._sweep(heeds_calls=False)
+        self._leaders.clear()  # one that has not died by now is not waited for
+        self._sweep()
 
     def after_stopping(self, action: Callable[[], None]) -> None:
-        """Do this when the children that are being stopped now are gone."""
+        """Call this when the children that are being stopped now are gone."""
         waiting_for = list(self._stoppers)
 
         def wait_and_act() -> None:
@@ -196,7 +163,7 @@ class Runner:
         self._in_background(wait_and_act)
 
     def protect(self, directory: str) -> None:
-        """This directory is removed if the server is killed, instead of an earlier one."""
+        """Have this directory removed if the server is killed, instead of an earlier one."""
         self._guardian.protect(os.fsencode(directory))
 
     def close(self, *, is_clean: bool) -> None:
@@ -206,9 +173,9 @@ class Runner:
             self._strays.close()
         self._directory.close()
 
-    def know(self, pid: int, *, is_spare: bool = False) -> None:
-        """A child that is no script, and nobody's stray, until it ends or `end_known` ends it. A spare that somebody
-        stops is ended: a call would have to wait for it."""
+    def know(self, pid: int) -> None:
+        """Know a child that is no script, and no stray process, until it ends or `end_known` ends it. One that is
+        stopped is ended: a call would have to wait for it."""
         number = b"%d" % pid
         self._known.add(number)
         if self._strays is not None:
@@ -217,25 +184,31 @@ class Runner:
         def on_change(status: int, usage: struct_rusage) -> None:
             if not os.WIFSTOPPED(status):
                 self._known.discard(number)
-            elif is_spare:
+            else:
                 self.end_known(pid)
 
         reaper().watch(pid, on_change)
 
     def knows(self, pid: int) -> bool:
-        """Whether it has not ended yet; else somebody else may have the number by now."""
+        """Tell whether it has not ended yet; else another process may have the number by now."""
         return b"%d" % pid in self._known
 
     def end_known(self, pid: int) -> None:
         if self.knows(pid):
             signal_process(pid, signal.SIGKILL)
 
+    def stop_expecting(self, tag: int) -> None:
+        """Expect no more forks of a helper: an unknown process that still carries its tag is none of them."""
+        self.expected_tags.discard(tag)
+        if self._kill_leftovers():
+            self._in_background(self._sweep)
+
     @property
     def is_idle(self) -> bool:
         return not self._leaders and not self._stoppers
 
     def prepare(self) -> None:
-        """Before the first script, and before the first file of a call: see to it that both are cleaned up. Raises
+        """Make sure, before the first script and the first file of a call, that both are cleaned up. Raises
         InternalError when that cannot be now."""
         if not self._is_prepared:
             try:
@@ -247,25 +220,24 @@ class Runner:
     def _prepare(self) -> None:
         if not self._is_open_to_others:
             prctl.shut_out_others()
-        reaper()  # before there is anybody to be reaped
+        reaper()  # before there is a child to be reaped
         _keep_descriptors_from_scripts()
         if self._strays is None:
             self._strays = adopted_strays(self._known, self.expected_tags)
         self._processors = Processors.found()
-        keep_large_blocks_apart()
+        prctl.keep_large_blocks_apart()
         self._guardian.start()
         self._is_prepared = True
 
-    def _sweep(self, *, heeds_calls: bool = True) -> None:
-        """Kill whoever is below us and not known, until two looks in a row find nobody, or a call begins whose
-        processes they might be."""
+    def _sweep(self) -> None:
+        """Kill what scripts have left, until two looks in a row find nothing."""
         give_up_at = time.monotonic() + KILL_PATIENCE_SECS
         quiet_looks = 0
-        while quiet_looks < QUIET_LOOKS and not (heeds_calls and self._leaders):
+        while quiet_looks < QUIET_LOOKS:
             if time.monotonic() >= give_up_at:
                 journal.error("processes that scripts have left do not die")
                 return
-            quiet_looks = 0 if self._strays is not None and self._strays.kill() else quiet_looks + 1
+            quiet_looks = 0 if self._kill_leftovers() else quiet_looks + 1
             gevent.sleep(SWEEP_PAUSE_SECS)
 
     def _in_background(self, function: Callable[..., None], *values: Any) -> None:
@@ -273,9 +245,12 @@ class Runner:
         self._stoppers.add(stopper)
         stopper.rawlink(self._stoppers.discard)
 
-    def _end(self, running: RunningScript, grace_secs: float) -> None:
-        """After the first signal. The pipes stay open meanwhile: a script that cleans up may still write."""
+    def _end_cancelled(self, running: RunningScript, grace_secs: float) -> None:
+        """End a cancelled run after its first signal. Its pipes are read meanwhile: a script that cleans up may
+        write."""
+        running.settle()
         wait_or_kill(running.child, grace_secs, self._strays)
+        running.note_stopped()
         self._close(running)
 
     def _close(self, running: RunningScript) -> None:
@@ -283,13 +258,20 @@ class Runner:
         self._forget(running.child)
 
     def _forget(self, child: Child) -> None:
-        """It is gone."""
-        self._leaving.pop(child.pid, None)
+        """Forget a child that is gone, and look for what it has left."""
         self._leaders.pop(child.pid, None)
         self._known.discard(b"%d" % child.pid)
-        # Whoever is left when no call is running has shed its tag: only now can it be told from the others' processes.
-        if not self._leaders and self._strays is not None and self._strays.kill():
+        if self._kill_leftovers():
             self._in_background(self._sweep)
+
+    def _kill_leftovers(self) -> bool:
+        """Kill processes that cannot belong to a running call; return whether there were any. One that has lost its tag
+        can be told from those of the calls only when no call is running."""
+        if self._strays is None:
+            return False
+        if not self._leaders:
+            return self._strays.kill()
+        return self._strays.kill_tagged(self.tags.all, running={child.tag for child in self._leaders.values()})
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
@@ -297,7 +279,7 @@ class Runner:
 
 
 def _keep_descriptors_from_scripts() -> None:
-    """What we inherited from whoever started us is for nobody else."""
+    """Keep from scripts what we have inherited from the program that started us."""
     try:
         numbers: Iterable[int] = map(int, os.listdir("/dev/fd"))
     except FileNotFoundError:

@@ -1,12 +1,13 @@
-"""Who could have written what we are about to execute? One rule for tools, providers, prompts, completions and hooks.
+"""Which users could have written what we are about to execute? One rule for all scripts and hooks.
 
 The file, and every directory from it up to the project's, must belong to us or to root and not be writable by others:
-whoever can write to a directory can put another file in the place of the one that was looked at. A sticky directory is
-no help, because in it everybody can make the files that are not there yet. Of what lies outside the project by a
+a user who can write to a directory can put another file in the place of the one that was looked at. A sticky directory
+is no help, because in it all users can make the files that are not there yet. Of what lies outside the project by a
 setting, the directories count up to the one that is named. Links are followed step by step, and the directory in which
 each lies counts too.
 
-Knows no policy: what becomes of a file that cannot be trusted is for whoever asks. A look costs an `lstat` a step.
+Knows no policy: what becomes of a file that cannot be trusted is for the caller to decide. A look costs an `lstat` a
+step.
 
 Rule: imported before the first answer when a project has variables of its own, so it imports `os` and leaves only.
 """
@@ -16,12 +17,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterator
 
 from mcpgreen.text.uris import is_within
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Root can change everything anyway, so what belongs to root is as safe as what belongs to us.
 TRUSTED_OWNERS = (os.geteuid(), 0)
@@ -49,14 +47,14 @@ class Ground:
         return self._problem(path, is_wanted=stat.S_ISREG, kind="regular file", may_be_link=may_be_link)
 
     def _is_plainly_ours(self, path: str) -> bool:
-        """As nearly always, and asked before each call: no link on the way, and nothing wrong. Else it is looked at
-        properly."""
+        """Tell whether there is no link on the way, and nothing wrong: that is asked before each call. If not, it is
+        looked at properly."""
         steps = self._plain_steps
         if not steps or steps[0] != path:
             steps = self._plain_steps = self._plain_steps_to(path)
         for step in steps:
             status = os.lstat(step)
-            # Of a link everybody may write to it, as far as its mode says.
+            # By its mode, all users may write to a link.
             if status.st_mode & WRITABLE_BY_OTHERS or status.st_uid not in TRUSTED_OWNERS:
                 return False
             if step == path and not stat.S_ISREG(status.st_mode):
@@ -76,7 +74,7 @@ class Ground:
         return tuple(steps)
 
     def problem_with_hook(self, path: str) -> str | None:
-        """The same for a file of a fixed name, which nobody needs to link to, and which should be there."""
+        """The same for a file of a fixed name, which needs no link, and which should be there."""
         try:
             return self.problem_with(path, may_be_link=False)
         except FileNotFoundError as error:
@@ -117,7 +115,7 @@ class Ground:
 
     def _steps(self, path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
         """All that decides where a path leads, from the project on: directories, links, and what is there at last; and
-        whether it counts who can write to it."""
+        whether it matters which users can write to it."""
         place = self._root
         yield place, os.lstat(place), True
         if not is_within(path, place):
@@ -144,7 +142,7 @@ class Ground:
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if not self._counts(place):
-                # Outside, as in /tmp, it is enough that nobody else can rename the link.
+                # Outside, as in /tmp, it is enough that no other user can rename the link.
                 outside = os.lstat(place)
                 yield place, outside, not outside.st_mode & stat.S_ISVTX
             yield here, status, True
@@ -170,7 +168,7 @@ class Ground:
 
 
 def _as_word(path: str) -> str:
-    """As a shell needs it."""
+    """The path as one word for a shell."""
     if all(character.isalnum() or character in "/._+" for character in path):
         return path
     import shlex

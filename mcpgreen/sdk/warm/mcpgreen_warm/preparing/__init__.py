@@ -1,1 +1,0 @@
-"""What is done for a script before it is called: read it, and load what it uses."""
