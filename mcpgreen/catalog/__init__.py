@@ -1,1 +1,1 @@
-"""What the project on disk offers, read into immutable snapshots. Never imports gevent."""
+"""The items that a project offers, read from disk into immutable snapshots. Never imports gevent."""

@@ -1,29 +1,27 @@
-"""The kinds of items, one table: where each comes from, how it is read, and what it is called.
+"""The table of the kinds of items: where each comes from, how it is read, and what it is called.
 
-A kind that the project registers by hand is not looked for on disk; templates are, and what is registered wins.
+A kind that the project registers by hand is not looked for on disk. Only templates are found in both places, and a
+registered template replaces one on disk.
 """
 
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.pace import UNPACED, Pace
-from mcpgreen.catalog.tree_scan import SETTLING_NS, Tree, survey
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.catalog.manual.items import registered_items
+from mcpgreen.catalog.tree_scan import UNPACED, Memory, Pace, Tree, survey
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcpgreen.catalog.manual.rules import Registration
     from mcpgreen.project.project import Project
 
 
 class Source(NamedTuple):
-    """Where items come from: the directories that are walked, the reading of what the walk saw and of what is
-    registered, by kind, and what else is looked at to tell that something changed."""
+    """Where items come from: the directories to walk, and the function that reads the files and the registration.
+    `look_at_more` walks through further files that the items depend on."""
 
     directories: Callable[[Project], list[str]]
     read: Callable[[Project, Tree, Registration | None], dict[str, Discovery]]
@@ -38,53 +36,31 @@ def look_at_disk(
     registered: str | None = None,
     only_below: str | None = None,
     pace: Pace = UNPACED,
+    memory: Memory | None = None,
 ) -> Tree:
-    """What is on disk for a source. Its fingerprint is that of all that its listing depends on, `registered` included:
-    the hash of what is registered by hand."""
+    """Walk through the directories of a source; the files are then read with the `memory` of an earlier scan. The
+    fingerprint covers everything that the listing depends on, also `registered`, the hash of the registration."""
     tree = survey(project, source.directories(project), only_below=only_below, pace=pace)
+    tree = tree._replace(memory=Memory(memory))
     if source.look_at_more is None:
         return tree._replace(fingerprint=(registered, tree.fingerprint, ()))
     more = source.look_at_more(project, pace)
     return tree._replace(
         fingerprint=(registered, tree.fingerprint, more.fingerprint),
         is_settled=tree.is_settled and more.is_settled,
-        age_ns=min(tree.age_ns, more.age_ns),
-    )
-
-
-def look_at_kept(project: Project, source: Source, *, pace: Pace = UNPACED) -> Tree:
-    """The same where the files in `.registry/` decide: they count as well. Raises OSError if one is missing."""
-    began_ns = time.time_ns()
-    files = [os.stat(registry_file(project, kind)) for kind in source.kinds]
-    stamps = tuple((each.st_mtime_ns, each.st_ctime_ns, each.st_size, each.st_mode, each.st_ino) for each in files)
-    age_ns = began_ns - max(each.st_ctime_ns for each in files)
-    tree = look_at_disk(project, source, pace=pace)
-    return tree._replace(
-        fingerprint=(stamps, tree.fingerprint),
-        is_settled=tree.is_settled and age_ns > SETTLING_NS,
-        age_ns=min(tree.age_ns, age_ns),
     )
 
 
 def registry_file(project: Project, kind: str) -> str:
-    """Where the listing of a kind is written for others."""
+    """The path of the file that lists the items of a kind."""
     return os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json")
-
-
-def _registered(project: Project, registration: Registration | None, kind: str) -> Discovery | None:
-    """None for a kind that is found by looking at the disk."""
-    if registration is None:
-        return None
-    from mcpgreen.catalog.manual.items import registered_items
-
-    return registered_items(project, registration, kind)
 
 
 def _read_tools(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
     from mcpgreen.catalog.tools import discover_tools
 
-    found = _registered(project, registration, "tools") or discover_tools(project, tree)
-    # What is wrong with the registration itself is told here, once for all kinds.
+    found = registered_items(project, registration, "tools") or discover_tools(project, tree)
+    # Warnings about the registration itself come here, once for all kinds.
     warnings = registration.warnings if registration is not None else ()
     return {"tools": found._replace(warnings=[*warnings, *found.warnings])}
 
@@ -92,7 +68,7 @@ def _read_tools(project: Project, tree: Tree, registration: Registration | None)
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
     from mcpgreen.catalog.prompts import discover_prompts
 
-    return {"prompts": _registered(project, registration, "prompts") or discover_prompts(project, tree)}
+    return {"prompts": registered_items(project, registration, "prompts") or discover_prompts(project, tree)}
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
@@ -107,17 +83,17 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     others = [app for app in listed if app.uri not in taken]
     return {
         **found,
-        "resources": Discovery([*resources.items, *others], [*resources.warnings, *warnings]),
+        "resources": Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints),
         "ui": Discovery(listed, []),
     }
 
 
 def _resources_and_templates(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    """Registered templates join those on disk, unless an empty list is registered: then there are none."""
+    """Read resources and templates. Registered templates are added to those on disk; an empty list means none."""
     from mcpgreen.catalog.resources import discover_resources
 
-    instead = _registered(project, registration, "resources")
-    templates = _registered(project, registration, "resourceTemplates")
+    instead = registered_items(project, registration, "resources")
+    templates = registered_items(project, registration, "resourceTemplates")
     if registration is None or templates is None:
         return discover_resources(project, tree, instead=instead)
     if registration.items["resourceTemplates"]:
@@ -127,7 +103,7 @@ def _resources_and_templates(project: Project, tree: Tree, registration: Registr
 
 
 def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
-    """Templates of both, by name. What is registered counts."""
+    """The templates on disk and the registered ones, sorted by name. Of two with one name the registered one counts."""
     registered = {item.name for item in by_hand.items}
     kept = [item for item in found.items if item.name not in registered]
     hints = [
@@ -140,12 +116,12 @@ def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
 
 
 def _look_at_apps(project: Project, pace: Pace) -> Tree:
-    from mcpgreen.catalog.apps.places import look_at_apps
+    from mcpgreen.catalog.apps.resources import look_at_apps
 
     return look_at_apps(project, pace)
 
 
-# By the name under which clients hear of changes. What is read together changes together.
+# By the name in notifications of changes. Kinds that are read together change together.
 SOURCES = {
     "tools": Source(lambda project: [project.tools_dir], _read_tools, ("tools",)),
     "resources": Source(
@@ -157,7 +133,7 @@ SOURCES = {
     "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
 }
 SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
-# Other kinds are written under their own names.
+# Other kinds have files of their own names.
 FILE_OF = {"resourceTemplates": "resource-templates", "ui": "ui-resources"}
 TITLE_OF = {
     "tools": "tool registry",

@@ -1,75 +1,127 @@
-"""What all kinds of items have in common: what an item is, and how those of a kind are read and told apart."""
+"""What all kinds of items share: how the files of a kind are read, and how duplicates are found."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.tree_scan import Directory, Loss, Reading, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Protocol, TypeVar
-
-    from mcpgreen.catalog.tree_scan import Directory, Tree
     from mcpgreen.project.project import Project
 
-    Found = TypeVar("Found")
-
-    class Item(Protocol):
-        """Something that is listed. `definition` is what goes on the wire, `registry_entry` all that is known."""
-
-        @property
-        def name(self) -> str: ...
-
-        @property
-        def definition(self) -> dict[str, Any]: ...
-
-        @property
-        def registry_entry(self) -> dict[str, Any]: ...
+Found = TypeVar("Found")
 
 
-class Loss(str):
-    """A warning about an item that is therefore not listed."""
+class Item(Protocol):
+    """Something that is listed. Clients get its `definition`; `registry_entry` has everything that is known."""
 
-    __slots__ = ()
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def definition(self) -> Json: ...
+
+    @property
+    def registry_entry(self) -> Json: ...
 
 
 class Discovery(NamedTuple):
     items: Sequence[Any]
     warnings: list[str]
-    hints: list[str] = []  # of what may be meant as it is: for who asks why something is missing
+    hints: list[str] = []  # about files that may be left out on purpose; `validate` shows them
+
+
+Read = Callable[["Project", Directory, str, list[str], list[str]], "Found | None"]
 
 
 def read_files(
     project: Project,
     tree: Tree,
     names_in: Callable[[Iterable[str]], Iterable[str]],
-    read: Callable[[Project, Directory, str], tuple[Found | None, Iterable[str]]],
+    read: Read[Found],
     *,
     what: str,
     warnings: list[str],
+    hints: list[str],
 ) -> Iterator[Found]:
-    """The items of those files of each directory that stand for one; `read` also gives complaints about the file. A bad
-    file costs one item and a warning."""
+    """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each; `read` adds
+    warnings and hints about its file to the lists that it is given. A bad file costs one item and a warning."""
     for directory in tree.directories:
         for file_name in tree.pace.over(names_in(directory.files)):
-            try:
-                found, complaints = read(project, directory, file_name)
-            except ProjectError as error:
-                from mcpgreen.catalog.descriptions.blame import reason_with_place
+            path = f"{directory.path}/{file_name}"
+            stamp = _stamp(tree, directory, file_name)
+            reading = tree.memory.recall(path, stamp) if stamp is not None else None
+            if reading is None:
+                reading = _reading(project, directory, file_name, read, what)
+                if stamp is not None:
+                    tree.memory.keep(path, stamp, reading)
+            warnings += reading.warnings
+            hints += reading.hints
+            if reading.item is not None:
+                yield reading.item
 
-                reason = reason_with_place(error)
-                warnings.append(Loss(f"{project.shown(error.path)}: {reason}; {what} is left out"))
-                continue
-            warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
-            if found is not None:
-                yield found
+
+def _reading(project: Project, directory: Directory, file_name: str, read: Read[Any], what: str) -> Reading:
+    warnings: list[str] = []
+    hints: list[str] = []
+    try:
+        _require_one_description(directory, file_name)
+        return Reading(read(project, directory, file_name, warnings, hints), warnings, hints)
+    except ProjectError as error:
+        from mcpgreen.catalog.descriptions.in_script import reason_with_place
+
+        loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
+        return Reading(None, [*warnings, loss], hints)
+
+
+def _require_one_description(directory: Directory, file_name: str) -> None:
+    """Raise ProjectError if scopes may be lost: the description cannot be read, or one that does not count has some."""
+    if directory.unusable:
+        for name in metadata.meta_files_for(file_name, directory.unusable):
+            raise ProjectError(f"{directory.path}/{name}", "is no file of its own, so the description cannot be read")
+    counting, *others = [*metadata.meta_files_for(file_name, directory.files), ""]
+    for name in filter(None, others):
+        if b"scope" in metadata.read_start(f"{directory.path}/{name}", metadata.MAX_META_BYTES).lower():
+            raise ProjectError(f"{directory.path}/{name}", f"has scopes that do not count, because {counting} does")
+
+
+def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ...] | None:
+    """A value that changes when the file or its description changes. None for a file that must be read each time: one
+    that was just written may be written again without a new time, and a README depends on its neighbours."""
+    if metadata.stem_of(file_name).lower() == "readme":
+        return None
+    meta_files = tuple(metadata.meta_files_for(file_name, directory.files.keys() | directory.unusable))
+    files = [directory.files[name] for name in (file_name, *meta_files) if name in directory.files]
+    if any(status.st_ctime_ns > tree.settled_ns for status in files):
+        return None
+    stamps = ((each.st_mtime_ns, each.st_ctime_ns, each.st_size, each.st_mode, each.st_ino) for each in files)
+    return meta_files, *stamps
+
+
+def leave_out_readme(project: Project, directory: Directory, file_name: str, kind: str, hints: list[str]) -> bool:
+    """Return True for a README without a description of its own beside a described file. Add a hint about it, unless
+    it is in the folder of one item, where `scaffold` puts it."""
+    if metadata.stem_of(file_name).lower() != "readme" or metadata.is_description(file_name):
+        return False
+    stems = {metadata.described_stem(name) for name in directory.files if metadata.is_description(name)}
+    if not stems or metadata.meta_file_for(file_name, directory.files):
+        return False
+    if metadata.read_inline_of(f"{directory.path}/{file_name}", is_prose=True) is not None:
+        return False
+    if directory.path.rpartition("/")[2] not in stems:
+        reason = f"not a {kind}: a README beside something described, without a description of its own"
+        hints.append(f"{project.shown(directory.path)}/{file_name}: {reason}")
+    return True
 
 
 def distinct(
     found: Iterable[Found], key: str, claim: str, place: Callable[[Any], str] = lambda item: str(item.relative_path)
 ) -> tuple[list[Found], list[str]]:
-    """The first of each key, by which clients tell items apart, and a warning for each of the others."""
+    """The first item of each key, by which clients tell items apart, and a warning for each of the others."""
     kept: dict[str, Found] = {}
     losses: list[str] = []
     for item in found:

@@ -1,7 +1,7 @@
-"""Read the prompts of a project: each file below prompts/ is one, and so is a description with `messages` of its own.
+"""Read the prompts of a project: each file below prompts/ is one, and so is a description with `messages`.
 
-A file is a template, unless it is executable and says what runs it: then its output is the prompt. Pictures and sounds
-are neither: messages show them.
+A file is a template, or a program if it is executable and begins with `#!` or as a binary: then its output is the
+prompt. Pictures and sounds are no prompts: messages show them.
 
 Rule: one bad description costs one prompt and a warning, never the list.
 """
@@ -9,43 +9,40 @@ Rule: one bad description costs one prompt and a warning, never the list.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.descriptions.scopes import SCOPES
-from mcpgreen.catalog.items import Discovery, distinct, read_files
+from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
-from mcpgreen.protocol.content import BLOCK_TYPES, ROLES
+from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
 from mcpgreen.text import media
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
     from mcpgreen.project.project import Project
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
-PLACEHOLDERS = ("all", "braces")  # {{name}} and ${name}, or the first alone: a prompt may show shell code
+PLACEHOLDERS = ("all", "braces")  # {{name}} and ${name}, or only {{name}} for a prompt with shell code
 
 
 class Prompt(NamedTuple):
-    """One prompt. `path` is its template or program; `messages` are the author's own, else the file is the only one."""
+    """One prompt: the author's own `messages`, or the one message that the template or program at `path` makes."""
 
     name: str
     role: str
     required: tuple[str, ...]
-    schemas: dict[str, Any]  # of the arguments that have one, for completion
-    messages: list[dict[str, Any]] | None
+    schemas: Json  # of the arguments that have one, for completion
+    messages: list[Json] | None
     placeholders: str
-    input_requests: dict[str, Any]  # elicitations and the like, whose results become arguments
-    definition: dict[str, Any]
+    input_requests: Json  # elicitations and the like; their results become arguments
+    definition: Json
     timeout_secs: float | None
-    scopes: Sequence[str]  # that a caller has to have, where callers have any
-    registry_entry: dict[str, Any]
+    scopes: Sequence[str]  # that a caller must have, if callers have scopes at all
+    registry_entry: Json
     path: str | None = None
     relative_path: str = ""
     is_program: bool = False
@@ -53,7 +50,7 @@ class Prompt(NamedTuple):
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
-    # It is part of the environment of scripts, where a NUL or a lone surrogate cannot be.
+    # Scripts get it in an environment variable, which cannot hold a NUL or a lone surrogate.
     "name": Rule(
         lambda value: isinstance(value, str) and value.isprintable(), "one line of printable text", {"type": "string"}
     ),
@@ -71,23 +68,25 @@ FIELD_RULES = {
     "placeholders": metadata.one_of(PLACEHOLDERS),
     "inputRequests": AN_OBJECT,
     "timeoutSecs": metadata.A_DURATION,
-    "scopes": SCOPES,
+    "scopes": metadata.SCOPES,
 }
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path", "metadata"}
 ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, "required": metadata.A_BOOLEAN}
 
 
 def discover_prompts(project: Project, tree: Tree) -> Discovery:
-    """Read every prompt that the walk through prompts/ saw, sorted by name."""
+    """Read every prompt in a tree of prompts/, sorted by name."""
     warnings = tree.warnings_with_links(project, "prompts")
-    found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings))
+    hints: list[str] = []
+
+    found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings, hints=hints))
     found.sort(key=lambda prompt: (prompt.name, prompt.relative_path))
     kept, losses = distinct(found, "name", "provides the prompt")
-    return Discovery(kept, [*warnings, *losses])
+    return Discovery(kept, [*warnings, *losses], hints)
 
 
-def describe_prompt(origin: Origin, fields: dict[str, Any], *, default_name: str = "") -> Prompt:
-    """What the `fields` of a description say. Raises ProjectError for what cannot be served."""
+def describe_prompt(origin: Origin, fields: Json, *, default_name: str = "") -> Prompt:
+    """The prompt that the `fields` describe. Raises ProjectError if it cannot be served."""
     source, complaints = origin.path, origin.complaints
     fields = metadata.checked(source, fields, FIELD_RULES)
     named = {"name": fields.get("name") or default_name}
@@ -131,7 +130,7 @@ def with_file(prompt: Prompt, path: str, relative_path: str, *, is_program: bool
 
 
 def is_program(path: str, status: os.stat_result) -> bool:
-    """The bit alone does not make a program: on some file systems every file has it."""
+    """Tell whether a file is a program. The bit is not enough: on some file systems every file is executable."""
     if not status.st_mode & metadata.EXECUTABLE_BITS:
         return False
     try:
@@ -141,11 +140,15 @@ def is_program(path: str, status: os.stat_result) -> bool:
 
 
 def _sources_in(names: Iterable[str]) -> list[str]:
-    """The files of a directory that stand for a prompt each: templates, programs, and descriptions without either."""
+    """The files of a directory that are prompts: templates, programs, and descriptions without either."""
     return metadata.item_sources(name for name in names if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES))
 
 
-def _prompt_of(project: Project, directory: Directory, file_name: str) -> tuple[Prompt, list[str]]:
+def _prompt_of(
+    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
+) -> Prompt | None:
+    if leave_out_readme(project, directory, file_name, "prompt", hints):
+        return None
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
     is_lonely = metadata.is_description(file_name)
@@ -158,17 +161,19 @@ def _prompt_of(project: Project, directory: Directory, file_name: str) -> tuple[
     prompt = describe_prompt(origin, fields, default_name=metadata.described_stem(file_name))
     if is_lonely and prompt.messages is None:
         raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
+    warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in origin.complaints)
     prompt = with_file(prompt, path, relative_path, is_program=runs)
-    return prompt._replace(path=None) if is_lonely else prompt, origin.complaints
+    return prompt._replace(path=None) if is_lonely else prompt
 
 
-def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The arguments as they are listed, and the schemas behind them."""
-    given = fields.get("arguments", fields.get("inputSchema", []))
+def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:
+    """The arguments as they are listed, and their schemas by name."""
+    given: object = fields["arguments"] if "arguments" in fields else fields.get("inputSchema", [])
     if isinstance(given, dict):
         return _arguments_of_schema(source, given)
-    arguments: list[dict[str, Any]] = []
-    schemas: dict[str, Any] = {}
+    assert isinstance(given, list), "`FIELD_RULES` admits an array or an object"
+    arguments: list[Json] = []
+    schemas: Json = {}
     for entry in given:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
             raise ProjectError(
@@ -182,7 +187,7 @@ def _arguments(source: str, fields: dict[str, Any]) -> tuple[list[dict[str, Any]
     return arguments, schemas
 
 
-def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _arguments_of_schema(source: str, schema: Json) -> tuple[list[Json], Json]:
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     are_names = isinstance(required, list) and all(isinstance(name, str) for name in required)
@@ -199,11 +204,11 @@ def _arguments_of_schema(source: str, schema: dict[str, Any]) -> tuple[list[dict
     return arguments, dict(properties)
 
 
-def _checked_message(source: str, message: Any, complaints: list[str]) -> dict[str, Any]:
+def _checked_message(source: str, message: Any, complaints: list[str]) -> Json:
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, dict) and isinstance(content.get("type"), str):
-        if content["type"] not in BLOCK_TYPES:
-            known = ", ".join(BLOCK_TYPES)
+        if content["type"] not in CONTENT_TYPES:
+            known = ", ".join(CONTENT_TYPES)
             raise ProjectError(source, f"content of the type {metadata.shown(content['type'])}; there are {known}")
     elif not isinstance(content, str):
         raise ProjectError(source, "each of messages needs content: a text, or an object with a type")
@@ -212,8 +217,10 @@ def _checked_message(source: str, message: Any, complaints: list[str]) -> dict[s
     return {**message, "role": _legal_role(message["role"], complaints)}
 
 
-def _legal_role(given: Any, complaints: list[str]) -> str:
-    if given is None or given in ROLES:
-        return given or "user"
+def _legal_role(given: object, complaints: list[str]) -> str:
+    if isinstance(given, str) and given in ROLES:
+        return given
+    if given is None:
+        return "user"
     complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
     return "user"

@@ -1,33 +1,32 @@
-"""Read the resources of a project: each file below resources/, and the templates that descriptions there declare.
+"""Read the resources of a project: each file below resources/, and the templates that are described there.
 
-A file is a resource whether it is described or not; its description may give it another URI. A description without
-a file is a resource if it has a `uri`, a template if it has a `uriTemplate`. The content is the provider's business.
+Every file is a resource; its description may give it another URI. A description without a file is a resource if it has
+a `uri`, and a template if it has a `uriTemplate`. Providers read the content.
 
 Rule: one bad description costs one item and a warning, never the list. Equal names are allowed, equal URIs not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
+from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
-from mcpgreen.catalog.tree_scan import Directory, Tree
+from mcpgreen.catalog.tree_scan import Directory, Loss, Memory, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.text import media
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uri_templates import UriTemplate
 from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, Union
-
     from mcpgreen.catalog.apps.resources import App
     from mcpgreen.project.project import Project
 
-    AnyResource = Union["Resource", "ResourceTemplate"]  # noqa: UP007  (of names that are defined below)
+AnyResource = Union["Resource", "ResourceTemplate"]
 
 DEFAULT_PROVIDER = "file"
 
@@ -39,10 +38,11 @@ class Resource(NamedTuple):
     uri: str
     provider: str
     mime_type: str | None  # as declared; else the content decides
-    definition: dict[str, Any]
-    registry_entry: dict[str, Any]
+    definition: Json
+    registry_entry: Json
     path: str | None = None
     relative_path: str = ""
+    is_described: bool = True  # a described resource replaces the plain file with the same URI
 
 
 class ResourceTemplate(NamedTuple):
@@ -52,9 +52,9 @@ class ResourceTemplate(NamedTuple):
     template: UriTemplate
     provider: str
     mime_type: str | None
-    definition: dict[str, Any]
-    registry_entry: dict[str, Any]
-    arguments: dict[str, Any]  # the schemas of its variables, for completion
+    definition: Json
+    registry_entry: Json
+    arguments: Json  # the schemas of its variables, for completion
     path: str | None = None
     relative_path: str = ""
 
@@ -77,24 +77,28 @@ KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
 
 
 def discover_resources(project: Project, tree: Tree, *, instead: Discovery | None = None) -> dict[str, Discovery]:
-    """Read what the walk through resources/ saw: resources by name and URI, templates by name.
+    """Read the resources in a tree, sorted by name and URI, and the templates, sorted by name.
 
-    `instead` are the resources that are offered in place of those: then it is only about the templates.
+    `instead` are registered resources: then only the templates are read.
     """
     warnings = tree.warnings_with_links(project, "resources")
-
-    def read(project: Project, directory: Directory, file_name: str) -> tuple[AnyResource | None, list[str]]:
-        item, complaints = _item_of(project, directory, file_name)
-        is_replaced = instead is not None and isinstance(item, Resource)
-        return (None, []) if is_replaced else (item, complaints)
-
-    below = tree.below(project.resources_dir)
-    items: Iterator[AnyResource]
-    items = read_files(project, below, metadata.item_sources, read, what="it", warnings=warnings)
-    found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))
-    kept, doubles = distinct((item for item in found if isinstance(item, Resource)), "uri", "has the uri")
+    hints: list[str] = []
+    below, read = tree.below(project.resources_dir), _item_of
     if instead is not None:
-        kept = list(instead.items)
+        below, read = below._replace(memory=Memory()), _template_of
+    items: Iterator[AnyResource]
+    items = read_files(project, below, metadata.item_sources, read, what="the resource", warnings=warnings, hints=hints)
+    found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))
+    resources = [item for item in found if isinstance(item, Resource)]
+    by_uri = {item.uri: item for item in reversed(resources) if item.is_described}
+    plain = {item.uri: item for item in resources if not item.is_described}  # each has another URI
+    for uri in sorted(by_uri.keys() & plain.keys()):
+        first, place = by_uri[uri], f"{project.shown(project.resources_dir)}/{plain[uri].relative_path}"
+        hints.append(f"{place}: listed as {first.name}, which {first.relative_path} describes at the same uri")
+    counting = (item._replace(is_described=True) for item in resources if item.is_described or item.uri not in by_uri)
+    kept, doubles = distinct(counting, "uri", "has the uri")
+    if instead is not None:
+        kept, hints = list(instead.items), instead.hints
     taken = {item.name for item in kept}
     templates = [item for item in found if isinstance(item, ResourceTemplate)]
     doubles += [
@@ -106,19 +110,17 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     kept_templates, more_doubles = distinct(free, "name", "provides the template")
     warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in (*doubles, *more_doubles)]
     warnings += instead.warnings if instead is not None else ()
-    return {"resources": Discovery(kept, warnings), "resourceTemplates": Discovery(kept_templates, [])}
+    return {"resources": Discovery(kept, warnings, hints), "resourceTemplates": Discovery(kept_templates, [])}
 
 
 def provider_of(uri: str) -> str:
-    """Who reads a URI if nobody says it: one of ours, or a script that is named as the scheme."""
+    """The provider of a URI without a `provider`: a built-in one, or the script with the name of the scheme."""
     scheme = scheme_of(uri)
     return PROVIDER_OF_SCHEME.get(scheme, scheme) or DEFAULT_PROVIDER
 
 
-def describe_resource(
-    origin: Origin, fields: dict[str, Any], *, default_name: str = "", default_uri: str = ""
-) -> Resource:
-    """What the `fields` of a description say. Raises ProjectError for what cannot be served."""
+def describe_resource(origin: Origin, fields: Json, *, default_name: str = "", default_uri: str = "") -> Resource:
+    """The resource that the `fields` describe. Raises ProjectError if it cannot be served."""
     fields = metadata.checked(origin.path, fields, FIELD_RULES)
     uri = with_encoded_text(fields.get("uri") or default_uri)
     fault = problem_with(uri) if uri else "it is missing"
@@ -128,8 +130,8 @@ def describe_resource(
     return Resource(uri=uri, **_described(origin, fields, named, provider_of(uri), plain=("mimeType", "size")))
 
 
-def describe_template(origin: Origin, fields: dict[str, Any], *, default_name: str = "") -> ResourceTemplate:
-    """As `describe_resource`, for a description with a `uriTemplate`."""
+def describe_template(origin: Origin, fields: Json, *, default_name: str = "") -> ResourceTemplate:
+    """The template that the `fields` describe. Raises ProjectError if it cannot be served."""
     fields = metadata.checked(origin.path, fields, FIELD_RULES)
     if fields.get("uri"):
         raise ProjectError(origin.path, "has both uri and uriTemplate")
@@ -146,14 +148,35 @@ def describe_template(origin: Origin, fields: dict[str, Any], *, default_name: s
 
 
 def resource_of_app(project: Project, app: App) -> Resource:
-    """An MCP App as the resource that clients list and read."""
+    """The resource by which clients list and read an MCP App."""
     place = project.shown(app.directory)
     entry = {"description": "", **app.definition, "provider": "ui", "path": place}
     mime_type = app.definition["mimeType"]
     return Resource(app.name, app.uri, "ui", mime_type, app.definition, entry, relative_path=place)
 
 
-def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[AnyResource, list[str]]:
+def _item_of(
+    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
+) -> AnyResource | None:
+    if leave_out_readme(project, directory, file_name, "resource", hints):
+        return None
+    item, complaints = _read_item(project, directory, file_name)
+    warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
+    return item
+
+
+def _template_of(
+    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
+) -> ResourceTemplate | None:
+    complaints: list[str] = []
+    item = _item_of(project, directory, file_name, complaints, hints)
+    if not isinstance(item, ResourceTemplate):
+        return None
+    warnings += complaints
+    return item
+
+
+def _read_item(project: Project, directory: Directory, file_name: str) -> tuple[AnyResource, list[str]]:
     path = f"{directory.path}/{file_name}"
     relative_path = path.removeprefix(project.resources_dir.rstrip("/") + "/")
     is_lonely = metadata.is_description(file_name)
@@ -169,18 +192,18 @@ def _item_of(project: Project, directory: Directory, file_name: str) -> tuple[An
     if is_lonely:
         return _placed(item, None, relative_path), origin.complaints
     if "provider" not in fields and scheme_of(item.uri) not in PROVIDER_OF_SCHEME:
-        # A name of the author's own for a file that is here.
+        # A scheme of the author's own for a file of the project.
         entry = {**item.registry_entry, "provider": DEFAULT_PROVIDER}
         item = item._replace(provider=DEFAULT_PROVIDER, registry_entry=entry)
     if item.provider == DEFAULT_PROVIDER:
         item.definition.setdefault("mimeType", _mime_type(path))
         item.definition["size"] = directory.files[file_name].st_size
-    return _placed(item, path, relative_path), origin.complaints
+    return _placed(item._replace(is_described=bool(fields)), path, relative_path), origin.complaints
 
 
 def _mime_type(path: str) -> str:
     try:
-        # Only a name that says nothing is worth opening the file.
+        # The file is only opened if its name does not show the type.
         return media.type_by_name(path) or media.mime_type("", metadata.read_start(path, media.HEAD_BYTES), None)
     except OSError:
         return media.BINARY
@@ -191,10 +214,8 @@ def _placed(item: Any, path: str | None, relative_path: str) -> Any:
     return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
 
 
-def _described(
-    origin: Origin, fields: dict[str, Any], named: dict[str, Any], provider: str, *, plain: tuple[str, ...]
-) -> dict[str, Any]:
-    """What resources and templates have in common. The description may name another provider."""
+def _described(origin: Origin, fields: Json, named: Json, provider: str, *, plain: tuple[str, ...]) -> Json:
+    """The fields that resources and templates share. The description may name another provider."""
     definition = metadata.definition_of(origin, named, fields, plain=plain, known=KNOWN_FIELDS)
     listed = KNOWN_FIELDS - {"arguments", "inputSchema"}
     others = {key: value for key, value in fields.items() if key not in listed}

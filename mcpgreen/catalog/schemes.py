@@ -1,13 +1,13 @@
-"""Our own providers: the schemes that each serves, and whether it uses the network.
+"""The built-in providers: the schemes that each serves, and whether it uses the network.
 
 Each is a module of `mcpgreen.providers` with `provide(uri, settings, out)`, which writes to `out` or raises
-ProviderFailure. One that uses the network is run as a process; what the others do happens in the server, so they must
-not wait for anybody.
+ProviderFailure. A provider that uses the network runs as a process; the others run in the server, so they must not
+block.
 """
 
 from __future__ import annotations
 
-from mcpgreen.text.records import NamedTuple
+from typing import NamedTuple
 
 
 class Provider(NamedTuple):

@@ -1,10 +1,11 @@
-"""Read the tools of a project: which files below tools/ are tools, and what their descriptions say.
+"""Find the tools of a project among the files below tools/, and read their descriptions.
 
-A tool is an executable program, or any executable or shell or shebang script that has a description, beside it, in a
-comment, or as the signature of a Python function (`functions`). Hidden files and directories, smoke.sh, the
-descriptions themselves and all that lies below a directory `ui` are none.
+A tool is an executable program, or a script with a description: in a file beside it, in a comment, or in the signature
+of a Python function (`functions`). Hidden files and directories, smoke.sh, descriptions and everything below a
+directory `ui` are no tools.
 
-Not a schema validator: compiling a schema costs more than scanning ten tools, so that waits for the first call.
+Schemas are only checked for plain mistakes: compiling one takes longer than scanning ten tools, so the first call does
+it.
 
 Rule: one bad file costs one tool and a warning, never the list.
 """
@@ -12,40 +13,37 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
-from mcpgreen.catalog.descriptions.in_script import NOTHING_TOLD, Told, told_by
-from mcpgreen.catalog.descriptions.scopes import SCOPES
-from mcpgreen.catalog.items import Discovery, Loss, distinct, read_files
-from mcpgreen.catalog.pace import Pace
-from mcpgreen.catalog.tree_scan import Directory, Tree
+from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, scopes_in_comment
+from mcpgreen.catalog.items import Discovery, distinct, read_files
+from mcpgreen.catalog.tree_scan import Directory, Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.unmarked import META_SUFFIXES
-from mcpgreen.protocol.input.needs import NEEDS
+from mcpgreen.protocol.revisions import CLIENT_NEEDS
 from mcpgreen.protocol.schemas import lint
-from mcpgreen.running.policy.trust import WRITABLE_BY_OTHERS
-from mcpgreen.running.scripts.shebang import PYTHON_SUFFIX, SHELL_SUFFIXES, command_of, is_program, is_python
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program, is_python
+from mcpgreen.running.trust import WRITABLE_BY_OTHERS
+from mcpgreen.text.json_types import Json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
-
-    from mcpgreen.catalog.functions.reading import FunctionTool
+    from mcpgreen.catalog.functions.signatures import FunctionTool
     from mcpgreen.files.confined import Private
     from mcpgreen.project.project import Project
 
-UI_DIRECTORY = "ui"  # holds the app of a tool, and what that needs
+UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 
-# What becomes of a script that asks a stateless client: it waits, and is run anew only if that is harmless; or always.
+# How a script asks a stateless client: it waits for the answer (park), or is run again with it (replay). With auto it
+# waits, and is run again only if that is harmless.
 INTERACTIONS = ("auto", "park", "replay")
 
-MAX_MODULES = 50  # that a script wants to be loaded ahead
+MAX_MODULES = 50  # in `warm`
 
 
-def _is_module(name: Any) -> bool:
+def _is_module(name: object) -> bool:
     return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
 
 
@@ -63,12 +61,12 @@ FIELD_RULES = {
         lambda value: metadata.is_natural(value) and value > 0, "a positive integer", {"type": "integer", "minimum": 1}
     ),
     "needs": metadata.Rule(
-        lambda value: isinstance(value, list) and all(need in tuple(NEEDS) for need in value),
-        f"an array of {', '.join(NEEDS)}",
-        {"type": "array", "items": {"enum": list(NEEDS)}},
+        lambda value: isinstance(value, list) and all(need in tuple(CLIENT_NEEDS) for need in value),
+        f"an array of {', '.join(CLIENT_NEEDS)}",
+        {"type": "array", "items": {"enum": list(CLIENT_NEEDS)}},
     ),
     "interaction": metadata.one_of(INTERACTIONS),
-    "scopes": SCOPES,
+    "scopes": metadata.SCOPES,
     "warm": metadata.Rule(
         lambda value: (
             isinstance(value, bool)
@@ -83,11 +81,11 @@ KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
 
 
 class Description(NamedTuple):
-    """What is known of a tool apart from its script. `definition` is what goes on the wire, `unlisted` are the other
-    fields as they were written. Those that have a default here are the ones that mean something to us."""
+    """The description of a tool. Clients get `definition`; `unlisted` has the other fields as they were written. Fields
+    with a default are those that the server uses itself; each is named after its key in the description."""
 
-    definition: dict[str, Any]
-    unlisted: dict[str, Any]
+    definition: Json
+    unlisted: Json
     complaints: list[str]
     timeout_secs: float | None = None
     timeout_hint: str | None = None
@@ -95,9 +93,9 @@ class Description(NamedTuple):
     max_timeout_secs: float | None = None
     max_concurrent: int | None = None
     strict_arguments: bool | None = None
-    needs: Sequence[str] = ()  # what has to be asked of a client
+    needs: Sequence[str] = ()  # capabilities that a client must have
     interaction: str = INTERACTIONS[0]
-    scopes: Sequence[str] = ()  # that a caller has to have, where callers have any
+    scopes: Sequence[str] = ()  # that a caller must have, if callers have scopes at all
     warm: bool | list[str] = True
 
 
@@ -106,38 +104,35 @@ LISTED_FIELDS = KNOWN_FIELDS - ATTRIBUTE_OF.keys()
 
 
 class Tool(NamedTuple):
-    """One script that clients may call. `registry_entry` is all that is known of it."""
+    """One script that clients may call. `registry_entry` has everything that is known about it."""
 
     name: str
     path: str
     relative_path: str
     command: list[str]
     description: Description
-    registry_entry: dict[str, Any]
+    registry_entry: Json
 
     @property
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> Json:
         return self.description.definition
 
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
-    """Read every tool that the walk through tools/ saw, sorted by name and path."""
-    warnings = [*tree.warnings, *_useless_links(project, tree)]
+    """Read every tool in a tree of tools/, sorted by name and path."""
+    warnings = [*tree.warnings, *_warn_of_links(project, tree)]
     hints: list[str] = []
-
-    def read(project: Project, directory: Directory, file_name: str) -> tuple[Tool | None, tuple[str, ...]]:
-        return _tool_of(project, directory, file_name, warnings, hints), ()
 
     ui = os.path.join(project.tools_dir, UI_DIRECTORY)
     if any(directory.path == ui for directory in tree.directories):
-        hints.append(f"{project.shown(ui)}: not a tool, and none is in it: below ui/ is what belongs to a page")
+        hints.append(f"{project.shown(ui)}: not a tool, and none is in it: the files below ui/ belong to a page")
     of_tools = tree._replace(directories=[each for each in tree.directories if not _is_of_an_app(project, each)])
-    found = list(read_files(project, of_tools, _scripts_in, read, what="the tool", warnings=warnings))
+    found = list(read_files(project, of_tools, _scripts_in, _tool_of, what="the tool", warnings=warnings, hints=hints))
     for directory in of_tools.directories:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
         warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
-    warnings.extend(_open_directories(project, found))
+    warnings.extend(_warn_of_open_directories(project, found))
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if any(os.path.basename(directory.path) == UI_DIRECTORY for directory in tree.directories):
         found = _with_apps(project, found, tree.pace)
@@ -154,7 +149,7 @@ def _scripts_in(names: Iterable[str]) -> list[str]:
 
 
 def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
-    """Tools that have an MCP App beside them say so."""
+    """The same tools; the definition of a tool with an MCP App beside it names the app."""
     from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 
     apps, _ = discover_apps(project, project.server_name(), pace)
@@ -177,46 +172,41 @@ def _tool_of(
     path, status = f"{directory.path}/{file_name}", directory.files[file_name]
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     meta_file = metadata.meta_file_for(file_name, directory.files)
-    # The script itself is opened only if its first bytes can tell something that we do not know yet.
-    is_known = is_executable and meta_file is not None and not _may_be_python(file_name)
-    head = b"" if is_known else metadata.head_of(path, status.st_size)
+    head = metadata.head_of(path)
     command = command_of(path, head or b"", is_executable=is_executable, is_described=True)
     if command is None:
         if meta_file:
             warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
         return None
     source = f"{directory.path}/{meta_file}" if meta_file else path
-    told = Told(metadata.read_meta_file(source)) if meta_file else told_by(path, head or b"")
+    written = ScriptDescription(metadata.read_meta_file(source)) if meta_file else read_script(path, head or b"")
     function = _function_tool(path, head or b"")
-    if function is not None:
-        said = told or NOTHING_TOLD
-        if function.hides_scopes and "scopes" not in said.fields:
-            raise ProjectError(path, "its scopes cannot be read; write them as texts, or into a description beside it")
-        told = Told({**_not_said_by(said.fields, function.fields), **said.fields}, said.complaints, said.hints)
+    if function is not None and (function.fields or function.notes):
+        beside = written or ScriptDescription({})
+        written = beside._replace(fields={**_missing_in(beside.fields, function.fields), **beside.fields})
         warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
-    if told is None and not (is_executable and (head is None or is_program(path, head))):
-        # A library that tools source, a text where all files have the bit, or a tool that was forgotten.
+    if written is None and not (is_executable and (head is None or is_program(path, head))):
+        # A library for tools, a text on a file system where all files are executable, or a tool without its bit.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
         hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
         return None
-    fields, complaints, own_hints = told or NOTHING_TOLD
-    is_sound = function is not None and function.is_sound and not meta_file
-    description = describe_tool(source, fields, file_name=file_name, private=project.private, is_sound=is_sound)
+    fields, complaints, own_hints = written or ScriptDescription({})
+    fields = _with_scopes_of_script(path, head or b"", fields, function)
+    stem = metadata.stem_of(file_name)
+    if stem == "tool" and directory.path != project.tools_dir.rstrip("/"):
+        stem = os.path.basename(directory.path)  # each tool has a folder of its own
+    description = describe_tool(source, fields, stem=stem, private=project.private)
     warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
     hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
-    warnings.extend(_open_files(project, path, status))
+    warnings.extend(_warn_of_open_file(project, path, status))
     name = description.definition["name"]
-    if name not in (metadata.stem_of(file_name), fields.get("name")):
+    if name not in (stem, fields.get("name")):
         hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
     return _described_tool(project, path, command, description)
 
 
-def _may_be_python(file_name: str) -> bool:
-    return file_name.endswith(PYTHON_SUFFIX) or "." not in file_name
-
-
 def _function_tool(path: str, head: bytes) -> FunctionTool | None:
-    """What the source says of a tool that is a Python function; None for any other."""
+    """Read a tool that is a Python function; None for any other script."""
     if not is_python(path, head):
         return None
     is_whole = len(head) < HEAD_BYTES
@@ -227,8 +217,18 @@ def _function_tool(path: str, head: bytes) -> FunctionTool | None:
     return reading.function_tool(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
 
 
-def _not_said_by(fields: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """What a description beside a function leaves to its source. `arguments` is another name for a schema."""
+def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: FunctionTool | None) -> Json:
+    """The fields with all scopes: those of a description in another file, and those that the script itself demands."""
+    if function is not None and function.hides_scopes and "scopes" not in fields:
+        raise ProjectError(path, "its scopes cannot be read; write them as texts, or into a description beside it")
+    demands = [fields, function.fields if function is not None else {}, scopes_in_comment(path, head)]
+    given = [metadata.checked(path, {"scopes": each["scopes"]}, FIELD_RULES) for each in demands if "scopes" in each]
+    scopes = list(dict.fromkeys(scope for each in given for scope in each["scopes"]))
+    return {**fields, "scopes": scopes} if scopes else fields
+
+
+def _missing_in(fields: Json, others: Json) -> Json:
+    """The fields of a function that its description may lack. `arguments` is another name for the schema."""
     if not fields:
         return others
     has_schema = "inputSchema" in fields or "arguments" in fields
@@ -241,33 +241,45 @@ def _described_tool(project: Project, path: str, command: list[str], description
     return Tool(name, path, relative_path, command, description, entry)
 
 
-def tool_at(project: Project, path: str, fields: dict[str, Any], *, status: os.stat_result) -> tuple[Tool, list[str]]:
-    """A tool that is described elsewhere, and what is wrong with it. Raises ProjectError if it can be none."""
+def tool_at(project: Project, path: str, fields: Json, *, status: os.stat_result) -> tuple[Tool, list[str]]:
+    """A tool with a description from elsewhere, and complaints about it. Raises ProjectError if it is no tool."""
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    head = b"" if is_executable else metadata.head_of(path) or b""
+    head = metadata.head_of(path) or b""
     command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
-    description = describe_tool(path, fields, file_name=os.path.basename(path), private=project.private)
+    fields = _with_scopes_of_script(path, head, fields, _function_tool(path, head))
+    stem = metadata.stem_of(os.path.basename(path))
+    description = describe_tool(path, fields, stem=stem, private=project.private)
     tool = _described_tool(project, path, command, description)
-    return tool, [*description.complaints, *_open_files(project, path, status)]
+    return tool, [*description.complaints, *_warn_of_open_file(project, path, status)]
 
 
-def describe_tool(
-    path: str, fields: dict[str, Any], *, file_name: str, private: Private, is_sound: bool = False
-) -> Description:
-    """Check and normalise the `fields` that were read from `path`. Raises ProjectError for what cannot be served. The
-    schemas of what `is_sound` are our own work."""
+def with_scopes_beside(path: str, fields: Json) -> Json:
+    """Add the scopes of descriptions beside the script of a registered tool."""
+    directory, file_name = os.path.split(path)
+    for name in metadata.meta_files_for(file_name, set(os.listdir(directory))):
+        beside = metadata.read_meta_file(f"{directory}/{name}")
+        metadata.require_known_scopes(path, beside, ("scopes",))
+        scopes = metadata.checked(path, {"scopes": beside.get("scopes", [])}, FIELD_RULES)["scopes"]
+        if scopes:
+            fields = {**fields, "scopes": [*dict.fromkeys([*fields.get("scopes", ()), *scopes])]}
+    return fields
+
+
+def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> Description:
+    """Check and normalise the `fields` that were read from `path`. Raises ProjectError if the tool cannot be served.
+    A tool without a name is called `stem`."""
     fields = metadata.checked(path, fields, FIELD_RULES)
     origin = metadata.Origin(path, private, [])
-    named = {"name": fields.get("name") or metadata.default_name(file_name)}
+    named = {"name": fields.get("name") or metadata.default_name(stem)}
     definition = metadata.definition_of(origin, named, fields, plain=(), known=KNOWN_FIELDS)
     definition["inputSchema"] = _input_schema(path, fields)
     if "outputSchema" in fields:
-        # A boolean schema as the object that says the same: on the wire a schema is an object.
+        # Clients only accept an object, so a boolean schema becomes the object that means the same.
         schema = fields["outputSchema"]
         definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
-    for key in () if is_sound else ("inputSchema", "outputSchema"):
+    for key in ("inputSchema", "outputSchema"):
         fault = lint.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")
@@ -276,9 +288,9 @@ def describe_tool(
     return Description(definition, unlisted, origin.complaints, **known)
 
 
-def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _input_schema(path: str, fields: Json) -> Json:
     key = "inputSchema" if "inputSchema" in fields else "arguments"
-    given: dict[str, Any] = fields.get(key, {})
+    given: Json = fields.get(key, {})
     root_type = given.get("type") or "object"
     if root_type != "object":
         raise ProjectError(path, f'{key} must have the type "object", found {metadata.shown(root_type)}')
@@ -293,13 +305,13 @@ def _input_schema(path: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {**given, "type": "object", "properties": properties}
 
 
-def _open_files(project: Project, path: str, status: os.stat_result) -> Iterator[str]:
+def _warn_of_open_file(project: Project, path: str, status: os.stat_result) -> Iterator[str]:
     if status.st_mode & WRITABLE_BY_OTHERS:
         yield f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
 
 
-def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
-    """Directories in which somebody else could put another file in the place of a tool."""
+def _warn_of_open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
+    """Warnings about directories in which another user could replace a tool."""
     ground = project.ground(project.tools_dir)
     for directory in sorted({os.path.dirname(tool.path) for tool in tools}):
         problem = ground.problem_with_directory(directory)
@@ -307,7 +319,7 @@ def _open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
             yield f"{project.shown(directory)}/: calls will be refused because {problem}"
 
 
-def _useless_links(project: Project, tree: Tree) -> Iterator[str]:
+def _warn_of_links(project: Project, tree: Tree) -> Iterator[str]:
     for path, mode in tree.links_out.items():
         if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
             yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")

@@ -1,10 +1,12 @@
-"""One walk that looks: list and stat what lies below some directories of a project. Reads no file.
+"""Walk through directories of a project: list and stat the files, read none.
 
-It is all that a check for changes costs. What the files mean is up to `tools`, `resources` and `prompts`; when to look
-is up to `catalog`. Hidden files and directories do not exist for a project.
+A check for changes costs no more than this. `tools`, `resources` and `prompts` read the files; `catalog` decides when
+to look. Hidden files and directories are ignored.
 
-Rule: one odd file costs a warning, never the walk. Only what makes the walk as a whole unreliable (OSError other than a
-missing permission or a vanished file) may be raised.
+Rule: one odd file costs a warning, never the walk. Raise only an error that makes the whole walk unreliable: an OSError
+other than a missing permission or a vanished file.
+
+Rule: during `Pace.step` other greenlets run. Work on data that no other greenlet has, and publish it last.
 """
 
 from __future__ import annotations
@@ -12,49 +14,112 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.pace import UNPACED, Pace
 from mcpgreen.errors import ProjectError
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.text.uris import is_within
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from mcpgreen.project.project import Project
 
-# Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
+Thing = TypeVar("Thing")
+
 MAX_DEPTH = 32
 MAX_DIRECTORIES = 5000
+# Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
 SETTLING_NS = 50_000_000
+STRETCH_SECS = 0.005
+
+
+class Pace:
+    """Lets other greenlets run during long work: `turn` is called every few milliseconds. Without a `turn` the work is
+    done in one go."""
+
+    __slots__ = ("_began_at", "_turn")
+
+    def __init__(self, turn: Callable[[], object] | None = None) -> None:
+        self._turn = turn
+        self._began_at = time.monotonic()
+
+    def step(self) -> None:
+        """Call this after each small piece of work."""
+        if self._turn is not None and time.monotonic() - self._began_at >= STRETCH_SECS:
+            self._turn()
+            self._began_at = time.monotonic()
+
+    def over(self, things: Iterable[Thing]) -> Iterator[Thing]:
+        """The things, with a step after each."""
+        for thing in things:
+            yield thing
+            self.step()
+
+
+UNPACED = Pace()
+
+
+class Loss(str):
+    """A warning about an item that is therefore not listed."""
+
+    __slots__ = ()
 
 
 class Directory(NamedTuple):
     path: str
     files: dict[str, os.stat_result]
+    unusable: frozenset[str] = frozenset()  # names of descriptions that are not files of this tree: links out, folders
+
+
+class Reading(NamedTuple):
+    """What was read from one file: an item or None, and sentences about it."""
+
+    item: Any
+    warnings: list[str]
+    hints: list[str]
+
+
+class Memory:
+    """What the last scan read from each file, by the stats of the file and of its description: when one of a thousand
+    files changes, only that one is read."""
+
+    def __init__(self, earlier: Memory | None = None) -> None:
+        self._earlier = earlier._kept if earlier is not None else {}
+        self._kept: dict[str, tuple[object, Reading]] = {}
+
+    def recall(self, path: str, stamp: object) -> Reading | None:
+        known = self._earlier.get(path)
+        if known is None or known[0] != stamp:
+            return None
+        self._kept[path] = known
+        return known[1]
+
+    def keep(self, path: str, stamp: object, reading: Reading) -> None:
+        """Keep it for the next scan, unless the item depends on other files as well: an icon may lie anywhere."""
+        has_icons = reading.item is not None and "icons" in reading.item.definition
+        if not has_icons and not any("icon" in warning for warning in reading.warnings):
+            self._kept[path] = stamp, reading
 
 
 class Tree(NamedTuple):
-    """What a walk saw. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
+    """The result of a walk. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
 
     directories: list[Directory]
-    fingerprint: tuple[Any, ...]
+    fingerprint: tuple[object, ...]
     is_settled: bool
     warnings: list[str]
     links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
-    pace: Pace = UNPACED  # for those who read what the walk saw
-    age_ns: int = 0  # how long before the walk the last of the files was changed
+    pace: Pace = UNPACED  # for reading the files
+    memory: Memory = Memory()
+    settled_ns: int = 0  # a file that was changed later may change again without a new time
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
-        """What was odd about the walk, and each link that leads out of `home`, as people call it."""
+        """The warnings of the walk, and one for each link that leads out of the directory `home`."""
         skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
         return [*self.warnings, *map(Loss, skipped)]
 
     def below(self, base: str) -> Tree:
-        """Only the directories of the walk that lie in this one, itself included."""
+        """The same tree with only `base` and the directories below it."""
         return self._replace(directories=[each for each in self.directories if is_within(each.path, base)])
 
 
@@ -66,8 +131,8 @@ def survey(
     pace: Pace = UNPACED,
     without: Sequence[str] = (),
 ) -> Tree:
-    """List and stat what lies below these directories, or below the one subdirectory `only_below` of the first, apart
-    from what is called as one of `without`."""
+    """List and stat the files below these directories, or below the subdirectory `only_below` of the first. Names in
+    `without` are ignored."""
     walk = _Walk(project, pace, without)
     for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
         walk.through(base, home=bases[0] if only_below is not None else base)
@@ -84,7 +149,7 @@ def subdirectory(project: Project, base: str, path: str) -> str:
 
 
 def nearest(place: str) -> str:
-    """The directory itself, or where it would have to appear."""
+    """The directory itself if it exists, else the nearest existing directory above it."""
     while not os.path.isdir(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)
     return place
@@ -96,14 +161,14 @@ class _Walk:
         self._pace = pace
         self._without = without
         self._directories: list[Directory] = []
-        self._fingerprint: list[Any] = []
+        self._fingerprint: list[object] = []
         self._warnings: list[str] = []
         self._links_out: dict[str, int] = {}
         self._newest_ns = 0
         self._started_ns = time.time_ns()
 
     def through(self, start: str, *, home: str) -> None:
-        """Links may lead to files below `home`."""
+        """Walk from `start` downwards. Links may lead to files below `home`."""
         pending = [(start, 0)]
         while pending:
             path, depth = pending.pop()
@@ -112,6 +177,7 @@ class _Walk:
                 self._leave_out(start)
                 continue
             files: dict[str, os.stat_result] = {}
+            unusable: set[str] = set()
             try:
                 entries = os.scandir(path)
             except (FileNotFoundError, NotADirectoryError):
@@ -121,24 +187,29 @@ class _Walk:
                 continue
             with entries:
                 for entry in self._pace.over(entries):
-                    if entry.name[0] == "." or entry.name in self._without or not self._is_utterable(entry.path):
+                    if entry.name[0] == "." or entry.name in self._without or not self._accept_name(entry.path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, depth + 1))
+                        if entry.name.endswith(META_SUFFIXES):
+                            unusable.add(entry.name)
+                            self._fingerprint.append(entry.name)
                         continue
                     status = self._status_of(entry, home)
                     self._fingerprint.append(entry.name)
+                    if status is None and entry.name.endswith(META_SUFFIXES):
+                        unusable.add(entry.name)
                     if status is not None:
                         files[entry.name] = status
                         if status.st_ctime_ns > self._newest_ns:
                             self._newest_ns = status.st_ctime_ns
                         self._fingerprint += (status.st_mtime_ns, status.st_ctime_ns)
                         self._fingerprint += (status.st_size, status.st_mode, status.st_ino)
-            self._directories.append(Directory(path, files))
+            self._directories.append(Directory(path, files, frozenset(unusable)))
             self._fingerprint.append(path)
 
     def _leave_out(self, start: str) -> None:
-        """Once: what is too deep or too many is not worth looking at, and each directory has to be watched."""
+        """Warn once about directories that are too deep or too many: each would have to be watched."""
         limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
         warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
         if warning not in self._warnings:
@@ -146,19 +217,19 @@ class _Walk:
 
     def tree(self) -> Tree:
         age_ns = self._started_ns - self._newest_ns
-        fingerprint = tuple(self._fingerprint)
         return Tree(
             self._directories,
-            fingerprint,
+            tuple(self._fingerprint),
             age_ns > SETTLING_NS,
             self._warnings,
             self._links_out,
             self._pace,
-            age_ns,
+            settled_ns=self._started_ns - SETTLING_NS,
         )
 
-    def _is_utterable(self, path: str) -> bool:
-        """Registry, environment and log are lines of UTF-8; a name that breaks them cannot be served."""
+    def _accept_name(self, path: str) -> bool:
+        """Return False, and warn, for a name that cannot be part of a line of UTF-8: registry, environment and log
+        consist of such lines."""
         if path.isprintable():
             return True
         name = os.path.basename(path)
@@ -170,13 +241,13 @@ class _Walk:
         return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
-        """Of a regular file, else None: opening a FIFO or a device while scanning would stop the server. A link may
-        name another file of the same home; elsewhere the owner of the project does not decide."""
+        """The stat of a regular file, else None: opening a FIFO or a device would stop the server. A link may lead to
+        another file below `home`; elsewhere the owner of the project does not decide."""
         is_link = entry.is_symlink()
         try:
             status = entry.stat()
         except OSError as error:
-            # Removed since the directory was listed, or none of our business; or a link to nothing, or to itself.
+            # Removed since the directory was listed, not readable for us, or a link to nothing or to itself.
             if is_link or isinstance(error, (FileNotFoundError, PermissionError)):
                 return None
             raise

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from mcpgreen.catalog import catalog
+from tests.catalog.trees import TreeBuilder
 
 
-@pytest.fixture(autouse=True)
-def no_look_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine must not turn a small project into a large one, which is answered from the last look."""
-    monkeypatch.setattr(catalog, "LONG_SECS", float("inf"))
+@pytest.fixture
+def tree(tmp_path: Path) -> TreeBuilder:
+    return TreeBuilder(tmp_path.resolve() / "project")

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.descriptions.argument_comments import arguments_in, variable_of
-from mcpgreen.catalog.descriptions.in_script import Told, told_by
+from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from tests.catalog.trees import TreeBuilder
 
 
-def told(*lines: str, path: str = "/p/tool.sh", first: str = "#!/usr/bin/env bash") -> Told:
-    found = told_by(path, "\n".join([first, *lines, "echo done", ""]).encode())
+def told(*lines: str, path: str = "/p/tool.sh", first: str = "#!/usr/bin/env bash") -> ScriptDescription:
+    found = read_script(path, "\n".join([first, *lines, "echo done", ""]).encode())
     assert found is not None
     return found
 
@@ -135,7 +135,30 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
         (["# @arg a[x|y] int"], "@arg a has choices that are no int; they are left out (line 2, column 3)"),
         (["# @arg a[x|y] bool"], "@arg a has choices that are no bool; they are left out (line 2, column 3)"),
         (["# @arg a!=x"], "@arg a is required, so its default is left out (line 2, column 3)"),
-        (["# @arg a Integer  One"], "@arg a has the type string: Integer is none; write int (line 2, column 3)"),
+        (["# @arg a integr  How many"], "@arg a has the type string: integr is no type; write int (line 2, column 3)"),
+        (["# @arg a strng"], "@arg a has the type string: strng is no type; write string (line 2, column 3)"),
+        (
+            ["# @arg a!\tdate  When"],
+            "@arg a has the type string: date is no type; the types are string, int, number, bool, list, json "
+            "(line 2, column 3)",
+        ),
+        (["# @arg a Integer  One"], "@arg a has the type string: Integer is no type; write int (line 2, column 3)"),
+        *(
+            (
+                [f"# @arg a {row}"],
+                f"@arg a has the type string: {row.split()[0]} is no type; {remedy} (line 2, column 3)",
+            )
+            for row, remedy in (
+                ("number[]  Some", "write json"),
+                ("array<int> Some", "write json"),
+                ("list[str] Some", "write list"),
+                ("string[]", "write list"),
+                ("enum(a,b) One of them", "write a[a|b]"),
+                ("int=5  How many", "write a=5 int"),
+                ("Integer=5", "write a=5 int"),
+                ("string|null Some", "write string"),
+            )
+        ),
         (["# @arg a", "# @arg a int"], "@arg a is there twice, and only the first counts (line 3, column 3)"),
         (
             ["# @arg dry-run", "# @arg dry_run"],
@@ -165,7 +188,7 @@ def test_what_makes_no_sense_is_told_with_its_place(lines: list[str], complaint:
     ids=["python", "unknown language", "node", "after code", "other word", "shdoc", "in a sentence"],
 )
 def test_arguments_are_read_in_leading_comments_of_shell_scripts_only(path: str, text: str) -> None:
-    assert told_by(path, text.encode()) is None
+    assert read_script(path, text.encode()) is None
 
 
 @pytest.mark.parametrize("first", ["#!/bin/sh", "#!/usr/bin/env bash", "#!/bin/dash", "#!/usr/bin/env -S zsh -f", ""])
@@ -223,8 +246,16 @@ def test_the_words_of_json_schema_are_types_as_well(row: str, schema: dict[str, 
     assert (list(found.schema["properties"].values()), found.complaints) == ([schema], [])
 
 
+@pytest.mark.parametrize("text", ["number(s) of items", "text, or none", "list (a, b)", "x=5 int"])
+def test_what_only_looks_like_a_type_is_text(text: str) -> None:
+    found = arguments_in(f"#!/bin/bash\n# @arg a  {text}\n".encode(), None)
+
+    assert found is not None
+    assert found.complaints == []
+
+
 def test_a_type_of_another_language_is_complained_of_also_close_to_the_text() -> None:
     found = arguments_in(b"#!/bin/bash\n# @arg share float How much\n", None)
 
     assert found is not None
-    assert found.complaints == ["@arg share has the type string: float is none; write number (line 2, column 3)"]
+    assert found.complaints == ["@arg share has the type string: float is no type; write number (line 2, column 3)"]

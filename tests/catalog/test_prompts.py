@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,6 @@ from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> TreeBuilder:
-    return TreeBuilder(tmp_path / "project")
 
 
 def discovered(tree: TreeBuilder) -> Discovery:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.manual import rules
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.manual.rules import Registration, read_register_json, run_register_sh
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.running.hooks.shell import HookShell
-from mcpgreen.settings.settings import Settings
-from mcpgreen.settings.table import load
+from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder
 
@@ -50,7 +50,7 @@ class Desk:
 
     def read(self, content: Any, **values: Any) -> Registration:
         self.write_json(content)
-        registration = read_register_json(self.tree.project, self.settings(**values))
+        registration = read_register_json(self.tree.project)
         assert registration is not None
         return registration
 
@@ -81,7 +81,7 @@ class Desk:
             max_bytes=10_000_000,
             clock=self.clock,
             registrar=self.registrar(**values),
-            is_static=bool(values.get("static_registry")),
+            is_static=values.get("watch_files") == "never",
         )
 
 
@@ -92,11 +92,13 @@ def desk(tmp_path: Path) -> Desk:
 
 def names(catalog: Catalog) -> list[str]:
     catalog.mark_stale()
+    if not catalog.is_current("tools"):
+        catalog.refresh("tools")
     return [item.name for item in catalog.snapshot("tools").items]
 
 
 def test_without_a_file_nothing_is_registered(desk: Desk) -> None:
-    assert read_register_json(desk.tree.project, desk.settings()) is None
+    assert read_register_json(desk.tree.project) is None
 
 
 def test_a_kind_is_left_to_discovery_unless_it_is_an_array(desk: Desk) -> None:
@@ -164,8 +166,9 @@ def test_a_file_that_is_not_right_in_every_part_is_refused(desk: Desk, content: 
     assert desk.reason(content).startswith(reason)
 
 
-def test_a_file_that_is_too_large_is_refused(desk: Desk) -> None:
-    assert desk.reason({"version": 1}, max_manual_registry_bytes=10) == "it is larger than 10 bytes"
+def test_a_file_that_is_too_large_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "MAX_BYTES", 10)
+    assert desk.reason({"version": 1}) == "it is larger than 10 bytes"
 
 
 @pytest.mark.parametrize("place", ["server.d/register.json", "server.d", "."])
@@ -175,7 +178,7 @@ def test_a_file_that_others_could_have_written_is_refused(desk: Desk, place: str
     path.chmod(path.stat().st_mode | 0o020)
 
     with pytest.raises(ProjectError, match=r"it is not trusted: .* may be written to by others"):
-        read_register_json(desk.tree.project, desk.settings())
+        read_register_json(desk.tree.project)
 
 
 def test_a_linked_file_is_refused(desk: Desk) -> None:
@@ -183,7 +186,7 @@ def test_a_linked_file_is_refused(desk: Desk) -> None:
     (desk.tree.root / "server.d" / "register.json").symlink_to("../real.json")
 
     with pytest.raises(ProjectError, match="it is not trusted: it is a symbolic link"):
-        read_register_json(desk.tree.project, desk.settings())
+        read_register_json(desk.tree.project)
 
 
 TOOL_A, TOOL_B = '{"name":"a","path":"a.sh"}', '{"name":"b","path":"b.sh"}'
@@ -267,22 +270,29 @@ def test_it_finds_helpers_for_json(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "values", "reason"),
+    ("script", "reason"),
     [
-        (f"mcp_register_tool '{TOOL_A}'; exit 3", {}, "Manual registration script failed: it ended with status 3"),
-        ("return 1", {}, "Manual registration script failed: it ended with status 1"),
-        ("echo nonsense", {}, "what it prints is no registration: not valid JSON"),
-        ("echo '[]'", {}, "what it prints is no registration: must be an object, found an array"),
-        ("echo '{\"tools\":1}'", {}, "what it prints is no registration: tools must be an array, found 1"),
-        (f"mcp_register_tool '{TOOL_A}'", {"manual_buffer_max_bytes": 10}, "it registered more than 10 bytes"),
-        ("echo '{\"tools\":[]}'", {"max_manual_registry_bytes": 10}, "it printed more than 10 bytes"),
+        (f"mcp_register_tool '{TOOL_A}'; exit 3", "Manual registration script failed: it ended with status 3"),
+        ("return 1", "Manual registration script failed: it ended with status 1"),
+        ("echo nonsense", "what it prints is no registration: not valid JSON"),
+        ("echo '[]'", "what it prints is no registration: must be an object, found an array"),
+        ("echo '{\"tools\":1}'", "what it prints is no registration: tools must be an array, found 1"),
     ],
 )
-def test_a_script_that_fails_is_an_error(desk: Desk, script: str, values: dict[str, Any], reason: str) -> None:
+def test_a_script_that_fails_is_an_error(desk: Desk, script: str, reason: str) -> None:
     with pytest.raises(ProjectError) as caught:
-        desk.run(script, **values)
+        desk.run(script)
 
     assert caught.value.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("script", [f"mcp_register_tool '{TOOL_A}'", "echo '{\"tools\":[]}'"])
+def test_a_script_that_registers_too_much_is_an_error(desk: Desk, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.setattr(rules, "MAX_BYTES", 10)
+    with pytest.raises(ProjectError) as caught:
+        desk.run(script)
+
+    assert caught.value.reason == "Manual registration script failed: it said more than 10 bytes"
 
 
 def test_a_script_that_others_could_have_written_is_an_error(desk: Desk) -> None:
@@ -422,7 +432,7 @@ def test_a_bad_file_is_an_error_until_it_is_mended(desk: Desk) -> None:
     for _ in range(2):
         with pytest.raises(InternalError) as caught:
             catalog.mark_stale()
-            catalog.snapshot("tools")
+            names(catalog)
         assert caught.value.message == "Unable to load tool registry"
         assert caught.value.data == "server.d/register.json: version must be 1, found 9"
     assert catalog.status("tools")["status"] == "failed"
@@ -435,7 +445,7 @@ def test_a_bad_file_is_an_error_until_it_is_mended(desk: Desk) -> None:
 
 def test_a_static_registry_is_read_once(desk: Desk) -> None:
     desk.tree.tool("a")
-    catalog = desk.catalog(static_registry=True)
+    catalog = desk.catalog(watch_files="never")
     assert names(catalog) == ["a"]
     desk.tree.tool("b")
     desk.write_json("{")

@@ -4,11 +4,14 @@ import os
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.catalog import Catalog, Snapshot
+from mcpgreen.catalog import tree_scan
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.tree_scan import STRETCH_SECS, Pace
 from mcpgreen.errors import InternalError
 from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
@@ -29,7 +32,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.tree = TreeBuilder(root)
         self.clock = Clock()
-        self.changes: list[tuple[str, Snapshot]] = []
+        self.changes: list[tuple[str, int]] = []
         self.warnings: list[str] = []
         self.catalog = self.another()
 
@@ -44,6 +47,8 @@ class Bench:
         )
 
     def names(self) -> list[str]:
+        if not self.catalog.is_current("tools"):
+            self.catalog.refresh("tools")
         return [item.name for item in self.catalog.snapshot("tools").items]
 
     @property
@@ -348,3 +353,22 @@ def test_a_narrowed_catalog_holds_what_lies_below_its_directory(bench: Bench) ->
     bench.tree.tool("a")
     bench.tree.tool("b")
     assert [item.name for item in bench.another(only_below="b").snapshot("tools").items] == ["b"]
+
+
+def test_others_have_a_turn_after_each_stretch_and_their_time_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(tree_scan, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    done_at_turns: list[int] = []
+
+    def turn() -> None:
+        done_at_turns.append(len(done))
+        clock.now += 10.0
+
+    done: list[int] = []
+    paced = Pace(turn)
+    for thing in paced.over(range(5)):
+        done.append(thing)
+        clock.now += 0.6 * STRETCH_SECS
+
+    assert done == [0, 1, 2, 3, 4]
+    assert done_at_turns == [2, 4]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, discover_resources
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.text import jsontext
@@ -16,18 +17,17 @@ from tests.catalog.trees import TreeBuilder
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> TreeBuilder:
-    return TreeBuilder(tmp_path.resolve() / "project")
-
-
 def described(tree: TreeBuilder, path: str, **fields: Any) -> None:
     tree.write(f"resources/{path}", jsontext.dumps(fields))
 
 
-def found(tree: TreeBuilder) -> tuple[list[Resource], list[ResourceTemplate], list[str]]:
+def discovered(tree: TreeBuilder) -> dict[str, Discovery]:
     project = tree.project
-    discoveries = discover_resources(project, survey(project, [project.resources_dir]))
+    return discover_resources(project, survey(project, [project.resources_dir]))
+
+
+def found(tree: TreeBuilder) -> tuple[list[Resource], list[ResourceTemplate], list[str]]:
+    discoveries = discovered(tree)
     resources, templates = discoveries["resources"], discoveries["resourceTemplates"]
     return list(resources.items), list(templates.items), [*resources.warnings, *templates.warnings]
 
@@ -67,6 +67,56 @@ def test_a_file_is_a_resource_without_further_ado(tree: TreeBuilder) -> None:
     assert (resource.provider, resource.path) == ("file", str(tree.root / "resources/guide.md"))
 
 
+# Files and the one resource that they make: some of its registry entry.
+SINGLE: dict[str, tuple[dict[str, str | bytes], dict[str, Any]]] = {
+    "an executable file": ({"run.sh": "#!/bin/sh\n"}, {"mimeType": "text/x-shellscript"}),
+    "type by its name": ({"data.json": "not json"}, {"mimeType": "application/json"}),
+    "name in capitals": ({"UPPER.MD": "x"}, {"mimeType": "text/markdown"}),
+    "type by its content": ({"picture": PNG}, {"mimeType": "image/png"}),
+    "text": ({"notes": "plain words\n"}, {"mimeType": "text/plain"}),
+    "empty": ({"empty": ""}, {"mimeType": "text/plain", "description": ""}),
+    "bytes": ({"blob": b"\x00\x01\x02"}, {"mimeType": "application/octet-stream"}),
+    "a completion script": ({"guide.md": "x", "guide.completion.sh": "#!/bin/sh\n"}, {"name": "guide"}),
+    "a described README": ({"README.md": "x", "README.meta.json": '{"title": "Read me"}'}, {"title": "Read me"}),
+    "<stem>.meta.json": ({"a.md": "x", "a.meta.json": '{"title": "Found"}'}, {"title": "Found"}),
+    "<file>.meta.json": ({"a.md": "x", "a.md.meta.json": '{"title": "Found"}'}, {"title": "Found"}),
+    "<stem>.meta.yaml": ({"a.md": "x", "a.meta.yaml": "title: Found"}, {"title": "Found"}),
+    "<file>.meta.yml": ({"a.md": "x", "a.md.meta.yml": "title: Found"}, {"title": "Found"}),
+    "a comment": (
+        {"a.md": '<!-- mcp: {"uri": "docs://guide", "title": "Found"} -->\n'},
+        {"uri": "docs://guide", "title": "Found"},
+    ),
+    # Documents with such headings were left out.
+    "a heading": ({"guide.md": "# mcp: an introduction\n\nText.\n"}, {"name": "guide"}),
+    "a comment about it": ({"guide.md": "<!-- mcp: see below -->\n\nText.\n"}, {"name": "guide"}),
+    "a bare comment": ({"guide.md": "// mcp:\n\nText.\n"}, {"name": "guide"}),
+    "a URI of its own": (
+        {"guide.md": "x", "guide.meta.json": '{"uri": "docs://guide"}'},
+        {"uri": "docs://guide", "provider": "file", "size": 1},
+    ),
+    "a named provider": ({"there.meta.json": '{"uri": "x://y", "provider": "my_own-1"}'}, {"provider": "my_own-1"}),
+    "the size of the file": ({"a.txt": "four", "a.meta.json": '{"size": 99}'}, {"size": 4}),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), SINGLE.values(), ids=SINGLE)
+def test_files_make_one_resource(tree: TreeBuilder, files: dict[str, str | bytes], expected: dict[str, Any]) -> None:
+    for name, content in files.items():
+        tree.write(f"resources/{name}", content, mode=0o755 if name.endswith(".sh") else 0o644)
+
+    resource = only_resource(tree)
+
+    assert resource.registry_entry.items() >= expected.items()
+    assert "description" not in resource.definition
+
+
+def test_names_with_spaces_and_umlauts_are_encoded_in_the_uri(tree: TreeBuilder) -> None:
+    tree.write("resources/Größe & more.txt", "x")
+
+    assert only_resource(tree).name == "Größe & more"
+    assert only_resource(tree).uri.endswith("/resources/Gr%C3%B6%C3%9Fe%20%26%20more.txt")
+
+
 def test_files_in_nested_directories_are_resources_and_hidden_ones_are_not(tree: TreeBuilder) -> None:
     for path in ("a.txt", "sub/b.txt", "sub/deep/er/c.txt", ".hidden", ".git/config", "sub/.d/e.txt"):
         tree.write(f"resources/{path}", "x")
@@ -76,40 +126,6 @@ def test_files_in_nested_directories_are_resources_and_hidden_ones_are_not(tree:
 
 def test_a_project_without_the_directory_has_none(tree: TreeBuilder) -> None:
     assert found(tree) == ([], [], [])
-
-
-def test_an_executable_file_is_a_file_like_any_other(tree: TreeBuilder) -> None:
-    tree.write("resources/run.sh", "#!/bin/sh\necho hi\n", mode=0o755)
-
-    assert only_resource(tree).definition["mimeType"] == "text/x-shellscript"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "mime"),
-    [
-        ("data.json", b"not json", "application/json"),
-        ("picture", PNG, "image/png"),
-        ("notes", b"plain words\n", "text/plain"),
-        ("empty", b"", "text/plain"),
-        ("blob", b"\x00\x01\x02", "application/octet-stream"),
-        ("UPPER.MD", b"x", "text/markdown"),
-    ],
-)
-def test_the_type_comes_from_the_name_and_else_from_the_content(
-    tree: TreeBuilder, name: str, content: bytes, mime: str
-) -> None:
-    tree.write(f"resources/{name}", content)
-
-    assert only_resource(tree).definition["mimeType"] == mime
-
-
-def test_names_with_spaces_and_umlauts_are_encoded_in_the_address(tree: TreeBuilder) -> None:
-    tree.write("resources/Größe & more.txt", "x")
-
-    resource = only_resource(tree)
-
-    assert resource.name == "Größe & more"
-    assert resource.uri.endswith("/resources/Gr%C3%B6%C3%9Fe%20%26%20more.txt")
 
 
 def test_equal_names_are_all_listed(tree: TreeBuilder) -> None:
@@ -147,18 +163,41 @@ def test_a_readme_beside_something_described_is_no_resource(tree: TreeBuilder) -
     assert [resource.relative_path for resource in resources_of(tree)] == ["alone/README.md", "data.csv"]
 
 
-def test_a_readme_that_is_described_itself_is_a_resource(tree: TreeBuilder) -> None:
-    tree.write("resources/README.md", "x")
-    described(tree, "README.meta.json", title="Read me")
+@pytest.mark.parametrize("own", ["readme.meta.json", "readme.md.meta.json", None])
+def test_a_readme_with_a_description_of_its_own_is_a_resource_beside_others(tree: TreeBuilder, own: str | None) -> None:
+    tree.write("resources/data.csv", "x")
+    described(tree, "data.meta.json", title="Data")
+    inline = '<!-- mcp: {"title": "Read me"} -->\n' if own is None else ""
+    tree.write("resources/readme.md", f"{inline}x")
+    if own is not None:
+        described(tree, own, title="Read me")
 
-    assert only_resource(tree).definition["title"] == "Read me"
+    assert [resource.definition["title"] for resource in resources_of(tree)] == ["Data", "Read me"]
 
 
-def test_completion_scripts_are_no_resources(tree: TreeBuilder) -> None:
-    tree.write("resources/guide.md", "x")
-    tree.write("resources/guide.completion.sh", "#!/bin/sh\n", mode=0o755)
+def test_a_readme_that_is_left_out_is_told_to_who_asks(tree: TreeBuilder) -> None:
+    """Not where it is about the one thing in its folder, as `scaffold` writes it."""
+    for place in ("", "notes/", "more/"):
+        tree.write(f"resources/{place}notes.txt", "x")
+        described(tree, f"{place}notes.meta.json", title="Notes")
+        tree.write(f"resources/{place}README.md", "About them.")
 
-    assert only_resource(tree).name == "guide"
+    reason = "not a resource: a README beside something described, without a description of its own"
+    hints = discovered(tree)["resources"].hints
+    assert sorted(hints) == [f"resources/README.md: {reason}", f"resources/more/README.md: {reason}"]
+
+
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_a_described_resource_counts_before_the_undescribed_file_at_its_address(tree: TreeBuilder, name: str) -> None:
+    tree.write("resources/data.csv", "x")
+    described(tree, f"{name}.meta.json", uri=(tree.root / "resources/data.csv").as_uri(), title="Data")
+
+    resources, _, warnings = found(tree)
+
+    assert [(resource.name, resource.definition["title"]) for resource in resources] == [(name, "Data")]
+    assert warnings == []
+    hints = discovered(tree)["resources"].hints
+    assert hints == [f"resources/data.csv: listed as {name}, which {name}.meta.json describes at the same uri"]
 
 
 def test_a_link_inside_is_followed_and_one_that_leads_out_is_named(tree: TreeBuilder, tmp_path: Path) -> None:
@@ -214,58 +253,6 @@ def test_a_description_says_everything_about_a_file(tree: TreeBuilder) -> None:
     }
 
 
-def test_what_nobody_described_has_an_empty_description_in_the_registry_only(tree: TreeBuilder) -> None:
-    tree.write("resources/a.txt", "x")
-
-    resource = only_resource(tree)
-
-    assert "description" not in resource.definition
-    assert resource.registry_entry["description"] == ""
-
-
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [
-        ("guide.meta.json", '{"title": "Found"}'),
-        ("guide.md.meta.json", '{"title": "Found"}'),
-        ("guide.meta.yaml", "title: Found"),
-        ("guide.md.meta.yml", "title: Found"),
-    ],
-)
-def test_all_forms_of_a_description_are_read(tree: TreeBuilder, place: str, text: str) -> None:
-    tree.write("resources/guide.md", "x")
-    tree.write(f"resources/{place}", text)
-
-    assert only_resource(tree).definition["title"] == "Found"
-
-
-def test_a_comment_describes_a_file_as_well(tree: TreeBuilder) -> None:
-    tree.write("resources/guide.md", '<!-- mcp: {"uri": "docs://guide", "title": "Found"} -->\n# Guide\n')
-
-    resource = only_resource(tree)
-
-    assert (resource.uri, resource.definition["title"]) == ("docs://guide", "Found")
-
-
-@pytest.mark.parametrize("line", ["# mcp: an introduction", "<!-- mcp: see below -->", "// mcp:"])
-def test_prose_about_mcp_is_no_description(tree: TreeBuilder, line: str) -> None:
-    """A document with such a heading was left out."""
-    tree.write("resources/guide.md", f"{line}\n\nText.\n")
-
-    assert only_resource(tree).name == "guide"
-
-
-def test_a_file_can_have_an_address_of_the_authors_own(tree: TreeBuilder) -> None:
-    tree.write("resources/guide.md", "x")
-    described(tree, "guide.meta.json", uri="docs://guide")
-
-    resource = only_resource(tree)
-
-    assert (resource.uri, resource.provider) == ("docs://guide", "file")
-    assert resource.definition["size"] == 1
-    assert resource.registry_entry["provider"] == "file"
-
-
 @pytest.mark.parametrize(
     ("uri", "provider"),
     [
@@ -286,19 +273,6 @@ def test_a_description_without_a_file_is_a_resource_that_its_scheme_serves(
 
     assert resource.definition == {"name": "there", "uri": uri, "mimeType": "text/plain", "size": 12}
     assert (resource.provider, resource.path) == (provider, None)
-
-
-def test_the_provider_can_be_named(tree: TreeBuilder) -> None:
-    described(tree, "there.meta.json", uri="x://y", provider="my_own-1")
-
-    assert only_resource(tree).provider == "my_own-1"
-
-
-def test_the_size_of_a_file_is_what_it_has(tree: TreeBuilder) -> None:
-    tree.write("resources/a.txt", "four")
-    described(tree, "a.meta.json", size=99)
-
-    assert only_resource(tree).definition["size"] == 4
 
 
 def test_spaces_in_a_declared_address_are_encoded(tree: TreeBuilder) -> None:
@@ -341,14 +315,14 @@ def test_a_bad_description_costs_one_resource_and_says_why(tree: TreeBuilder, fi
 
     assert [resource.name for resource in resources] == ["good"]
     assert warning.startswith(f"resources/bad.txt.meta.json: {reason}")
-    assert warning.endswith("; it is left out")
+    assert warning.endswith("; the resource is left out")
 
 
 def test_a_description_of_nothing_must_say_where_it_is(tree: TreeBuilder) -> None:
     described(tree, "nothing.meta.json", title="Nothing")
 
     (warning,) = warnings_of(tree)
-    assert warning == "resources/nothing.meta.json: uri: it is missing; it is left out"
+    assert warning == "resources/nothing.meta.json: uri: it is missing; the resource is left out"
 
 
 @pytest.mark.requirement("P-150")

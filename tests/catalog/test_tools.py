@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,11 +17,6 @@ from mcpgreen.project.project import Project
 from tests.catalog.trees import TreeBuilder
 
 INLINE = '# mcp: {"description": "described"}\n'
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> TreeBuilder:
-    return TreeBuilder(tmp_path / "project")
 
 
 def discovered(tree: TreeBuilder, only_below: str | None = None) -> Discovery:
@@ -44,10 +40,63 @@ def only_tool(tree: TreeBuilder) -> Tool:
     return tool
 
 
-def test_an_executable_file_is_a_tool_at_any_depth(tree: TreeBuilder) -> None:
-    for path in ("direct.sh", "one/one.py", "a/b/c/d/deep", "x/helper.sh"):
-        tree.write(f"tools/{path}", "#!/bin/sh\n", mode=0o755)
-    assert names(tree) == ["deep", "direct", "helper", "one"]
+# Files, executable unless they are descriptions, and the names of their tools.
+NAMED: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
+    "any depth": (
+        dict.fromkeys(("direct.sh", "one/one.py", "a/b/c/d/deep", "x/helper.sh"), "#!/bin/sh\n"),
+        ["deep", "direct", "helper", "one"],
+    ),
+    "sorted": (
+        {
+            f"{number}.sh": f'#!/bin/sh\n# mcp: {{"name": "{name}"}}\n'
+            for number, name in enumerate(("zebra", "Ant", "ant"))
+        },
+        ["Ant", "ant", "zebra"],
+    ),
+    "unusual names": ({"\u00fcber\u00a0space/gr\u00fc\u00df dich.sh": "#!/bin/sh\n"}, ["gr---dich"]),
+    "fields of the author": ({"a.sh": "", "a.meta.json": '{"owner": "me", "colour": "green"}'}, ["a"]),
+    "text with a comment": ({"a": INLINE}, ["a"]),
+    "text with a description": ({"a": "text\n", "a.meta.json": "{}"}, ["a"]),
+    "script": ({"a.py": "#!/usr/bin/env python3\n"}, ["a"]),
+    "shell script": ({"a.sh": "echo hello\n"}, ["a"]),
+    "empty shell script": ({"a.bash": b""}, ["a"]),
+    "ELF": ({"a": b"\x7fELF\2\1\1"}, ["a"]),
+    "Mach-O 64": ({"a": b"\xcf\xfa\xed\xfe\7"}, ["a"]),
+    "Mach-O 32": ({"a": b"\xfe\xed\xfa\xce"}, ["a"]),
+    "Mach-O of two": ({"a": b"\xca\xfe\xba\xbe"}, ["a"]),
+    "Windows": ({"a.exe": b"MZ\x90\0"}, ["a"]),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), NAMED.values(), ids=NAMED)
+def test_executable_files_are_tools(tree: TreeBuilder, files: dict[str, str | bytes], expected: list[str]) -> None:
+    for path, content in files.items():
+        tree.write(f"tools/{path}", content, mode=0o644 if ".meta." in path else 0o755)
+    assert names(tree) == expected
+    assert discovered(tree).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("path", "meta", "name"),
+    [
+        ("weather/tool.sh", None, "weather"),
+        ("weather/tool", None, "weather"),
+        ("weather/tool.sh", {"description": "d"}, "weather"),
+        ("a/b.c/tool.py", {}, "b.c"),
+        ("odd folder/tool.sh", {}, "odd-folder"),
+        ("weather/tool.sh", {"name": "forecast"}, "forecast"),
+        ("weather/tools.sh", None, "tools"),
+        ("tool.sh", None, "tool"),
+    ],
+)
+def test_a_file_called_tool_is_named_after_its_folder(
+    tree: TreeBuilder, path: str, meta: dict[str, Any] | None, name: str
+) -> None:
+    """All but one of the tools of a project were lost: each was called tool."""
+    tree.write(f"tools/{path}", "#!/bin/sh\n", mode=0o755)
+    if meta is not None:
+        tree.write(f"tools/{path}.meta.json", json.dumps(meta))
+    assert only_tool(tree).name == name
 
 
 def test_a_tool_knows_its_paths_and_how_it_is_started(tree: TreeBuilder) -> None:
@@ -76,9 +125,6 @@ def test_a_script_without_the_bit_is_a_tool_if_it_is_described(
     assert tool.command == [*interpreter, tool.path]
     assert tool.definition["description"] == "described"
 
-
-@pytest.mark.parametrize("file_name", ["lib.sh", "lib.py"])
-def test_a_script_without_the_bit_is_a_tool_if_a_file_describes_it(tree: TreeBuilder, file_name: str) -> None:
     tree.write(f"tools/x/{file_name}", "#!/bin/sh\n")
     tree.write("tools/x/lib.meta.yaml", "name: from-yaml\n")
     assert names(tree) == ["from-yaml"]
@@ -104,25 +150,6 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("file_name", "content"),
-    [
-        ("a.py", b"#!/usr/bin/env python3\n"),
-        ("a", b"\x7fELF\2\1\1"),
-        ("a", b"\xcf\xfa\xed\xfe\7"),
-        ("a", b"\xfe\xed\xfa\xce"),
-        ("a", b"\xca\xfe\xba\xbe"),
-        ("a.exe", b"MZ\x90\0"),
-        ("a.sh", b"echo hello\n"),
-        ("a.bash", b""),
-    ],
-    ids=str,
-)
-def test_an_executable_that_can_be_run_needs_no_description(tree: TreeBuilder, file_name: str, content: bytes) -> None:
-    tree.write(f"tools/{file_name}", content, mode=0o755)
-    assert names(tree) == ["a"]
-
-
 @pytest.mark.parametrize("content", [b"", b"text\n", b"<html>", b"#", b"\xef\xbb\xbf#!/bin/sh\n", b"\x89PNG"], ids=str)
 def test_the_bit_alone_makes_no_tool(tree: TreeBuilder, content: bytes) -> None:
     """On some file systems every file has it, and after `chmod -R 755`."""
@@ -134,14 +161,6 @@ def test_the_bit_alone_makes_no_tool(tree: TreeBuilder, content: bytes) -> None:
     assert sorted(discovery.hints) == [f"tools/x/{name}: {reason}" for name in ("LICENSE", "README.md", "index.html")]
 
 
-@pytest.mark.parametrize("text", [INLINE, "text\n"])
-def test_a_description_makes_a_tool_of_any_executable(tree: TreeBuilder, text: str) -> None:
-    tree.write("tools/x/a", text, mode=0o755)
-    if text != INLINE:
-        tree.write("tools/x/a.meta.json", "{}")
-    assert names(tree) == ["a"]
-
-
 def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
     tree.tool("good")
     for place in ("tools/good/ui", "tools/good/ui/lib", "tools/ui"):
@@ -150,7 +169,7 @@ def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
         tree.write(f"{place}/described.meta.json", "{}")
     discovery = discovered(tree)
     assert [tool.name for tool in discovery.items] == ["good"]
-    assert discovery.hints == ["tools/ui: not a tool, and none is in it: below ui/ is what belongs to a page"]
+    assert discovery.hints == ["tools/ui: not a tool, and none is in it: the files below ui/ belong to a page"]
 
 
 def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
@@ -204,12 +223,6 @@ def test_of_two_tools_with_one_name_the_first_path_stays(tree: TreeBuilder) -> N
 
     assert [tool.relative_path for tool in discovery.items] == ["a/a.sh"]
     assert discovery.warnings == ["tools/b/b.sh: skipped, tools/a/a.sh already provides the tool same"]
-
-
-def test_tools_are_sorted_by_name(tree: TreeBuilder) -> None:
-    for directory, name in (("1", "zebra"), ("2", "Ant"), ("3", "ant")):
-        tree.tool(directory, name=name)
-    assert names(tree) == ["Ant", "ant", "zebra"]
 
 
 def test_a_link_to_a_file_below_tools_is_a_tool(tree: TreeBuilder) -> None:
@@ -270,30 +283,27 @@ def test_a_directory_name_with_a_line_break_hides_what_is_in_it(tree: TreeBuilde
     assert len(discovery.warnings) == 1
 
 
-def test_unusual_but_sound_names_are_served(tree: TreeBuilder) -> None:
-    tree.write("tools/\u00fcber\u00a0space/gr\u00fc\u00df dich.sh", "#!/bin/sh\n", mode=0o755)
-    assert names(tree) == ["gr---dich"]
-
-
 def test_a_pipe_among_the_tools_does_not_stop_the_scan(tree: TreeBuilder) -> None:
     os.mkfifo(tree.root / "tools" / "pipe.sh", 0o755)
     os.mkfifo(tree.root / "tools" / "greet.meta.json")
     tree.write("tools/greet.sh", "#!/bin/sh\n", mode=0o755)
-    assert names(tree) == ["greet"]
+    tree.write("tools/other.sh", "#!/bin/sh\n", mode=0o755)
+    assert names(tree) == ["other"]
 
 
-def test_a_script_without_bit_and_description_gets_a_hint_and_no_warning(tree: TreeBuilder) -> None:
-    tree.write("tools/forgotten.py", "#!/usr/bin/env python3\n", mode=0o644)
+@pytest.mark.parametrize(
+    ("mode", "names", "warnings", "hints"),
+    [
+        (0o644, [], [], ["tools/x.py: not a tool: not executable (chmod +x) and without a description"]),
+        (0o775, ["x"], ["tools/x.py: others may write to it, so calls will be refused (chmod go-w)"], []),
+    ],
+)
+def test_a_mode_that_keeps_a_script_from_being_called_is_named(
+    tree: TreeBuilder, mode: int, names: list[str], warnings: list[str], hints: list[str]
+) -> None:
+    tree.write("tools/x.py", "#!/usr/bin/env python3\n", mode=mode)
     discovery = discovered(tree)
-    assert (discovery.items, discovery.warnings) == ([], [])
-    assert discovery.hints == ["tools/forgotten.py: not a tool: not executable (chmod +x) and without a description"]
-
-
-def test_a_script_that_others_may_write_to_is_listed_with_a_warning(tree: TreeBuilder) -> None:
-    tree.write("tools/open.sh", "#!/bin/sh\n", mode=0o775)
-    discovery = discovered(tree)
-    assert [tool.name for tool in discovery.items] == ["open"]
-    assert discovery.warnings == ["tools/open.sh: others may write to it, so calls will be refused (chmod go-w)"]
+    assert ([tool.name for tool in discovery.items], discovery.warnings, discovery.hints) == (names, warnings, hints)
 
 
 @pytest.mark.parametrize(
@@ -307,11 +317,6 @@ def test_a_script_that_others_may_write_to_is_listed_with_a_warning(tree: TreeBu
 def test_a_field_that_looks_like_a_typo_is_named(tree: TreeBuilder, fields: dict[str, object], warning: str) -> None:
     tree.tool("greet", **fields)
     assert discovered(tree).warnings == [f"tools/greet/greet.meta.json: {warning}"]
-
-
-def test_a_field_of_the_author_is_nobody_elses_business(tree: TreeBuilder) -> None:
-    tree.tool("greet", owner="me", colour="green")
-    assert discovered(tree).warnings == []
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.apps.places import look_at_apps
 from mcpgreen.catalog.apps.resources import (
     MIME_TYPE,
     App,
@@ -17,20 +16,16 @@ from mcpgreen.catalog.apps.resources import (
     app_html,
     directory_beside,
     discover_apps,
+    look_at_apps,
     with_ui,
 )
-from mcpgreen.catalog.pace import Pace
+from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from tests.catalog.test_tools import unprivileged
 from tests.catalog.trees import TreeBuilder
 
 LIMIT_BYTES = 1_048_576
 HTML = "<!doctype html><title>x</title>"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> TreeBuilder:
-    return TreeBuilder(tmp_path / "project")
 
 
 def describe(tree: TreeBuilder, directory: str = "ui/board", **fields: Any) -> None:

@@ -1,1 +1,1 @@
-"""MCP Apps: what clients can show."""
+"""MCP Apps: pages that clients show."""

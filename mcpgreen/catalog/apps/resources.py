@@ -1,32 +1,29 @@
-"""Find the MCP Apps of a project, the `ui://` resources that hosts show, and give their HTML.
+"""Find the MCP Apps of a project, which are `ui://` resources that hosts show, and make their HTML.
 
-An app is a directory `ui/` beside a tool, or one below the project's own `ui/`, that has ui.meta.json or index.html.
-Its text is the HTML file in it or, without one, a template. Nothing here knows about caching or clients.
+An app is a directory `ui/` beside a tool, or a directory in the project's own `ui/`, with ui.meta.json or index.html.
+Its text is its HTML file or, without one, a template.
 
-Rule: one bad app costs this app and a warning. No symbolic link is followed, so that what clients see lies in the
-directory of its app; this is checked again when an app is read, because links come and go.
+Rule: one bad app costs this app and a warning. No symbolic link is followed, so that clients only see files in the
+directory of the app. This is checked again when an app is read, because links come and go.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from mcpgreen.catalog.apps.places import candidates, candidates_named
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
-from mcpgreen.catalog.items import Loss
-from mcpgreen.catalog.pace import UNPACED, Pace
+from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
-from mcpgreen.text.patterns import pattern
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from mcpgreen.project.project import Project
 
 DEFAULT_ENTRY = "index.html"
@@ -37,8 +34,8 @@ FLAT_KEY = "ui/resourceUri"  # where early clients looked; its successor is reso
 
 CSP_FIELDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
 PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
-# Hosts put a domain into a header of their own: what could end one directive and begin another is no domain.
-_DOMAIN = pattern(r"[^\s;,'\"]+")
+# Hosts put a domain into a header, so a domain must not contain a character that ends a directive.
+_DOMAIN = re.compile(r"[^\s;,'\"]+")
 
 FIELD_RULES = {
     "title": A_STRING,
@@ -68,15 +65,15 @@ class App(NamedTuple):
     directory: str
     entry: str | None
     template: str | None
-    config: dict[str, Any]
-    definition: dict[str, Any]
+    config: Json
+    definition: Json
 
 
 def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> tuple[list[App], list[str]]:
-    """Every app, those of tools first, each group by name; and what is wrong with the others."""
+    """Every app, sorted by name, those of tools first; and warnings about apps that cannot be served."""
     warnings: list[str] = []
     apps: dict[str, App] = {}
-    for name, directory in pace.over(candidates(project, warnings, pace)):
+    for name, directory in pace.over(_candidates(project, warnings, pace)):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
             warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
@@ -92,9 +89,9 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
 
 
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
-    """The app that `ui://<server>/<name>` or `ui://<name>` means. Raises InvalidParams for what can be none. Looks at
-    nothing else: there may be thousands."""
-    for name, directory in candidates_named(name_in(uri), project):
+    """The app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other app:
+    there may be thousands."""
+    for name, directory in _candidates_named(name_in(uri), project):
         try:
             app = _app_in(directory, name, server_name, warnings=[], project=project)
         except ProjectError:
@@ -129,17 +126,17 @@ def app_html(app: App, *, limit_bytes: int) -> bytes:
         title = app.definition.get("title") or app.name
         content = templates.render(app.template, app.config, title=title).encode("utf-8")
     if len(content) > limit_bytes:
-        raise OutputTooLarge(f"The page {app.name} is larger than {limit_bytes} bytes (max_ui_resource_bytes).")
+        raise OutputTooLarge(f"The page {app.name} is larger than {limit_bytes} bytes (max_resource_bytes).")
     return content
 
 
 def directory_beside(script: str) -> str:
-    """Where the app of a script is, if it has one."""
+    """The directory of a script's app, which need not exist."""
     return os.path.join(os.path.dirname(script), "ui")
 
 
-def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]:
-    """The `_meta` of a tool that has an app: what the author wrote, and what he left open."""
+def with_ui(tool_meta: Json | None, *, app_uri: str) -> Json:
+    """The `_meta` of a tool with an app: the author's fields, and defaults for those that are missing."""
     meta = dict(tool_meta or {})
     ui = dict(meta["ui"]) if isinstance(meta.get("ui"), dict) else {}
     flat_uri = meta.pop(FLAT_KEY, None)
@@ -148,12 +145,71 @@ def with_ui(tool_meta: dict[str, Any] | None, *, app_uri: str) -> dict[str, Any]
     return {**meta, "ui": ui}
 
 
+def look_at_apps(project: Project, pace: Pace = UNPACED) -> Tree:
+    """A tree whose fingerprint changes whenever a file of an app does. Reads no file."""
+    directories = [directory for _, directory in _candidates(project, [], pace)]
+    # It is not served, and may have thousands of files.
+    tree = survey(project, directories, pace=pace, without=("node_modules",))
+    return tree._replace(fingerprint=(*tree.fingerprint, *tree.links_out))
+
+
+def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
+    """The names and directories of possible apps."""
+    for name, path in _directories_in(project, project.tools_dir, [], pace):  # its warnings come with the tools
+        below = os.path.join(path, "ui")
+        if _accept_directory(project, below, warnings):
+            yield name, below
+        pace.step()
+    yield from _directories_in(project, project.ui_dir, warnings, pace)
+
+
+def _candidates_named(name: str, project: Project) -> Iterator[tuple[str, str]]:
+    """The possible apps of one name."""
+    if name.startswith(".") or not name.isprintable():
+        return
+    tool = os.path.join(project.tools_dir, name)
+    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
+        if _accept_directory(project, parent, []) and _accept_directory(project, path, []):
+            yield name, path
+
+
+def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
+    """The directories in `parent`, with their names, sorted."""
+    try:
+        with os.scandir(parent) as entries:
+            found = [entry for entry in pace.over(entries) if entry.is_symlink() or entry.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError:
+        warnings.append(f"{project.shown(parent)}: the directory may not be read")
+        return
+    for entry in sorted(found, key=lambda entry: entry.name):
+        if entry.name.startswith(".") or not _accept_directory(project, entry.path, warnings):
+            continue
+        if entry.name.isprintable():
+            yield entry.name, entry.path
+        else:
+            shown = f"{project.shown(entry.path)!a}"
+            warnings.append(Loss(f"{shown}: skipped, its name has characters that cannot be shown"))
+
+
+def _accept_directory(project: Project, path: str, warnings: list[str]) -> bool:
+    """Return True for a directory. Warn about a link to one, which is not followed."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    if stat.S_ISLNK(mode) and os.path.isdir(path):
+        warnings.append(f"{project.shown(path)}: a symbolic link to a directory is not followed")
+    return stat.S_ISDIR(mode)
+
+
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:
     source = os.path.join(directory, metadata.UI_DESCRIPTION)
     has_description = os.path.lexists(source)
     if not has_description and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
         return None
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     if has_description:
         fields = metadata.read_meta_file(_plain_file(source, metadata.UI_DESCRIPTION, source))
         fields = metadata.checked(source, fields, FIELD_RULES)
@@ -180,8 +236,8 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
     return App(name, uri, directory, entry, template, config, definition)
 
 
-def _ui_meta(source: str, given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
-    """`_meta.ui` of the app: what was given, or the defaults, in the shape that hosts read."""
+def _ui_meta(source: str, given: Json, complaints: list[str]) -> Json:
+    """`_meta.ui` of the app: the given fields or defaults, in the form that hosts read."""
     given = metadata.checked(source, given, META_RULES, "meta.")
     csp = _members(source, given, "csp", CSP_FIELDS, DOMAINS, complaints)
     permissions = _members(source, given, "permissions", PERMISSIONS, AN_OBJECT_OR_BOOLEAN, complaints)
@@ -191,9 +247,7 @@ def _ui_meta(source: str, given: dict[str, Any], complaints: list[str]) -> dict[
     return {**ui, "domain": given["sandboxDomain"]} if given.get("sandboxDomain") else ui
 
 
-def _members(
-    source: str, meta: dict[str, Any], key: str, known: Sequence[str], rule: Rule, complaints: list[str]
-) -> dict[str, Any]:
+def _members(source: str, meta: Json, key: str, known: Sequence[str], rule: Rule, complaints: list[str]) -> Json:
     """The known members of one of the objects in `meta`, by one rule."""
     given, prefix = meta.get(key, {}), f"meta.{key}."
     unknown = (member for member in given if member not in known)
@@ -207,13 +261,13 @@ def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
     if os.path.isabs(entrypoint) or ".." in entrypoint.split("/") or "\0" in entrypoint or "\\" in entrypoint:
         raise ProjectError(source, "entrypoint must be a file in the directory of the page")
     if entrypoint.startswith(".") or "/." in entrypoint:
-        raise ProjectError(source, "entrypoint must not be hidden: what begins with a dot is never served")
+        raise ProjectError(source, "entrypoint must not be hidden: a file that begins with a dot is never served")
     path = os.path.normpath(os.path.join(directory, entrypoint))
     return _plain_file(path, entrypoint, source) if os.path.lexists(path) else None
 
 
 def _plain_file(path: str, name: str, source: str) -> str:
-    """The path. Raises ProjectError for what is no file, or is one somewhere else."""
+    """The same path. Raises ProjectError if it is not a regular file in its place."""
     if os.path.realpath(path) != path:
         raise ProjectError(source, f"{name} is a symbolic link, or lies behind one; put the file itself there")
     if not os.path.isfile(path):

@@ -1,9 +1,9 @@
-"""Ready-made MCP Apps: from a template's name and its configuration to one HTML document.
+"""Make an HTML document from a template for MCP Apps and its configuration.
 
-The documents lie in `templates/ui`, together with the style and the script that they share; here these are put into one
-self-contained text. Nothing in it is fetched from elsewhere, so an app works under the strictest policy of a host.
+The templates are in `templates/ui`, with the style and the script that they share. The document contains all of these
+and fetches nothing, so an app works under the strictest policy of a host.
 
-Rule: what an author or a tool says never becomes markup. The title is escaped, the configuration is JSON in which no
+Rule: a text of an author or a tool never becomes markup. The title is escaped, the configuration is JSON in which no
 character can end its element, and the scripts of the templates only make text nodes of data.
 """
 
@@ -14,12 +14,12 @@ import html
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, Rule, is_number, shown, violations
 from mcpgreen.errors import ProjectError
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 DIRECTORY = os.path.join(PACKAGE_DIR, "templates", "ui")
 FIELD_TYPES = ("text", "email", "password", "number", "date", "textarea", "select", "checkbox")
@@ -84,14 +84,14 @@ MEMBER_RULES: dict[tuple[str, str], dict[str, Rule]] = {
 TEMPLATES = tuple(CONFIG_RULES)
 
 
-def require_usable(source: str, template: str, config: dict[str, Any]) -> None:
-    """Raises ProjectError with all problems at once."""
+def require_usable(source: str, template: str, config: Json) -> None:
+    """Raise ProjectError with all problems of this configuration."""
     found = "; ".join(problems(template, config))
     if found:
         raise ProjectError(source, found)
 
 
-def render(template: str, config: dict[str, Any], *, title: str) -> str:
+def render(template: str, config: Json, *, title: str) -> str:
     """The app as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
     require_usable(f"template {template}", template, config)
     # JSON can hold half a surrogate pair, a document cannot.
@@ -106,12 +106,12 @@ def render(template: str, config: dict[str, Any], *, title: str) -> str:
         "main": main.replace("{{title}}", shown_title),
         "own_script": own_script,
     }
-    # In one pass: what is put in is not looked at again, whatever it contains.
+    # In one pass, so that a place in an inserted text is not filled.
     return _PLACE.sub(lambda place: parts[place.group(1)], _text_of("page.html"))
 
 
-def problems(template: str, config: dict[str, Any]) -> Iterator[str]:
-    """What keeps this configuration from being rendered, one sentence each."""
+def problems(template: str, config: Json) -> Iterator[str]:
+    """Sentences about everything that is wrong with this configuration."""
     if template not in CONFIG_RULES:
         yield f"template must be one of {', '.join(TEMPLATES)}, found {shown(template)}"
         return
@@ -129,7 +129,7 @@ def problems(template: str, config: dict[str, Any]) -> Iterator[str]:
         yield f"config is not JSON: {error}"
 
 
-def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, Rule]) -> Iterator[str]:
+def _wrong_list(template: str, place: str, members: list[object], rules: dict[str, Rule]) -> Iterator[str]:
     identity = next(iter(rules))
     if not members:
         yield f"{place} must not be empty"
@@ -153,7 +153,7 @@ def _wrong_list(template: str, place: str, members: list[Any], rules: dict[str, 
             seen.add(name)
 
 
-def _wrong_options(place: str, options: Any) -> Iterator[str]:
+def _wrong_options(place: str, options: object) -> Iterator[str]:
     if not isinstance(options, list) or not options:
         yield f"{place}.options is missing: a select needs an array of them"
         return
@@ -163,12 +163,12 @@ def _wrong_options(place: str, options: Any) -> Iterator[str]:
             yield f"{place}.options[{index}] must be {A_SCALAR.wanted}, or an object with value and label"
 
 
-def _wrong_members(rules: dict[str, Rule], given: dict[str, Any], prefix: str) -> Iterator[str]:
+def _wrong_members(rules: dict[str, Rule], given: Json, prefix: str) -> Iterator[str]:
     said = {key: given[key] for key in rules if given.get(key) is not None}
     return (f"{prefix}{key} {problem}" for key, problem in violations(rules, said))
 
 
-def _embeddable(config: dict[str, Any]) -> str:
+def _embeddable(config: Json) -> str:
     text = jsontext.dumps(config).decode("ascii")  # U+2028 and U+2029 are escaped with all else that is not ASCII
     for character, escape in _UNSAFE.items():
         text = text.replace(character, escape)
@@ -177,7 +177,7 @@ def _embeddable(config: dict[str, Any]) -> str:
 
 @functools.cache
 def _parts_of(template: str) -> tuple[str, str, str]:
-    """What a template adds to the document that all share: its style, its content, its script."""
+    """The style, the content and the script that a template adds to the shared document."""
     found = _PARTS.fullmatch(_text_of(f"{template}.html"))
     assert found is not None, "a template has a style, a main and a script"
     return found.group(1), found.group(2), found.group(3)

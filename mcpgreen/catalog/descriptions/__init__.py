@@ -1,1 +1,1 @@
-"""What stands beside an item, or in its first lines."""
+"""Descriptions of items: in a file beside the item, or in its first lines."""

@@ -6,11 +6,10 @@
     # @arg tone[warm|cool]=warm    In which tone
 
 `# @arg NAME[!][[a|b]][=default] [TYPE]  TEXT`, in the comments before the first command. `!` is required, the type is
-one of `TYPES` or `SYNONYMS`, and a comment line that is indented deeper goes on with the text. The comment above the
-first of them describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: what is changed here is
-changed there.
+one of `TYPES` or `SYNONYMS`, and a comment line that is indented deeper continues the text. The comment above the first
+`@arg` describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: change both together.
 
-Rule: a line that cannot be understood costs that line, or the part of it, and a complaint that says where it is.
+Rule: a line that cannot be understood, or a part of it, is left out with a complaint that names its place.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.comments import Inline
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
-TYPES: dict[str, dict[str, Any]] = {
+TYPES: dict[str, Json] = {
     "string": {"type": "string"},
     "int": {"type": "integer"},
     "number": {"type": "number"},
@@ -31,7 +31,7 @@ TYPES: dict[str, dict[str, Any]] = {
     "json": {},
 }
 SYNONYMS = {"integer": "int", "boolean": "bool"}  # as JSON Schema calls them
-# What people write who know other languages; in the text of an argument it would be lost.
+# Names of types in other languages. As part of the text they would be lost.
 LIKELY_TYPES = {
     **dict.fromkeys(("Integer", "Int", "uint", "long"), "int"),
     **dict.fromkeys(("float", "double", "Number", "decimal"), "number"),
@@ -47,13 +47,14 @@ _ARGUMENT = re.compile(
     r"""(?:=(?P<default>"[^"]*"(?!\S)|'[^']*'(?!\S)|[^\s"']\S*|(?!\S)))?"""
     rf"(?:\s+(?P<type>{'|'.join((*TYPES, *SYNONYMS))})(?!\S))?(?P<text>(?:\s.*)?)"
 )
-_OF_SHDOC = re.compile(r"\s+\$")  # `@arg $1 string ...` documents a function
-# Some of these words begin a sentence as well; they count if they stand apart from the text.
-_LIKELY_TYPE = re.compile(rf"\s+(?:(str|float|double|uint)(?!\S)|({'|'.join(LIKELY_TYPES)})(?:\s\s|\s*$))")
+_OF_SHDOC = re.compile(r"\s+\$")  # `@arg $1 string ...` of shdoc documents a function
+_CLEAR_TYPES = ("str", "float", "double", "uint")  # the other likely types may also begin a sentence
+# As in number[], array<int>, enum(a,b), int=5 and string|null.
+_OTHER_NOTATION = re.compile(r"([A-Za-z]+)(?:(\[\w*\]|<\S+>)|\((\S+)\)|=(\S+)|\|\S+)")
 _NO_WORDS = re.compile(r"shellcheck |-\*-|vim?:|SPDX-|@")
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,29})", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?", re.ASCII)
-# Variables by which shells and programs are steered are in capitals, apart from these.
+# Variables that change how shells and programs work: those in capitals, and these.
 _RESERVED = re.compile(r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy")
 PREFIX = "arg_"
 
@@ -67,19 +68,13 @@ class Place(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """What the comments say: of the tool, the schema of its arguments, where each stands, and what is wrong."""
+    """The description of the tool, the schema of its arguments, the place of each, complaints and hints."""
 
     description: str
-    schema: dict[str, Any]
+    schema: Json
     places: dict[str, Place]
     complaints: list[str]
     hints: list[str]
-
-
-class _Argument(NamedTuple):
-    name: str
-    schema: dict[str, Any]
-    is_required: bool
 
 
 def variable_of(name: str) -> str:
@@ -89,7 +84,7 @@ def variable_of(name: str) -> str:
 
 
 def arguments_in(head: bytes, inline: Inline | None) -> Arguments | None:
-    """What the leading comments say; None if there is no `@arg` among them. `inline` is the `mcp:` comment."""
+    """Read the leading comments; None if there is no `@arg` among them. `inline` is the `mcp:` comment."""
     rows = list(_leading_comments(head))
     skipped = range(inline.line, inline.end_line + 1) if inline else range(0)
     found = _Found()
@@ -107,18 +102,18 @@ def _leading_comments(head: bytes) -> Iterator[str]:
 
 
 class _Found:
-    """Collects what the comments say, line by line."""
+    """Reads the comments line by line."""
 
     def __init__(self) -> None:
-        self.properties: dict[str, dict[str, Any]] = {}
+        self.properties: dict[str, Json] = {}
         self.complaints: list[str] = []
         self._required: list[str] = []
         self._names: dict[str, str] = {}  # by the variable that each sets
         self._places: dict[str, Place] = {}
         self._hints: list[str] = []
-        self._paragraph: list[str] = []  # of the comment that is being read, and of the last one with words
-        self._words: list[str] = []
-        self._open: tuple[dict[str, Any], int] | None = None  # whose text goes on in deeper lines than this
+        self._paragraph: list[str] = []  # the comment that is being read
+        self._words: list[str] = []  # the last comment with words
+        self._open: tuple[Json, int] | None = None  # schema and column: deeper lines continue
         self._has_begun = False
 
     def take(self, row: str, number: int) -> None:
@@ -141,7 +136,7 @@ class _Found:
             self._above(row, text)
 
     def arguments(self) -> Arguments:
-        schema: dict[str, Any] = {"type": "object", "properties": self.properties}
+        schema: Json = {"type": "object", "properties": self.properties}
         if self._required:
             schema["required"] = self._required
         schema["additionalProperties"] = False
@@ -150,7 +145,7 @@ class _Found:
         return Arguments(description, schema, self._places, self.complaints, self._hints)
 
     def _above(self, row: str, text: str) -> None:
-        if not row.strip():  # a comment of its own, as a licence, does not describe the tool if another one follows
+        if not row.strip():  # the next comment describes the tool, and this one may be a licence
             self._words = self._paragraph if any(self._paragraph) else self._words
             self._paragraph = []
         elif not _NO_WORDS.match(text.strip()):
@@ -163,42 +158,41 @@ class _Found:
             what = f"{word[:60]} is not understood" if _NAME.match(word) else "has no name that can be used"
             self.complaints.append(f"@arg {what} {place}")
             return
-        argument = self._read(match, place)
-        name = argument.name
+        name = match["name"]
+        schema = self._schema(match, place)
         other = self._names.setdefault(variable_of(name), name)
         if name in self.properties or other != name:
             trouble = "is there twice" if other == name else f"sets the same variable as {other}"
             self.complaints.append(f"@arg {name} {trouble}, and only the first counts {place}")
             return
-        self.properties[name] = argument.schema
+        self.properties[name] = schema
         self._places[name] = place
-        self._open = (argument.schema, place.column)
-        if argument.is_required:
+        self._open = (schema, place.column)
+        if match["required"]:
             self._required.append(name)
         if variable_of(name) != name.replace("-", "_"):
             self._hints.append(
                 f"@arg {name} sets {variable_of(name)}, as {name} may mean something to the shell {place}"
             )
 
-    def _read(self, match: re.Match[str], place: Place) -> _Argument:
-        name, kind = match["name"], SYNONYMS.get(match["type"], match["type"]) or "string"
-        about = f"@arg {name}"
+    def _schema(self, match: re.Match[str], place: Place) -> Json:
+        kind = SYNONYMS.get(match["type"], match["type"]) or "string"
+        about = f"@arg {match['name']}"
         schema = {key: dict(value) if isinstance(value, dict) else value for key, value in TYPES[kind].items()}
         if text := match["text"].strip():
             schema["description"] = text
-        if match["type"] is None and (likely := _LIKELY_TYPE.match(match["text"])):
-            word = likely[1] or likely[2]
-            self.complaints.append(f"{about} has the type string: {word} is none; write {LIKELY_TYPES[word]} {place}")
+        if match["type"] is None and (word := _unknown_type(match["text"])):
+            meant = _plain_notation(word, match["name"]) or _likely_type(word)
+            remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
+            self.complaints.append(f"{about} has the type string: {word} is no type; {remedy} {place}")
         self._add_choices(schema, match["choices"], kind, f"{about} {{}} {place}")
-        is_required = bool(match["required"])
-        if match["default"] is not None:
-            if is_required:
-                self.complaints.append(f"{about} is required, so its default is left out {place}")
-            else:
-                self._add_default(schema, match["default"], kind, f"{about} {{}} {place}")
-        return _Argument(name, schema, is_required)
+        if match["default"] is not None and match["required"]:
+            self.complaints.append(f"{about} is required, so its default is left out {place}")
+        elif match["default"] is not None:
+            self._add_default(schema, match["default"], kind, f"{about} {{}} {place}")
+        return schema
 
-    def _add_choices(self, schema: dict[str, Any], text: str | None, kind: str, complaint: str) -> None:
+    def _add_choices(self, schema: Json, text: str | None, kind: str, complaint: str) -> None:
         if text is None:
             return
         try:
@@ -210,7 +204,7 @@ class _Found:
             return
         (schema["items"] if kind == "list" else schema)["enum"] = list(dict.fromkeys(values))
 
-    def _add_default(self, schema: dict[str, Any], text: str, kind: str, complaint: str) -> None:
+    def _add_default(self, schema: Json, text: str, kind: str, complaint: str) -> None:
         if text[:1] in ("'", '"'):
             text = text[1:-1]
         try:
@@ -225,8 +219,43 @@ class _Found:
         schema["default"] = default
 
 
+def _unknown_type(text: str) -> str:
+    """The unknown word in the place of the type; empty if the text just begins there."""
+    words = text.split()
+    word = words[0] if words else ""
+    if word in _CLEAR_TYPES or _plain_notation(word, ""):
+        return word
+    stands_apart = len(words) == 1 or text.lstrip()[len(word) :].startswith(("  ", "\t"))
+    if not stands_apart or not word.isalpha():
+        return ""
+    is_in_place = not text[1:2].isspace()  # a text is further away from the name
+    is_meant = word in LIKELY_TYPES or (is_in_place and (len(words) > 1 or _likely_type(word)))
+    return word if is_meant else ""
+
+
+def _plain_notation(word: str, name: str) -> str:
+    """What to write in place of a type in the notation of another language; empty for any other word."""
+    found = _OTHER_NOTATION.fullmatch(word)
+    base, many, choices, default = found.groups() if found else ("", None, None, None)
+    if choices:
+        return f"{name}[{choices.replace(',', '|')}]" if base.lower() == "enum" else ""
+    kind = SYNONYMS.get(base, base) if base in TYPES or base in SYNONYMS else LIKELY_TYPES.get(base, "")
+    if kind and many:
+        return "list" if "str" in word else "json"
+    return f"{name}={default} {kind}" if kind and default else kind
+
+
+def _likely_type(word: str) -> str:
+    if word in LIKELY_TYPES:
+        return LIKELY_TYPES[word]
+    from difflib import get_close_matches
+
+    close = get_close_matches(word.lower(), (*TYPES, *SYNONYMS), n=1, cutoff=0.75)
+    return SYNONYMS.get(close[0], close[0]) if close else ""
+
+
 def _value(text: str, kind: str) -> Any:
-    """A word of the comment as the value that it stands for. Raises ValueError."""
+    """The value of a word in the comment. Raises ValueError."""
     if kind == "string":
         return text
     if kind == "list":

@@ -3,27 +3,23 @@
 On one line it is a JSON object. With nothing after `mcp:` it is YAML, in the comment lines that follow and are indented
 deeper: line comments, or the lines of a block comment (`/* */`, `<!-- -->`, `\"\"\" \"\"\"`, `--[[ ]]`, `=begin`).
 
-Rule: nothing is parsed here, and nothing but the text of comments is handed on. YAML keeps its lines and columns: what
-is not part of it is blank, so that each place that its parser names is one in the file.
+Rule: nothing is parsed here. The text of YAML keeps its lines and columns, with blanks for everything else in the file,
+so that each place in a message of its parser is the place in the file.
 """
 
 from __future__ import annotations
 
-from mcpgreen.text.patterns import pattern
-from mcpgreen.text.records import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Sequence
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 HEAD_BYTES = 32_768
 INLINE_LINES = 10
 ARGUMENT = b"@arg"  # see `argument_comments`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
-_INLINE = pattern(
-    rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)(?![#/;%*-])"  # no part of a marker is tried as one
+_INLINE = re.compile(
+    rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)(?![#/;%*-])"  # not a part of a longer marker
     rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
 )
 CLOSER_OF = {
@@ -39,17 +35,17 @@ CLOSER_OF = {
     b"<#": b"#>",
 }
 _OPENERS = (b"".join(b"%c" % code if chr(code).isalnum() else b"\\%c" % code for code in each) for each in CLOSER_OF)
-_OPENER = pattern(rb"\s*[rRuU]?(" + b"|".join(_OPENERS) + rb")")
-_AFTER_OPENER = pattern(rb"[*!-]*(\s*)mcp:\s*")
-_ALONE = pattern(rb"(\s*)mcp:\s*")
-_STAR = pattern(rb"\s*\*(?=\s|$)")
-_MEMBER = pattern(rb"""["']?[\w$-]+["']?\s*:(\s|$)""")
+_OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(_OPENERS) + rb")")
+_AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
+_ALONE = re.compile(rb"(\s*)mcp:\s*")
+_STAR = re.compile(rb"\s*\*(?=\s|$)")
+_MEMBER = re.compile(rb"""["']?[\w$-]+["']?\s*:(\s|$)""")
 
 
 class Inline(NamedTuple):
-    """The text of an `mcp:` comment, at which byte of the file it begins, whether its end was not read, and its line.
+    """An `mcp:` comment: its text, the byte at which the text starts, whether its end was not read, and its line.
 
-    That of YAML begins at the first byte, with a blank line for each line above it."""
+    A text of YAML starts at byte 0, with a blank line for each line above it."""
 
     text: bytes
     start: int
@@ -59,12 +55,12 @@ class Inline(NamedTuple):
 
     @property
     def end_line(self) -> int:
-        """The last line of it."""
+        """The last line of the comment."""
         return max(self.line, self.text.count(b"\n")) if self.is_yaml else self.line
 
 
 class _Block(NamedTuple):
-    """What the lines of YAML look like: what they begin with, how far `mcp:` is indented after that, what ends them."""
+    """The form of the lines of YAML: their prefix, the indentation of `mcp:` after it, and the end of the comment."""
 
     prefix: bytes
     indent: int
@@ -72,22 +68,22 @@ class _Block(NamedTuple):
 
 
 def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
-    """The annotation in the first lines, as it is written. `head` is the start of the file, `HEAD_BYTES` at most. Prose
-    may have a heading "mcp:", so there only an object makes an annotation."""
+    """Find the annotation in the first lines. `head` is the start of the file, `HEAD_BYTES` at most. Prose may have a
+    heading "mcp:", so there an annotation has to be an object."""
     if b"mcp:" not in head:
         return None
     rows = head.split(b"\n")
     at = 0
-    closer: bytes | None = None  # of the block comment in which a line stands
+    closer: bytes | None = None  # of the block comment around the line
     for number, row in enumerate(rows[: _reach(rows) if ARGUMENT in head else INLINE_LINES]):
         opener = _OPENER.match(row) if closer is None else None
         block = _block_at(row, rows[number + 1 :], opener, closer) if b"mcp:" in row else None
         if block is not None:
             text = _lines_of(rows, number + 1, block)
             is_marked = bool(block.prefix) or opener is not None
-            # Empty below a marker is a mistake, and said to be one; within a longer comment it may be a headline.
+            # After a marker, `mcp:` with nothing below is a mistake; in a longer comment it may be a heading.
             if _MEMBER.match(text.strip()) if is_prose else is_marked or text.strip():
-                unread = len(rows) - text.count(b"\n")  # the last line may have been cut before it shows what it is
+                unread = len(rows) - text.count(b"\n")  # the last line may have been cut within its prefix
                 is_cut = len(head) >= HEAD_BYTES and (unread < 1 or (unread == 1 and block.prefix.startswith(rows[-1])))
                 return Inline(text, 0, is_cut, number + 1, is_yaml=True)
         elif match := _INLINE.match(row) if b"mcp:" in row else None:
@@ -105,7 +101,7 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
 
 
 def _reach(rows: Sequence[bytes]) -> int:
-    """Among comments about arguments, which may be many, an annotation is found down to the last of them."""
+    """The number of lines in which an annotation is looked for: with `@arg` comments, all leading comments."""
     end = next((number for number, row in enumerate(rows) if row.strip() and not row.lstrip().startswith(b"#")), 0)
     return max(INLINE_LINES, end)
 
@@ -113,7 +109,7 @@ def _reach(rows: Sequence[bytes]) -> int:
 def _block_at(
     row: bytes, following: Sequence[bytes], opener: re.Match[bytes] | None, closer: bytes | None
 ) -> _Block | None:
-    """How the YAML below this line is written, if it has `mcp:` and nothing more."""
+    """The form of the YAML below this line; None if the line has more than `mcp:`."""
     if opener is not None:
         found = _AFTER_OPENER.fullmatch(row, opener.end())
         if found is None:
@@ -132,7 +128,7 @@ def _block_at(
 
 
 def _lines_of(rows: Sequence[bytes], first: int, block: _Block) -> bytes:
-    """The lines of the file from its first on, with blanks in the place of all that is not YAML."""
+    """The lines of the file from the first one on, with blanks for everything that is not YAML."""
     kept = [b""] * first
     for row in rows[first:]:
         before, ends_here, _ = row.partition(block.closer) if block.closer else (row, b"", b"")
@@ -147,5 +143,5 @@ def _lines_of(rows: Sequence[bytes], first: int, block: _Block) -> bytes:
 
 
 def _indent_of(content: bytes) -> int:
-    """A tab is deeper than a blank, so that it gets as far as the parser, which says what is wrong with it."""
+    """The indentation. A tab counts as deeper than a blank, so that the parser sees it and reports it."""
     return len(content.expandtabs()) - len(content.expandtabs().lstrip())

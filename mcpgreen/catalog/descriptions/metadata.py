@@ -1,31 +1,30 @@
-"""Read how an author describes one item, and say precisely what is wrong with it.
+"""Read the description of one item, and say precisely what is wrong with it.
 
 A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
-first ten lines of the file (`comments`); the first that exists counts, whole. Which fields an item has is said by its
-own module (`tools`, `resources`, `prompts`); what all of them share is here.
+first ten lines of the file (`comments`). Only the first that exists counts. The fields of each kind of item are in
+`tools`, `resources` and `prompts`; what all kinds share is here.
 
-Rule: what would make a client reject the whole list (name, types) raises ProjectError and costs the author this one
-item; what is decoration (icons, annotations) is dropped with a warning.
+Rule: a mistake that would make a client reject the whole list (name, types) raises ProjectError and costs this one
+item. Decoration (icons, annotations) is dropped with a warning. Scopes that cannot be read cost the item, because they
+protect it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, Inline, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
-from mcpgreen.text.patterns import pattern
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-    from typing import Any
-
     from mcpgreen.files.confined import Private
 
 UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
@@ -34,32 +33,30 @@ ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 MAX_META_BYTES = 524_288
-MAX_META_VALUES = 30_000  # to look at them takes 30 ms, and nobody is served meanwhile
-READ_BYTES = 16_384
+MAX_META_VALUES = 30_000  # reading them takes 30 ms, in which no request is served
+READ_BYTES = 16_384  # more is only asked for if the file is larger
+MAX_SCOPES = 50
 
 MAX_NAME_CHARS = 128
-_JSON_PLACE = pattern(r"\bline 1 column (\d+)")
-_NOT_IN_NAMES = pattern(r"[^A-Za-z0-9_.-]")
-OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # servers and APIs that people come from
-MAX_GUESSES = 50  # to compare names takes its time, and who has more unknown fields made no typing errors
-# A number as it looks: every digit a 0, and `e` and `+` where they stand. In this, numbers are found without patterns.
-_LOOKS = bytes.maketrans(b"123456789E", b"000000000e")
-_HUGE = (b"0e000", b"0e+000", b"0" * 300)
+_JSON_PLACE = re.compile(r"\bline 1 column (\d+)")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # the names in other servers and APIs
+MAX_GUESSES = 50  # comparing names is slow, and so many unknown fields are no typing errors
 # As narrow as the strictest client, which rejects a whole list for one leap second.
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_INSTANT = pattern(rf"(?a)(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})")
+_INSTANT = re.compile(rf"(?a)(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_natural(value: Any) -> bool:
+def is_natural(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def is_instant(value: Any) -> bool:
-    """A time of RFC 3339, on a day that exists."""
+def is_instant(value: object) -> bool:
+    """Tell whether this is a time of RFC 3339, on a day that exists."""
     found = _INSTANT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return False
@@ -72,15 +69,20 @@ def is_instant(value: Any) -> bool:
     return True
 
 
-def is_name(value: Any) -> bool:
+def is_name(value: object) -> bool:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS:
         return False
     rest = value.replace("_", "").replace(".", "").replace("-", "")
     return value.isascii() and (rest.isalnum() or not rest)
 
 
+def is_scope(value: object) -> bool:
+    """Tell whether this is a scope-token of RFC 6749: printable ASCII without space, quote and backslash."""
+    return isinstance(value, str) and value != "" and all("!" <= char <= "~" and char not in '"\\' for char in value)
+
+
 class Origin(NamedTuple):
-    """Where a description was read, what icons may not be taken from, and what is wrong but does not cost the item."""
+    """Where a description was read, and where complaints go that do not cost the item. Icons may not be `private`."""
 
     path: str
     private: Private
@@ -88,11 +90,11 @@ class Origin(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a field has to be: as a question, in words, and as the JSON Schema that editors get."""
+    """What a field has to be: as a function, in words, and as the JSON Schema for editors."""
 
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[object], bool]
     wanted: str
-    schema: Mapping[str, Any] = {}
+    schema: Mapping[str, object] = {}
 
 
 A_NAME = Rule(
@@ -110,6 +112,11 @@ A_DURATION = Rule(
     lambda value: is_number(value) and 0 < value <= MAX_SECS,
     "a positive number",
     {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECS},
+)
+SCOPES = Rule(
+    lambda value: isinstance(value, list) and len(value) <= MAX_SCOPES and all(map(is_scope, value)),
+    f"an array of at most {MAX_SCOPES} scopes, each a text without spaces",
+    {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": r"^[!#-\[\]-~]+$"}},
 )
 
 
@@ -147,13 +154,17 @@ def stem_of(file_name: str) -> str:
 
 
 def meta_file_for(file_name: str, names: Container[str]) -> str | None:
-    """Which of the `names` beside the script describes it."""
+    """The description that counts for a file, among the `names` beside it."""
+    return next(meta_files_for(file_name, names), None)
+
+
+def meta_files_for(file_name: str, names: Container[str]) -> Iterator[str]:
+    """All descriptions of a file among the `names` beside it. The first counts."""
     for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):
-        for owner in (file_name, stem_of(file_name)):
+        for owner in dict.fromkeys((file_name, stem_of(file_name))):
             for suffix in suffixes:
                 if owner + suffix in names:
-                    return owner + suffix
-    return None
+                    yield owner + suffix
 
 
 def is_description(file_name: str) -> bool:
@@ -161,18 +172,18 @@ def is_description(file_name: str) -> bool:
 
 
 def lonely_descriptions(names: Iterable[str]) -> list[str]:
-    """Descriptions beside which there is nothing that they could describe."""
+    """The descriptions without a file beside them that they describe."""
     known = set(names)
     described = {meta_file_for(name, known) for name in known if not name.endswith(ACCOMPANYING)}
     return sorted(name for name in known if is_description(name) and name not in described)
 
 
 def described_stem(file_name: str) -> str:
-    """The name of what a description describes; of another file its stem."""
+    """The name of the item that a description describes; for another file its stem."""
     return file_name.rpartition(".meta.")[0] if is_description(file_name) else stem_of(file_name)
 
 
-def read_meta_file(path: str) -> dict[str, Any]:
+def read_meta_file(path: str) -> Json:
     try:
         raw = read_start(path, MAX_META_BYTES + 1)
     except (PermissionError, FileNotFoundError) as error:
@@ -183,21 +194,23 @@ def read_meta_file(path: str) -> dict[str, Any]:
     return _parsed_json(path, raw) if path.endswith(".json") else _parsed_yaml(path, raw)
 
 
-def read_inline_of(path: str, *, is_prose: bool = False) -> dict[str, Any] | None:
-    """The annotation in a file of which nothing has been read yet; None if there is none."""
+def read_inline_of(path: str, *, is_prose: bool = False) -> Json | None:
+    """Read the annotation in a file; None if there is none."""
     return read_inline(path, head_of(path) or b"", is_prose=is_prose)
 
 
-def head_of(path: str, expected_bytes: int = READ_BYTES) -> bytes | None:
-    """How a file begins; None for one that may not be read. If it is executable, it can only be run."""
+def head_of(path: str) -> bytes | None:
+    """The first bytes of a file; None if we may not read it, which does not keep us from running it."""
     try:
-        return read_start(path, HEAD_BYTES, expected_bytes)
-    except (PermissionError, FileNotFoundError) as error:
-        return None if isinstance(error, PermissionError) else b""
+        return read_start(path, HEAD_BYTES)
+    except PermissionError:
+        return None
+    except FileNotFoundError:
+        return b""
 
 
-def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> dict[str, Any] | None:
-    """The annotation in the script's first lines, or None; see `comments.inline_in`."""
+def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | None:
+    """Read the annotation in the first lines of a file; None if there is none. See `comments.inline_in`."""
     found = inline_in(head, is_prose=is_prose)
     if found is None:
         return None
@@ -222,56 +235,70 @@ def _place_in_script(head: bytes, found: Inline, column: int) -> str:
     return f"line {found.line} column {text_at - begin + column}"
 
 
-def read_start(path: str, size: int, expected_bytes: int = READ_BYTES) -> bytes:
-    """The first `size` bytes, or all if there are fewer, as is expected."""
+def read_start(path: str, size: int) -> bytes:
+    """The first `size` bytes of a file, or all if there are fewer."""
     # Non-blocking, in case that a FIFO has taken the place of the file since it was listed.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         # A buffer of the full size for each file would cost five times as much as reading it.
-        content, wanted_bytes = b"", min(size, READ_BYTES, expected_bytes + 1)
-        while chunk := os.read(descriptor, wanted_bytes):
-            content += chunk
-            if len(chunk) < wanted_bytes or len(content) == size:
-                break
-            wanted_bytes = min(size - len(content), READ_BYTES)
-        return content
+        return os.read(descriptor, min(size, max(READ_BYTES, os.fstat(descriptor).st_size)))
     finally:
         os.close(descriptor)
 
 
 def item_sources(names: Iterable[str]) -> list[str]:
     """The files of a directory that stand for an item each: data, and descriptions without data. A completion script
-    only accompanies another file, and so does a README beside something described."""
+    belongs to another file; for a README see `items.leave_out_readme`."""
     known = list(names)
-    described = {described_stem(name) for name in known if is_description(name)}
-    data = [name for name in known if not name.endswith(ACCOMPANYING)]
-    readmes = {name for name in data if stem_of(name).lower() == "readme" and described - {name, stem_of(name)}}
-    return [name for name in data if name not in readmes] + lonely_descriptions(known)
+    return [name for name in known if not name.endswith(ACCOMPANYING)] + lonely_descriptions(known)
 
 
-def checked(path: str, fields: dict[str, Any], rules: Mapping[str, Rule], prefix: str = "") -> dict[str, Any]:
-    """The fields that say something to us: `$schema` is for editors. Raises ProjectError for one of the wrong type."""
+def may_mean_scopes(field: str) -> bool:
+    """Tell whether the author may have meant `scopes` by this name: a typing error must not remove a protection."""
+    letters = "".join(filter(str.isalpha, field.lower()))
+    if letters == "scope" or letters.endswith("scopes"):
+        return True
+    if not (letters[:1] == "s" and len(letters) <= 8):
+        return False
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, letters, "scopes").ratio() >= 0.8
+
+
+def require_known_scopes(path: str, fields: Mapping[str, object], known: Container[str], prefix: str = "") -> None:
+    """Raise ProjectError for an unknown field that may mean `scopes`, or for scopes that are null. To leave them out
+    with a warning would open the item for every caller."""
+    for field, value in fields.items():
+        if field not in known and may_mean_scopes(field):
+            remedy = "did you mean scopes?" if "scopes" in known else "scopes do not count here, so it is not served"
+            raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
+        if field == "scopes" and value is None:
+            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to need none")
+
+
+def checked(path: str, fields: Json, rules: Mapping[str, Rule], prefix: str = "") -> Json:
+    """The fields without those that are null or only for editors. Raises ProjectError for one of the wrong type."""
+    require_known_scopes(path, fields, rules, prefix)
     given = {key: value for key, value in fields.items() if value is not None and key != "$schema"}
     for key, problem in violations(rules, given):
         raise ProjectError(path, f"{prefix}{key} {problem}")
     return given
 
 
-def violations(rules: Mapping[str, Rule], given: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The members that break their rule, and how, as the end of a sentence."""
+def violations(rules: Mapping[str, Rule], given: Json) -> Iterator[tuple[str, str]]:
+    """The members that break their rule, each with the end of a sentence that says how."""
     for key, value in given.items():
         rule = rules.get(key)
         if rule is not None and not rule.accepts(value):
             yield key, f"must be {rule.wanted}, found {shown(value)}"
 
 
-def definition_of(
-    origin: Origin, named: dict[str, Any], fields: dict[str, Any], *, plain: Iterable[str], known: Collection[str]
-) -> dict[str, Any]:
-    """What every kind may have: the `plain` fields as they are, annotations, icons, _meta."""
+def definition_of(origin: Origin, named: Json, fields: Json, *, plain: Iterable[str], known: Collection[str]) -> Json:
+    """The fields that every kind may have: the `plain` ones as they are, annotations, icons, _meta."""
     definition = {**named, **{key: fields[key] for key in ("title", "description", *plain) if key in fields}}
     origin.complaints.extend(likely_typos(fields, known, ""))
     if "annotations" in fields:
+        require_known_scopes(origin.path, fields["annotations"], ANNOTATION_RULES, "annotations.")
         definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
     if "icons" in fields:
         from mcpgreen.project.icons import wire_icons
@@ -286,14 +313,13 @@ def definition_of(
     return definition
 
 
-def default_name(file_name: str) -> str:
-    """A legal name made from the name of the file, which may hold anything."""
-    stem = stem_of(file_name)
+def default_name(stem: str) -> str:
+    """A legal name for an item, made from the name of its file or folder."""
     return stem if is_name(stem) else _NOT_IN_NAMES.sub("-", stem)[:MAX_NAME_CHARS]
 
 
 def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
-    """Fields that nobody knows but that look like one that somebody does. Others may be the author's own."""
+    """Complaints about unknown fields that look like a known one. Other unknown fields may be the author's own."""
     unknown = [field for field in fields if field not in known][:MAX_GUESSES]
     if not unknown:
         return []
@@ -304,28 +330,26 @@ def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> li
     return [f"{prefix}{field} is unknown; did you mean {guess[0]}?" for field, guess in guesses.items() if guess]
 
 
-def _sound_annotations(given: dict[str, Any], complaints: list[str]) -> dict[str, Any]:
+def _sound_annotations(given: Json, complaints: list[str]) -> Json:
     complaints.extend(likely_typos(given, ANNOTATION_RULES, "annotations."))
     wrong = dict(violations(ANNOTATION_RULES, given))
     complaints.extend(f"annotations.{key} is left out: it {problem}" for key, problem in wrong.items())
     return {key: value for key, value in given.items() if key not in wrong}
 
 
-def _parsed_json(path: str, raw: bytes) -> dict[str, Any]:
+def _parsed_json(path: str, raw: bytes) -> Json:
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_META_VALUES:
         raise ProjectError(path, f"it has more than {MAX_META_VALUES} values")
     try:
         value = jsontext.loads(raw)
-        looks = raw.translate(_LOOKS)
-        if any(each in looks for each in _HUGE):
-            # 1e999 reads as infinity, and one number that cannot be written would take the whole list with it.
-            jsontext.dumps(value)
+        require_scopes_once(path, raw)
+        jsontext.dumps(value)  # 1e999 reads as infinity, and would make the whole list unwritable
     except ValueError as error:
         raise ProjectError(path, f"not valid JSON: {error}") from error
     return require_object(path, value)
 
 
-def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
+def _parsed_yaml(path: str, raw: bytes) -> Json:
     from mcpgreen.catalog.descriptions import yaml_text
 
     try:
@@ -334,16 +358,30 @@ def _parsed_yaml(path: str, raw: bytes) -> dict[str, Any]:
         raise ProjectError(path, f"not valid YAML: {error}") from error
 
 
-def require_object(path: str, value: Any) -> dict[str, Any]:
+def require_object(path: str, value: object) -> Json:
     if not isinstance(value, dict):
         raise ProjectError(path, f"must be an object, found {shown(value)}")
     return value
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
         return "an array"
     text = jsontext.dumps(value).decode("ascii")
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def require_scopes_once(path: str, raw: bytes) -> None:
+    """Raise ProjectError for a JSON object with two members `scopes`: a parser takes the last one."""
+    if raw.count(b'"scopes"') < 2:
+        return
+    import json
+
+    def require_one(pairs: list[tuple[str, object]]) -> Json:
+        if sum(name == "scopes" for name, _ in pairs) > 1:
+            raise ProjectError(path, "scopes occurs twice; write it once")
+        return dict(pairs)
+
+    json.loads(raw, object_pairs_hook=require_one)

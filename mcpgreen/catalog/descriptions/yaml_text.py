@@ -1,8 +1,7 @@
-"""Read a YAML text that anybody may have written, without being held up or brought down by it.
+"""Read a YAML text from any source without letting it block or crash the server.
 
-What `yaml.load` makes of a text cannot be interrupted, and goes as deep on the C stack as the text does: a file full of
-brackets ends the process. So the text is looked at first, event by event, which needs no stack and can stop. That takes
-as long as loading it, and what is small and plain can do no harm: most comments of tools are.
+`yaml.load` cannot be interrupted, and its depth on the C stack is the depth of the text: a file full of brackets ends
+the process. So the text is first parsed event by event, which needs no stack and can stop at a limit.
 """
 
 from __future__ import annotations
@@ -22,39 +21,35 @@ MAX_DEPTH = 64
 MAX_DIGITS = 100  # YAML reads 1:30:00 with base 60, in a time that grows with the square of its length
 MERGE = "<<"
 TEXT_TAG = "tag:yaml.org,2002:str"
-SMALL_BYTES = 4_096  # fewer than MAX_VALUES, whatever is in them
-_OPENERS = (b"[", b"{", b"- ", b"-\n", b"? ", b":\n")  # deep in few bytes; indents alone need the square
-_ODD = re.compile(rb"!|[-+0-9_:.eE]{%d}|\t|\r" % MAX_DIGITS)
 _NUMBER = re.compile(r"[-+0-9_:.eE]*")
-_LOADER_S_NAME = re.compile(r'in "<[a-z ]+>",')
+_SOURCE_NAME = re.compile(r'in "<[a-z ]+>",')
 
 
 def value_of(raw: bytes) -> Any:
-    """What the text says, as far as JSON can say it. Raises ValueError."""
+    """The value of the text. Raises ValueError for a text that is not YAML, or has a value that JSON does not have."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     try:
-        if len(raw) > SMALL_BYTES or sum(map(raw.count, _OPENERS)) > MAX_DEPTH or _ODD.search(raw):
-            _require_modest(raw)
+        _require_modest(raw)
         value = yaml.load(raw, Loader=_loader())
         _require_few(value)
-        # There and back: what JSON cannot say (sets, infinity, a node inside itself) must not get as far as the wire.
+        # As JSON and back, because JSON has no sets, no infinity and no node inside itself.
         return jsontext.loads(jsontext.dumps(value))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(_LOADER_S_NAME.sub("at", " ".join(str(error).split()))) from error
+        raise ValueError(_SOURCE_NAME.sub("at", " ".join(str(error).split()))) from error
 
 
 def marks_in(raw: bytes) -> dict[Keys, Mark]:
-    """Line and column, from 1, of each name and item; empty for what `value_of` refuses."""
+    """Line and column, from 1, of each name and item; empty for a text that `value_of` refuses."""
     return dict(_marks(raw))
 
 
 def doubles_in(raw: bytes) -> list[tuple[Keys, Mark]]:
-    """The names that are there a second time in the same mapping: only the last of them counts."""
+    """The names that a mapping has a second time: YAML only uses the last."""
     seen: dict[Keys, Mark] = {}
     doubles: dict[Keys, Mark] = {}
     for keys, mark in _marks(raw):
-        # What an alias stands for is met again at the same place, and what is in a double is double, too.
+        # An alias leads to the same place again, and everything in a double is double, too.
         is_new = seen.setdefault(keys, mark) == mark or any(keys[:end] in doubles for end in range(1, len(keys)))
         if not is_new and keys[-1] != MERGE:
             doubles[keys] = mark
@@ -71,7 +66,7 @@ def _marks(raw: bytes) -> Iterator[tuple[Keys, Mark]]:
         return
     count = 0
     pending: list[tuple[Keys, Any]] = [((), top)]
-    while pending and count <= MAX_VALUES:  # an alias may stand for what is around it
+    while pending and count <= MAX_VALUES:  # an alias may stand for a node around it
         keys, node = pending.pop()
         inner: list[tuple[str | int, Any, Any]] = []
         if isinstance(node, yaml.MappingNode):
@@ -110,7 +105,7 @@ def _may_be_number(scalar: Any) -> bool:
 
 
 def _require_few(value: Any) -> None:
-    """An alias takes a few bytes, and stands for all that it names: nine lines can say a billion values."""
+    """Raise ValueError for too many values. Each alias counts in full: nine lines of them can make a billion values."""
     seen = 0
     pending = [value]
     while pending:
@@ -129,8 +124,8 @@ def _loader() -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """As the safe loader, but an unquoted date stays the text that the author wrote, and what is merged is counted:
-        each level of `<<: [*a, *a]` doubles it, long before there is a value to look at."""
+        """The safe loader, but an unquoted date stays a text, and merged members are counted: each level of
+        `<<: [*a, *a]` doubles them before there is a value to count."""
 
         merged = 0
 

@@ -1,1 +1,1 @@
-"""Tools that are Python functions: what signature and docstring say, read from the source and never run."""
+"""Tools that are Python functions: their source is read for signature and docstring, and never run."""

@@ -1,9 +1,9 @@
-"""From an annotation, as it stands in the source, to a JSON schema.
+"""Make a JSON schema of an annotation in the source of a function.
 
-Schemas are written out in place: many clients follow no references. A class that holds itself ends as an open object,
-and what is too deep or too large is not read.
+Schemas are written out in place, because many clients follow no references. Inside itself, a class is an open object. A
+type that is too deep or too large is not read.
 
-Rule: what is read here, the SDK has to convert in the same way (`mcp_tool_conversion`).
+Rule: the SDK has to convert values by the same types (`mcp_tool_functions.conversion`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from mcpgreen.catalog.functions.classes import ClassReader
-from mcpgreen.catalog.functions.expressions import Expression
-from mcpgreen.catalog.functions.module import MAX_DEPTH, MAX_STEPS, Module, Unreadable
-from mcpgreen.catalog.functions.syntax import shown
+from mcpgreen.catalog.functions.classes import ClassReader, choices
+from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable, shown
+from mcpgreen.text.json_types import Json
 
-Json = dict[str, Any]
-
-MAX_PARTS = 1000  # of all schemas of a tool: classes in classes grow with each level
-MAX_TEXT_CHARS = 1000  # of an annotation in quotes
+MAX_PARTS = 1000  # in all schemas of a tool: nested classes multiply
+MAX_QUOTED_CHARS = 1000  # of an annotation in quotes
 
 PLAIN: dict[str, Json] = {
     "str": {"type": "string"},
@@ -64,136 +61,98 @@ KEYWORDS = frozenset(
     | {"minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "writeOnly"}
     | {"minProperties", "maxProperties", "propertyNames", "contentEncoding", "contentMediaType"}
 )
-FALLIBLE = frozenset({"pattern", "propertyNames", "contains"})  # hold what may be wrong beyond its type
 
 
 class Schemas:
-    """Reads the annotations of one file. `notes` are of what could not be read within a class: its line, and why."""
+    """Reads the annotations of one file. `notes` name the members of classes that could not be read."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.notes: list[tuple[int, str]] = []
+        self.notes: list[str] = []
         self.classes = ClassReader(module)
-        self.is_sound = True  # all keywords of JSON Schema are those that stand here
+        self.is_input = True  # the schema of a parameter forbids unknown members, that of a result does not
         self._parts = 0
-        self._texts: dict[ast.AST, str] = {}
+        self._depth = 0
 
-    def of_parameter(self, written: Expression) -> Json:
-        """For whoever asks alone, but for what is in it. Raises Unreadable."""
-        schema: Json = self._meaning(written, self._as_input)
-        return dict(schema)
+    def of_parameter(self, node: ast.expr) -> Json:
+        """The schema of a parameter. Raises Unreadable."""
+        self.is_input = True
+        return self.schema(node)
 
-    def of_result(self, written: Expression) -> tuple[Json | None, bool]:
-        """In the same way, and whether the result always is an object. None for text and content blocks."""
-        schema, is_object = self._meaning(written, self._as_output)
-        return None if schema is None else dict(schema), is_object
-
-    def _as_input(self, node: ast.expr) -> Json:
-        return self.schema(node, is_input=True)
-
-    def _as_output(self, node: ast.expr) -> tuple[Json | None, bool]:
-        if self.is_text(node) or self.is_content(node):
+    def of_result(self, node: ast.expr) -> tuple[Json | None, bool]:
+        """The schema of a result, and whether the result is always an object; the schema is None for text and content
+        blocks. Raises Unreadable."""
+        if self._is_text(node) or self._may_be_content(node):
             return None, False
-        return self.schema(node, is_input=False), self.is_object(node)
+        self.is_input = False
+        return self.schema(node), self._is_object(node)
 
-    def _meaning(self, written: Expression, read: Callable[[ast.expr], Any]) -> Any:
-        """What it was in another file, if all of its names are the same here; what it took to read it counts again."""
-        if written.names is None or not self.module.own_names.isdisjoint(written.names):
-            return read(written.node)
-        key = (read.__name__, *map(self.module.names.get, written.names))
-        if key in written.meanings:
-            meaning, parts, steps, is_sound = written.meanings[key]
-            self._parts += parts
-            self.module.steps += steps
-        else:
-            parts, steps, was_sound = self._parts, self.module.steps, self.is_sound
-            self.is_sound = True
-            meaning, is_sound = read(written.node), self.is_sound
-            self.is_sound = was_sound
-            written.keep(key, (meaning, self._parts - parts, self.module.steps - steps, is_sound))
-        self.is_sound = self.is_sound and is_sound
-        if self._parts > MAX_PARTS or self.module.steps > MAX_STEPS:
-            raise Unreadable("the type is too large")
-        return meaning
-
-    def schema(self, node: ast.expr, *, is_input: bool, depth: int = 0) -> Json:
-        """Raises Unreadable. What is for input says which members there are; what comes out may have more."""
+    def schema(self, node: ast.expr) -> Json:
+        """The schema of a type, or of a part of one. Raises Unreadable."""
         self._parts += 1
-        if depth > MAX_DEPTH or self._parts > MAX_PARTS:
+        if self._depth > MAX_DEPTH or self._parts > MAX_PARTS:
             raise Unreadable("the type is too large")
+        self._depth += 1
+        try:
+            return self._schema(node)
+        finally:
+            self._depth -= 1
+
+    def _schema(self, node: ast.expr) -> Json:
         name = self.module.dotted(node)
-        if not name:
-            return self._expression(node, is_input=is_input, depth=depth)
-        plain = PLAIN.get(name)
-        if plain is not None:
-            return dict(plain)
+        if name in PLAIN:
+            return dict(PLAIN[name])
         if name in CONTAINERS:
-            return self._container(name, [], is_input=is_input, depth=depth)
+            return self._container(name, [])
         if name in self.module.classes:
-            return self.classes.schema(self, name, is_input=is_input, depth=depth)
+            return self.classes.schema(self, name)
         if aliased := self.module.assigned.get(name):
-            return self._aliased(aliased, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {self._shown(node)} is not known here")
-
-    def _expression(self, node: ast.expr, *, is_input: bool, depth: int) -> Json:
+            return self._aliased(aliased)
+        if isinstance(node, ast.Constant) and node.value is None:
+            return {"type": "null"}
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self.schema(_unquoted(node.value))
         if isinstance(node, ast.Constant):
-            return self._constant(node, is_input=is_input, depth=depth)
+            raise Unreadable(f"{shown(node)} is no type")
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return self._union(_operands(node), is_input=is_input, depth=depth)
+            return self._union(_operands(node))
         if isinstance(node, ast.Subscript):
-            return self._subscript(node, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {self._shown(node)} is not known here")
+            return self._subscript(node)
+        raise Unreadable(f"the type {shown(node)} is not known here")
 
-    def _aliased(self, node: ast.expr, *, is_input: bool, depth: int) -> Json:
+    def _aliased(self, node: ast.expr) -> Json:
         if isinstance(node, ast.Call) and self.module.dotted(node.func) == "typing.NewType" and len(node.args) == 2:
             node = node.args[1]
-        return self.schema(node, is_input=is_input, depth=depth + 1)
+        return self.schema(node)
 
-    def _constant(self, node: ast.Constant, *, is_input: bool, depth: int) -> Json:
-        if node.value is None:
-            return {"type": "null"}
-        if isinstance(node.value, str):
-            return self.schema(unquoted(node.value), is_input=is_input, depth=depth + 1)
-        raise Unreadable(f"{self._shown(node)} is no type")
-
-    def _subscript(self, node: ast.Subscript, *, is_input: bool, depth: int) -> Json:
+    def _subscript(self, node: ast.Subscript) -> Json:
         name, inner = self.module.dotted(node.value), _elements(node)
         if name == "typing.Literal":
             return self._literal(inner)
-        if name == "typing.Optional" and inner:
-            return self._union([inner[0], ast.Constant(None)], is_input=is_input, depth=depth)
+        if name == "typing.Optional":
+            return self._union([inner[0], ast.Constant(None)])
         if name == "typing.Union":
-            return self._union(inner, is_input=is_input, depth=depth)
-        if name == "typing.Annotated" and inner:
-            return {
-                **self.schema(inner[0], is_input=is_input, depth=depth + 1),
-                **self.remarks(inner[1:]),
-            }
+            return self._union(inner)
+        if name == "typing.Annotated":
+            return {**self.schema(inner[0]), **self._remarks(inner[1:])}
         if name in WRAPPERS and len(inner) == 1:
-            return self.schema(inner[0], is_input=is_input, depth=depth + 1)
+            return self.schema(inner[0])
         if name in CONTAINERS:
-            return self._container(name, inner, is_input=is_input, depth=depth)
-        raise Unreadable(f"the type {self._shown(node)} is not known here")
+            return self._container(name, inner)
+        raise Unreadable(f"the type {shown(node)} is not known here")
 
-    def _shown(self, node: ast.AST) -> str:
-        if node not in self._texts:
-            self._texts[node] = shown(node)
-        return self._texts[node]
-
-    def remarks(self, nodes: list[ast.expr]) -> Json:
-        """What an Annotated says besides the type: a text, or an Arg."""
+    def _remarks(self, nodes: list[ast.expr]) -> Json:
+        """The keywords that an Annotated adds to its type, by a text or an Arg."""
         found: Json = {}
         for node in nodes:
             if isinstance(node, ast.Name) and (value := self.module.assigned.get(node.id)):
                 node = value
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.setdefault("description", node.value)
-            elif isinstance(node, ast.Call):
-                name = self.module.dotted(node.func)
-                if name in ("mcp_tool.Arg", "typing.Doc"):
-                    if node.args:
-                        found["description"] = self.module.value_of(node.args[0])
-                    found.update(self._keywords(node))
+            elif isinstance(node, ast.Call) and self.module.dotted(node.func) in ("mcp_tool.Arg", "typing.Doc"):
+                if node.args:
+                    found["description"] = self.module.value_of(node.args[0])
+                found.update(self._keywords(node))
         return found
 
     def _keywords(self, call: ast.Call) -> Json:
@@ -205,7 +164,6 @@ class Schemas:
                 raise Unreadable(f"Arg has no keyword {keyword.arg}")
             try:
                 found[keyword.arg] = self.module.value_of(keyword.value)
-                self.is_sound = self.is_sound and keyword.arg not in FALLIBLE
             except Unreadable as error:
                 raise Unreadable(f"{keyword.arg} of Arg cannot be read: {error}") from None
         return found
@@ -223,10 +181,10 @@ class Schemas:
                 values.setdefault((type(value), repr(value)), value)
         return choices(list(values.values()))
 
-    def _union(self, nodes: list[ast.expr], *, is_input: bool, depth: int) -> Json:
+    def _union(self, nodes: list[ast.expr]) -> Json:
         branches: list[Json] = []
         for node in nodes:
-            found = self.schema(node, is_input=is_input, depth=depth + 1)
+            found = self.schema(node)
             for branch in found["anyOf"] if found.keys() == {"anyOf"} else [found]:
                 if branch not in branches:
                     branches.append(branch)
@@ -236,93 +194,83 @@ class Schemas:
             branches.remove({"type": "integer"})
         return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
-    def _container(self, name: str, inner: list[ast.expr], *, is_input: bool, depth: int) -> Json:
-        def of(node: ast.expr) -> Json:
-            return self.schema(node, is_input=is_input, depth=depth + 1)
-
+    def _container(self, name: str, inner: list[ast.expr]) -> Json:
         if name in MAPPINGS:
             if len(inner) == 2 and self.module.dotted(inner[0]) not in ("str", "int", "typing.Any", "object"):
                 self.classes.require_key(inner[0])
-            values = of(inner[1]) if len(inner) == 2 else {}
+            values = self.schema(inner[1]) if len(inner) == 2 else {}
             return {"type": "object", **({"additionalProperties": values} if values else {})}
         if name in TUPLES and inner:
-            return _tuple(inner, of)
-        schema: Json = {"type": "array", "items": of(inner[0]) if inner else {}}
+            return _tuple(inner, self.schema)
+        schema: Json = {"type": "array", "items": self.schema(inner[0]) if inner else {}}
         return {**schema, "uniqueItems": True} if name in SETS else schema
 
-    def is_content(self, node: ast.expr) -> bool:
-        """Whether a result of this type may be content blocks or a picture, about which a schema could say nothing."""
+    def _alternatives(self, node: ast.expr) -> list[ast.expr]:
+        """The types of a union, or the one type, without quotes and Annotated. Raises Unreadable."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return self.is_content(unquoted(node.value))
+            return self._alternatives(_unquoted(node.value))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return any(map(self.is_content, _operands(node)))
-        name = self.module.dotted(node.value if isinstance(node, ast.Subscript) else node)
-        inner = _elements(node) if isinstance(node, ast.Subscript) else []
+            return [each for operand in _operands(node) for each in self._alternatives(operand)]
+        outer, inner = self._parts_of(node)
+        if inner and outer == "typing.Annotated":
+            return self._alternatives(inner[0])
+        if inner and outer in ("typing.Union", "typing.Optional"):
+            found = [each for part in inner for each in self._alternatives(part)]
+            return [*found, ast.Constant(None)] if outer == "typing.Optional" else found
+        return [node]
+
+    def _parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
+        """The name of a type, and the types in its brackets."""
+        if isinstance(node, ast.Subscript):
+            return self.module.dotted(node.value), _elements(node)
+        return self.module.dotted(node), []
+
+    def _may_be_content(self, node: ast.expr) -> bool:
+        """Tell whether a result of this type may be content blocks or a picture, which no schema describes."""
+        return any(map(self._is_content, self._alternatives(node)))
+
+    def _is_content(self, node: ast.expr) -> bool:
+        name, inner = self._parts_of(node)
         if name in MAPPINGS:
             return len(inner) != 2 or self.module.dotted(inner[1]) in ("typing.Any", "object")
         if name in SEQUENCES | TUPLES:
-            return not inner or any(map(self.is_content, inner))
-        if name in ("typing.Union", "typing.Optional"):
-            return any(map(self.is_content, inner))
-        if name == "typing.Annotated" and inner:
-            return self.is_content(inner[0])
+            return not inner or any(map(self._may_be_content, inner))
         return name in ("typing.Any", "object", "pathlib.Path", "mcp_tool.Block")
 
-    def is_text(self, node: ast.expr) -> bool:
-        """Whether a result of this type is a text, or nothing."""
-        if isinstance(node, ast.Constant):
-            return node.value is None or (isinstance(node.value, str) and self.is_text(unquoted(node.value)))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return all(map(self.is_text, _operands(node)))
-        if isinstance(node, ast.Subscript):
-            inner, name = _elements(node), self.module.dotted(node.value)
-            if name == "typing.Annotated":
-                return bool(inner) and self.is_text(inner[0])
-            return name in ("typing.Optional", "typing.Union") and all(map(self.is_text, inner))
-        return self.module.dotted(node) in ("str", "typing.Text", "typing.NoReturn", "typing.Never")
+    def _is_text(self, node: ast.expr) -> bool:
+        """Tell whether a result of this type is a text, or nothing."""
+        names = ("str", "typing.Text", "typing.NoReturn", "typing.Never")
+        return all(
+            each.value is None if isinstance(each, ast.Constant) else self.module.dotted(each) in names
+            for each in self._alternatives(node)
+        )
 
-    def is_object(self, node: ast.expr) -> bool:
-        """Whether a result of this type is always an object, and goes out as it is."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return self.is_object(unquoted(node.value))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return all(map(self.is_object, _operands(node)))
-        inner = _elements(node) if isinstance(node, ast.Subscript) else []
-        name = self.module.dotted(node.value if isinstance(node, ast.Subscript) else node)
-        if name == "typing.Annotated" and inner:
-            return self.is_object(inner[0])
-        if name == "typing.Union":
-            return all(map(self.is_object, inner))
-        if aliased := self.module.assigned.get(name):
-            return self.is_object(aliased)
-        return name in MAPPINGS or (name in self.module.classes and not self.classes.is_enum(name))
+    def _is_object(self, node: ast.expr) -> bool:
+        """Tell whether a result of this type is always an object, which needs no object around it."""
+        for each in self._alternatives(node):
+            name, _ = self._parts_of(each)
+            if aliased := self.module.assigned.get(name):
+                if not self._is_object(aliased):
+                    return False
+            elif name not in MAPPINGS and (name not in self.module.classes or self.classes.is_enum(name)):
+                return False
+        return True
 
 
-def choices(values: list[Any]) -> Json:
-    """One of these values. What may be null says so beside the others: several types in one schema are refused by
-    some clients."""
-    kinds = {type(value) for value in values}
-    if kinds == {str} or kinds == {int}:
-        return {"type": "string" if kinds == {str} else "integer", "enum": values}
-    if None in values and len(kinds) > 1:
-        return {"anyOf": [choices([value for value in values if value is not None]), {"type": "null"}]}
-    return {"type": "null"} if kinds == {type(None)} else {"enum": values}
-
-
-def unquoted(text: str) -> ast.expr:
-    """An annotation in quotes. Raises Unreadable."""
+def _unquoted(text: str) -> ast.expr:
+    """The annotation in a string. Raises Unreadable."""
     try:
-        return ast.parse(text[:MAX_TEXT_CHARS].strip(), mode="eval").body
+        return ast.parse(text[:MAX_QUOTED_CHARS].strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise Unreadable(f"{text[:60]!r} is no type") from None
 
 
-def _tuple(inner: list[ast.expr], of: Any) -> Json:
+def _tuple(inner: list[ast.expr], schema_of: Callable[[ast.expr], Json]) -> Json:
     if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is Ellipsis:
-        return {"type": "array", "items": of(inner[0])}
+        return {"type": "array", "items": schema_of(inner[0])}
     if len(inner) == 1 and isinstance(inner[0], ast.Tuple) and not inner[0].elts:  # tuple[()]
         return {"type": "array", "items": {}, "maxItems": 0}
-    places = [of(each) for each in inner]
+    places = [schema_of(each) for each in inner]
     distinct = [place for index, place in enumerate(places) if place not in places[:index]]
     bounds = {"minItems": len(places), "maxItems": len(places)}
     if len(distinct) == 1:

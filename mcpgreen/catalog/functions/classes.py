@@ -1,27 +1,32 @@
-"""Classes of the same file as JSON schemas: TypedDict, dataclass, NamedTuple and Enum.
+"""JSON schemas of the classes in a file: TypedDict, dataclass, NamedTuple and Enum.
 
-Members of a class that cannot be read are open, and noted; a class of another kind is not read at all.
+A member that cannot be read accepts anything, and is noted. A class of another kind is not read at all.
 
-Rule: a reader is given the `Schemas` that it is a part of, and keeps none: a syntax tree that is held in a circle is
-left to the collector, which takes longer than parsing it.
+Rule: `ClassReader` is given the reader of annotations with each call and keeps no reference to it. A syntax tree in a
+reference cycle stays in memory until the garbage collector runs, which takes longer than parsing.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mcpgreen.catalog.functions import docstrings
-from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable, docstring_of
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.functions.annotations import Schemas
-
-Json = dict[str, Any]
+from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable
+from mcpgreen.text.json_types import Json
 
 ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum"})
-DATACLASSES = frozenset({"dataclasses.dataclass"})
-FACTORIES: dict[str, Any] = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
+DATACLASS = "dataclasses.dataclass"
+FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
+
+
+class AnnotationReader(Protocol):
+    """Reads the annotations of members; `annotations.Schemas` is the only one."""
+
+    notes: list[str]
+    is_input: bool
+
+    def schema(self, node: ast.expr) -> Json: ...
 
 
 class Member(NamedTuple):
@@ -30,28 +35,29 @@ class Member(NamedTuple):
     is_required: bool
     default: ast.expr | None = None
     factory: str = ""
-    is_given: bool = True  # when such a thing is made
+    is_argument: bool = True  # of the constructor
 
 
 class ClassReader:
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._within: list[str] = []
+        self._within: list[str] = []  # the classes that are being read, to notice one that contains itself
+        # By name: a class may be used in many places.
         self._documented: dict[str, docstrings.Documentation] = {}
-        self._enums: dict[str, dict[str, Any]] = {}
+        self._enums: dict[str, Json] = {}
 
-    def schema(self, schemas: Schemas, name: str, *, is_input: bool, depth: int) -> Json:
-        """Raises Unreadable for a class that is of none of these kinds."""
+    def schema(self, reader: AnnotationReader, name: str) -> Json:
+        """The schema of a class. Raises Unreadable for a class of another kind."""
         kind = self._kind(name)
         if kind == "enum":
-            return self._enum(name)
+            return choices(list(dict.fromkeys(self._values(name).values())))
         if not kind:
             raise Unreadable(f"the class {name} is no TypedDict, dataclass, NamedTuple or Enum")
         if name in self._within:
             return {"type": "object"}
         self._within.append(name)
         try:
-            return self._object(schemas, name, kind, is_input=is_input, depth=depth)
+            return self._object(reader, name, kind)
         finally:
             self._within.pop()
 
@@ -59,16 +65,14 @@ class ClassReader:
         return self._kind(name) == "enum"
 
     def member(self, name: str, member: str) -> Any:
-        """What a member of an enum is as JSON. Raises Unreadable."""
-        if name not in self._enums:
-            self._enums[name] = self._values(name) if self.is_enum(name) else {}
-        values = self._enums[name]
+        """A member of an enum as JSON has it. Raises Unreadable."""
+        values = self._values(name) if self.is_enum(name) else {}
         if member not in values:
             raise Unreadable(f"{name}.{member} is no member of an Enum")
         return values[member]
 
     def require_key(self, node: ast.expr) -> None:
-        """Raises Unreadable for what cannot be the name of a member in JSON."""
+        """Raises Unreadable for a type that cannot be the name of a member in JSON."""
         if isinstance(node, ast.Subscript) and self._module.dotted(node.value) == "typing.Literal":
             return
         if not self.is_enum(self._module.dotted(node)):
@@ -80,8 +84,7 @@ class ClassReader:
         if node is None or depth > MAX_DEPTH:
             return ""
         for decorator in node.decorator_list:
-            call = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if self._module.dotted(call) in DATACLASSES:
+            if self._module.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) == DATACLASS:
                 return "dataclass"
         bases = [self._module.dotted(base) for base in node.bases]
         if "typing.TypedDict" in bases:
@@ -93,42 +96,38 @@ class ClassReader:
         inherited = {self._kind(base, depth + 1) for base in bases if base != name} - {""}
         return inherited.pop() if len(inherited) == 1 else ""
 
-    def _object(self, schemas: Schemas, name: str, kind: str, *, is_input: bool, depth: int) -> Json:
-        documented = self._documented.get(name)
-        if documented is None:
-            documented = docstrings.read(docstring_of(self._module.classes[name]))
-            self._documented[name] = documented
+    def _object(self, reader: AnnotationReader, name: str, kind: str) -> Json:
+        if name not in self._documented:
+            self._documented[name] = docstrings.read(ast.get_docstring(self._module.classes[name]) or "")
+        documented = self._documented[name]
         properties: Json = {}
         required: list[str] = []
         for member in self._members(name, kind):
-            if is_input and not member.is_given:
+            if reader.is_input and not member.is_argument:
                 continue
-            inner = self._schema_of(schemas, name, member, is_input=is_input, depth=depth)
+            try:
+                inner = reader.schema(member.node)
+            except Unreadable as error:
+                reader.notes.append(f"line {member.node.lineno}: {member.name} of {name} takes anything: {error}")
+                inner = {}
+            if reader.is_input and not member.is_required:
+                self.add_default(inner, member.default, factory=member.factory)
             if text := documented.arguments.get(member.name):
                 inner.setdefault("description", text)
-            if is_input and not member.is_required:
-                self.add_default(inner, member.default, factory=member.factory)
             properties[member.name] = inner
-            # What comes out has all of its members; a TypedDict only those that it must have.
-            if member.is_required or (not is_input and kind != "TypedDict"):
+            # A result has all of its members, but a TypedDict may lack those that are not required.
+            if member.is_required or (not reader.is_input and kind != "TypedDict"):
                 required.append(member.name)
         schema: Json = {"type": "object", "properties": properties}
         if required:
             schema["required"] = required
-        if is_input and kind != "TypedDict":
+        if reader.is_input and kind != "TypedDict":
             schema["additionalProperties"] = False
         return schema
 
-    @staticmethod
-    def _schema_of(schemas: Schemas, name: str, member: Member, *, is_input: bool, depth: int) -> Json:
-        try:
-            return schemas.schema(member.node, is_input=is_input, depth=depth + 1)
-        except Unreadable as error:
-            schemas.notes.append((member.node.lineno, f"{member.name} of {name} takes anything: {error}"))
-            return {}
-
     def add_default(self, schema: Json, node: ast.expr | None, *, factory: str = "") -> None:
-        """A default that can be read; one that cannot is there all the same."""
+        """Add a default, if it can be read. For a default of None, null is removed from the schema instead: it says no
+        more than leaving the value out, and many clients cannot deal with schemas that admit it."""
         if node is None:
             if factory in FACTORIES:
                 schema["default"] = FACTORIES[factory]
@@ -138,21 +137,22 @@ class ClassReader:
                 owner, _, member = self._module.dotted(node).rpartition(".")
                 schema["default"] = self.member(owner, member)
             else:
-                schema["default"] = self._module.value_of(node)
+                value = self._module.value_of(node)
+                if value is None and schema.keys() & {"type", "anyOf", "enum"}:
+                    _remove_null(schema)
+                else:
+                    schema["default"] = value
         except Unreadable:
             return
 
     def _members(self, name: str, kind: str, depth: int = 0) -> list[Member]:
-        """With those of its base classes, in their order."""
+        """The members of a class, after those of its base classes."""
         node = self._module.classes[name]
         found: dict[str, Member] = {}
         for base in map(self._module.dotted, node.bases):
             if base in self._module.classes and base != name and depth < MAX_DEPTH:
                 found.update((member.name, member) for member in self._members(base, kind, depth + 1))
-        is_total = not any(
-            keyword.arg == "total" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-            for keyword in node.keywords
-        )
+        is_total = not any(keyword.arg == "total" and _is_false(keyword.value) for keyword in node.keywords)
         for statement in node.body:
             self._module.step()
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
@@ -171,24 +171,23 @@ class ClassReader:
             return None
         if isinstance(value, ast.Call) and self._module.dotted(value.func) == "dataclasses.field":
             given = {keyword.arg: keyword.value for keyword in value.keywords}
-            init = given.get("init")
-            is_given = not (isinstance(init, ast.Constant) and init.value is False)
             factory = self._module.dotted(given["default_factory"]) if "default_factory" in given else ""
             is_required = not given.keys() & {"default", "default_factory"}
-            return Member(name, annotation, is_required, given.get("default"), factory, is_given)
+            is_argument = not _is_false(given.get("init"))
+            return Member(name, annotation, is_required, given.get("default"), factory, is_argument)
         return Member(name, annotation, value is None, value)
 
-    def _enum(self, name: str) -> Json:
-        from mcpgreen.catalog.functions.annotations import choices
+    def _values(self, name: str) -> Json:
+        """The members of an enum as JSON has them: the values if all are strings or all are integers, else the
+        names."""
+        if name not in self._enums:
+            self._enums[name] = self._read_enum(name)
+        return self._enums[name]
 
-        return choices(list(dict.fromkeys(self._values(name).values())))
-
-    def _values(self, name: str) -> dict[str, Any]:
-        """The members of an enum, each as JSON has it: by their values if these are all texts or all integers, else by
-        their names."""
+    def _read_enum(self, name: str) -> Json:
         node = self._module.classes[name]
         bases = {self._module.dotted(base) for base in node.bases}
-        found: dict[str, Any] = {}
+        found: Json = {}
         latest = 0
         for statement in node.body:
             if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
@@ -212,3 +211,29 @@ class ClassReader:
             raise Unreadable(f"the Enum {name} has no members")
         kinds = {type(value) for value in found.values()}
         return found if kinds in ({str}, {int}) else {member: member for member in found}
+
+
+def choices(values: list[Any]) -> Json:
+    """The schema for one of these values. Null has a branch of its own: some clients refuse a schema with several
+    types."""
+    kinds = {type(value) for value in values}
+    if kinds == {str} or kinds == {int}:
+        return {"type": "string" if kinds == {str} else "integer", "enum": values}
+    if None in values and len(kinds) > 1:
+        return {"anyOf": [choices([value for value in values if value is not None]), {"type": "null"}]}
+    return {"type": "null"} if kinds == {type(None)} else {"enum": values}
+
+
+def _is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _remove_null(schema: Json) -> None:
+    branches = schema.get("anyOf", [])
+    others = [branch for branch in branches if branch != {"type": "null"}]
+    if len(others) == len(branches):
+        return
+    del schema["anyOf"]
+    said = {"anyOf": others} if len(others) > 1 else others[0]
+    for key, value in said.items():
+        schema.setdefault(key, value)

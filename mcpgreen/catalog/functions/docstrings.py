@@ -1,7 +1,7 @@
-"""What a docstring says of a function and its arguments: in Google's, NumPy's or Sphinx' manner, whichever it is.
+"""Read what a docstring says about a function and its arguments, in the style of Google, NumPy or Sphinx.
 
-The text before the first section is the description. Of the sections only those of arguments, attributes and the result
-are of use here; whatever else there is, models do without.
+The text before the first section is the description. Only the sections about arguments, attributes and the result are
+read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ OTHERS = frozenset(
     | {"see also", "todo", "references", "methods"}
 )
 SECTIONS = ARGUMENTS | RESULTS | OTHERS
-# Where a section or a field may begin; before it there is nothing but text.
-_BEGINNING = re.compile(r"\n(?::\w|[A-Za-z][A-Za-z ]{2,20}(?::\s*\n|\s*\n---))")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\)\s*)?:(?:\s+|$)(.*)", re.DOTALL)
 _NUMPY_NAMES = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r":(\w+)((?:\s+[^:\s]+)*)\s*:(?:\s+|$)(.*)", re.DOTALL)
@@ -37,39 +35,27 @@ class Documentation(NamedTuple):
 
 
 def read(docstring: str) -> Documentation:
-    """What a docstring says from which the indentation has been taken."""
-    if not docstring:
-        return Documentation("", {}, "")
-    docstring = "\n" + docstring[:MAX_CHARS]
-    beginning = _BEGINNING.search(docstring)
-    lines = docstring.split("\n")
-    at = docstring.count("\n", 0, beginning.start() + 1) if beginning else len(lines)
-    text = [line.rstrip() for line in lines[:at]]
-    if beginning is None:
-        return Documentation("\n".join(text).strip(), {}, "")
+    """Read a docstring without indentation, as `ast.get_docstring` returns it."""
+    lines = docstring[:MAX_CHARS].split("\n")
+    text: list[str] = []  # before the first section or field
+    is_text = True
     arguments: dict[str, str] = {}
     result = ""
-    described = None  # how many lines come before the first section
+    at = 0
     while at < len(lines):
-        if not lines[at].strip() or lines[at][0] == " ":  # neither begins here
-            text.append(lines[at].rstrip())
-            at += 1
-            continue
+        end = at + 1
         title, start = _section_at(lines, at)
+        is_field = not title and _field_at(lines, at)
+        is_text = is_text and not title and not is_field
         if title:
-            described = len(text) if described is None else described
-            end = _end_of(lines, start, is_numpy=start == at + 2)
+            is_numpy = start == at + 2
+            end = _end_of(lines, start, is_numpy=is_numpy)
             block = lines[start:end]
             if title in ARGUMENTS:
-                arguments.update(_numpy_entries(block) if start == at + 2 else _google_entries(block))
+                arguments.update(_numpy_entries(block) if is_numpy else _google_entries(block))
             elif title in RESULTS and not result:
-                result = _result(block, is_numpy=start == at + 2)
-            at = end
-            continue
-        field = _field_at(lines, at)
-        if field:
-            described = len(text) if described is None else described
-            end = at + 1
+                result = _result(block, is_numpy=is_numpy)
+        elif is_field:
             while end < len(lines) and not _field_at(lines, end) and (lines[end][:1] == " " or not lines[end].strip()):
                 end += 1
             match = _FIELD.match("\n".join([lines[at][:MAX_LINE_CHARS], *lines[at + 1 : end]]))
@@ -77,15 +63,14 @@ def read(docstring: str) -> Documentation:
                 arguments[match[2].split()[-1].lstrip("*")] = _joined([match[3]])
             elif match and match[1] in ("return", "returns"):
                 result = _joined([match[3]])
-            at = end
-            continue
-        text.append(lines[at].rstrip())
-        at += 1
-    return Documentation("\n".join(text[:described]).strip(), arguments, result)
+        elif is_text:
+            text.append(lines[at].rstrip())
+        at = end
+    return Documentation("\n".join(text).strip(), arguments, result)
 
 
 def _section_at(lines: list[str], at: int) -> tuple[str, int]:
-    """The title of a section that begins at this line, and where its content does; an empty title for none."""
+    """The title of the section that begins at this line, and the first line of its content; no title if none does."""
     line = lines[at]
     if not line or line[0] == " " or len(line) > 40:
         return "", at
@@ -133,7 +118,7 @@ def _numpy_entries(block: list[str]) -> dict[str, str]:
 
 
 def _entries(block: list[str]) -> list[tuple[str, list[str]]]:
-    """What begins at the margin of a section, each with the lines that are further in."""
+    """The lines at the margin of a section, each with the deeper lines below it."""
     margin = min((len(line) - len(line.lstrip()) for line in block if line.strip()), default=0)
     found: list[tuple[str, list[str]]] = []
     for line in block:

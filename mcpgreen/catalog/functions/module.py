@@ -1,57 +1,80 @@
-"""One Python file as names: what is imported, which classes, functions and constants it has, and what a name means.
+"""Parse one Python file, and look up its names: imports, classes, functions and constants.
 
-Only what stands at the top of the file counts, also within `if`, `try` and `with`. Nothing is evaluated: a value is
-known if it is written down.
+Only the top level of the file counts, and the blocks of `if`, `try` and `with` there. Nothing is evaluated: a value is
+known if it is written as a constant.
+
+Rule: parsing cannot be interrupted, so the length of a source is limited to what takes some tens of milliseconds.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+MAX_PIECES = 12_000  # names, numbers and signs, also in strings: each becomes an object or two
+BRACE = 20  # an opening brace counts as so many pieces: in an f-string, its content is parsed separately
+MAX_SHOWN_NODES = 50  # of an expression in a message
 MAX_DEPTH = 32
 MAX_VALUES = 1000
-MAX_STEPS = 10_000  # what names refer to may be read again and again, and grows with each level
+MAX_STEPS = 10_000  # a value that is used many times is read many times
 MAX_INTEGER = 1 << 64  # larger ones are no use to clients, and some cannot be written
-MAX_IMPORTS = 500  # lines that are remembered
-STARRED = {"mcp_tool": ("tool", "run", "Arg", "Block")}  # what `from … import *` brings that matters here
+STARRED = {"mcp_tool": ("tool", "run", "Arg", "Block")}  # the names that matter here of `from … import *`
 _NUMBERS = (int, float)
-_MARGIN = re.compile(r"\n( *)[^ \n]")
+_PIECE = re.compile(rb"\w+|#+|=+|[^\w\s]")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Unreadable(Exception):
-    """What the source says cannot be known without running it. The text says why, as the end of a sentence."""
+    """The meaning of an expression cannot be known without running it. The text is the end of a sentence."""
+
+
+class TooLong(Exception):
+    """Parsing this source would take too long."""
+
+
+def parsed(source: bytes) -> ast.Module:
+    """Raises TooLong, and whatever `compile` raises."""
+    is_short = len(source) + BRACE * source.count(b"{") <= MAX_PIECES
+    if not is_short and len(_PIECE.findall(source)) + BRACE * source.count(b"{") > MAX_PIECES:
+        raise TooLong
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about an unknown escape sequence, for example
+        return ast.parse(source, "<tool>")
+
+
+def shown(node: ast.AST) -> str:
+    """An expression as a message shows it: shortened, or only its line if it is long."""
+    if len(list(islice(ast.walk(node), MAX_SHOWN_NODES + 1))) > MAX_SHOWN_NODES:
+        return f"in line {getattr(node, 'lineno', 1)}"
+    try:
+        text = ast.unparse(node)
+    except (RecursionError, ValueError):
+        return "here"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class Module:
-    def __init__(
-        self,
-        tree: ast.Module | None,
-        imports: Iterable[tuple[bytes | None, bytes]] = (),
-        constants: Iterable[tuple[bytes, bytes]] = (),
-    ) -> None:
-        """`imports` and `constants` are those that the tree does not have, see `Outline` and `Cut`."""
-        self.origins: dict[str, str] = {}
+    """The names at the top level of one file."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.origins: dict[str, str] = {}  # of imported names: {"List": "typing.List"}
         self.classes: dict[str, ast.ClassDef] = {}
-        self.functions: dict[str, Function] = {}
+        self.all_functions: list[Function] = []
         self.assigned: dict[str, ast.expr | None] = {}  # None for what is assigned more than once
         self.steps = 0
-        for place, names in imports:
-            self.origins.update(_imported(place, names))
-        for name, literal in constants:
-            self._assign(name.decode(), ast.Constant(_value_of(literal.decode())))
-        for node in statements(tree.body) if tree is not None else ():
+        for node in statements(tree.body):
             self._take(node)
-        self.own_names = self.classes.keys() | self.assigned.keys()
-        # What is imported, unless the file has something of its own of this name.
-        self.names = self.origins
-        if self.own_names:
-            self.names = {name: origin for name, origin in self.origins.items() if name not in self.own_names}
+        self.functions = {function.name: function for function in self.all_functions}
+        counts = Counter(function.name for function in self.all_functions)
+        self.redefined = {name for name, count in counts.items() if count > 1}
+        own_names = self.classes.keys() | self.assigned.keys()
+        self._visible = {name: origin for name, origin in self.origins.items() if name not in own_names}
 
     def _take(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Import):
@@ -64,7 +87,7 @@ class Module:
         elif isinstance(node, ast.ClassDef):
             self.classes[node.name] = node
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            self.functions[node.name] = node
+            self.all_functions.append(node)
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
@@ -80,16 +103,16 @@ class Module:
         self.assigned[name] = None if name in self.assigned else value
 
     def step(self) -> None:
-        """Before each value, class and member that is read. Raises Unreadable for one too many."""
+        """Count one value, class or member that is read. Raises Unreadable if there are too many."""
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Unreadable("there is too much to read in this file")
 
     def dotted(self, node: ast.AST) -> str:
-        """What an expression names, by where it comes from: `typing.List`, `mcp_tool.tool`; a name of this file or of
-        Python itself as it is; empty for what is no name."""
-        if type(node) is ast.Name:
-            return self.names.get(node.id, node.id)
+        """The full name of an expression: `typing.List`, `mcp_tool.tool`, or the plain name of something of this file
+        or of Python itself. Empty for an expression that is no name."""
+        if isinstance(node, ast.Name):
+            return self._visible.get(node.id, node.id)
         attributes: list[str] = []
         while isinstance(node, ast.Attribute):
             attributes.append(node.attr)
@@ -98,8 +121,14 @@ class Module:
             return ""
         return ".".join([self.dotted(node), *reversed(attributes)])
 
+    def imported(self, node: ast.Name | ast.Attribute) -> str:
+        """The full name under which this was imported, even if the file also assigns something else to it."""
+        if isinstance(node, ast.Name):
+            return self.origins.get(node.id, "")
+        return f"{self.imported(node.value)}.{node.attr}" if isinstance(node.value, (ast.Name, ast.Attribute)) else ""
+
     def value_of(self, node: ast.expr | None, depth: int = 0) -> Any:
-        """What a constant expression says, as JSON would. Raises Unreadable."""
+        """The value of a constant expression, as JSON has it. Raises Unreadable."""
         self.step()
         if depth > MAX_DEPTH:
             raise Unreadable("it is nested too deeply")
@@ -123,7 +152,7 @@ class Module:
         raise Unreadable("it is not written down as a constant")
 
     def _computed(self, node: ast.BinOp, depth: int) -> Any:
-        """60 * 60, and the like."""
+        """The value of `60 * 60` and the like."""
         left, right = self.value_of(node.left, depth + 1), self.value_of(node.right, depth + 1)
         if all(type(side) in _NUMBERS for side in (left, right)):
             if isinstance(node.op, ast.Mult):
@@ -143,27 +172,8 @@ def _json_constant(value: Any) -> Any:
     raise Unreadable("JSON has no such value")
 
 
-def _value_of(literal: str) -> str | int | float:
-    """A text without escapes, or a number without a sign."""
-    if literal[0] in "\"'":
-        return literal[1:-1]
-    return float(literal) if "." in literal else int(literal)
-
-
-@lru_cache(maxsize=MAX_IMPORTS)
-def _imported(place: bytes | None, names: bytes) -> dict[str, str]:
-    """What a line `from place import names` brings, or `import names`. Shared: nobody may change it."""
-    found: dict[str, str] = {}
-    module = place.decode("utf-8", "replace") if place is not None else ""
-    for each in names.strip(b"()").decode("utf-8", "replace").split(","):
-        words = each.split()  # NAME, or NAME as NAME
-        if words:
-            found.update(_origins(module, words[0], words[-1] if len(words) == 3 else None))
-    return found
-
-
 def _origins(place: str, name: str, new_name: str | None) -> dict[str, str]:
-    """What one name of an import stands for, by the names that it has in the file."""
+    """The full names behind one name of an import, by their names in the file."""
     if not place:
         top = name.partition(".")[0]
         return {new_name: _standard(name)} if new_name else {top: top}
@@ -176,7 +186,7 @@ def _standard(origin: str) -> str:
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """All of them in order, with those in blocks that are run with the file."""
+    """All statements in order, with those in blocks that run when the file runs."""
     pending = list(reversed(body))
     while pending:
         node = pending.pop()
@@ -188,19 +198,3 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             inner += [] if isinstance(node, ast.With) else node.orelse
             inner += node.finalbody if isinstance(node, ast.Try) else []
             pending.extend(reversed(inner))
-
-
-def docstring_of(node: ast.Module | ast.ClassDef | Function) -> str:
-    """Without the indentation of the code. The standard library's own way imports half of itself for this."""
-    first = node.body[0] if node.body else None
-    if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
-        return ""
-    text = first.value.value
-    return cleaned(text) if isinstance(text, str) else ""
-
-
-def cleaned(text: str) -> str:
-    if "\t" in text:
-        text = text.expandtabs()
-    margin = min(map(len, _MARGIN.findall(text)), default=0)
-    return text.replace("\n" + " " * margin, "\n").strip()

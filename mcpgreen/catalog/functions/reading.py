@@ -1,98 +1,43 @@
-"""Whether a file is a function tool, and how its source describes it.
+"""Find out whether a file is a function tool, and how its source describes it.
 
-A file is one if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run`. It is parsed, never imported: what
-would happen then is the author's business, and the time of a call. What cannot be parsed, because it is too large or
-written for a newer Python, is a tool that takes anything.
+A file is one if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run`. It is parsed, never imported: its
+code runs only when the tool is called. A file that cannot be parsed, because it is too large or written for a newer
+Python, is a tool that takes anything.
 
-What was read is remembered by the content of the file: when one of a thousand tools changes, the others are not parsed
-again. So it is shared, and nobody may change it.
-
-Rule: what is read by the text of a head is what the tree of the file would say, or it is not read so.
+Rule: scopes protect a tool. If a file marks functions in a way that is not understood here and mentions scopes, it is
+not served at all.
 """
 
 from __future__ import annotations
 
 import ast
-import gc
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
-from mcpgreen.catalog.functions.module import Function, Module, docstring_of
-from mcpgreen.catalog.functions.outline import Outline, outline
-from mcpgreen.catalog.functions.signatures import Note, described, signature_of
-from mcpgreen.catalog.functions.syntax import TooLong, is_short, parsed
-from mcpgreen.running.scripts.shebang import BYTE_ORDER_MARK
+from mcpgreen.catalog.functions.module import Function, Module, TooLong, parsed
+from mcpgreen.catalog.functions.signatures import FunctionTool, SignatureReader
 
-MARK = b"mcp_tool"
-SCOPES = b"scopes"
+SDK = b"mcp_tool"
+MARK = "mcp_tool.tool"
 MAX_BYTES = 131_072
 MAX_NOTES = 20
-FEW = 50  # of so many sources, trees take less time than to compile the patterns of `heads`
-MAX_KNOWN_BYTES = 4_194_304
-# What a marked function looks like where nobody can say for sure.
+# What a marked function looks like in a file that cannot be parsed.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
-
-Json = dict[str, Any]
-
-
-class FunctionTool(NamedTuple):
-    """The fields of a description, and what could not be read, as ends of sentences about the file."""
-
-    fields: Json
-    notes: list[str]
-    is_sound: bool = False  # its schemas have nothing that an author could have got wrong
-    hides_scopes: bool = False  # it may need scopes that cannot be read, so nobody must be served
-
-
-class Known:
-    """What was read of the latest sources, as far as these fit into `MAX_KNOWN_BYTES`."""
-
-    def __init__(self) -> None:
-        self._found: dict[bytes, FunctionTool | None] = {}
-        self._bytes = 0
-
-    def read(self, source: bytes) -> FunctionTool | None:
-        if source in self._found:
-            return self._found[source]
-        found = self._found[source] = _read_uncollected(source, is_one_of_many=len(self._found) >= FEW)
-        self._bytes += len(source)
-        while self._bytes > MAX_KNOWN_BYTES:
-            earliest = next(iter(self._found))
-            del self._found[earliest]
-            self._bytes -= len(earliest)
-        return found
-
-
-_known = Known()
+_SCOPES = re.compile(r"scopes?", re.IGNORECASE)
 
 
 def function_tool(source: bytes) -> FunctionTool | None:
-    """None for a file that is no function tool. `source` is the file, or more than `MAX_BYTES` of it."""
-    return _known.read(source) if MARK in source else None
-
-
-def _read_uncollected(source: bytes, *, is_one_of_many: bool) -> FunctionTool | None:
-    # A tree is needed until its end, and then gone at once: the collector would look through it again and again in
-    # vain.
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return _read(source, is_one_of_many=is_one_of_many)
-    finally:
-        if is_collecting:
-            gc.enable()
-
-
-def _read(source: bytes, *, is_one_of_many: bool = True) -> FunctionTool | None:
+    """The tool in a file; None if the file is no function tool. `source` is the file, or its first `MAX_BYTES` + 1."""
+    if SDK not in source:
+        return None
     if len(source) > MAX_BYTES:
         return _unread(source, f"it is larger than {MAX_BYTES} bytes")
     try:
-        return _quickly(source, is_one_of_many=is_one_of_many) or _described(parsed(source))
+        return _described(parsed(source))
     except TooLong:
         return _unread(source, "it is too long")
     except SyntaxError as error:
-        # It may be for a newer Python than ours, so it is not for us to say that it is wrong.
+        # The file may be correct: it may be written for a newer Python.
         return _unread(source, f"it cannot be parsed: {error.msg}", line=error.lineno or 1)
     except ValueError as error:  # a NUL
         return _unread(source, f"it cannot be parsed: {error}")
@@ -100,94 +45,70 @@ def _read(source: bytes, *, is_one_of_many: bool = True) -> FunctionTool | None:
         return _unread(source, "it is nested too deeply")
 
 
-def _quickly(source: bytes, *, is_one_of_many: bool) -> FunctionTool | None:
-    """By the outline of a file, if that shows which function is the tool."""
-    short = outline(source) if b"@" in source else None
-    if short is None:
-        return None
-    try:
-        found = _by_head(source, short) if is_one_of_many else None
-        return found or _described(parsed(short.source), short)
-    except (SyntaxError, TooLong):
-        return None
-
-
-def _by_head(source: bytes, short: Outline) -> FunctionTool | None:
-    """By the text of the one function that has a decorator, if it is the tool and there is nothing to note."""
-    from mcpgreen.catalog.functions import heads
-
-    try:
-        cut = heads.cut(short) if is_short(source) and _is_plain(source) else None
-        if cut is None or cut.signature.mark is None:
-            return None
-        module = Module(cut.tree, short.imports, cut.constants)
-        if module.functions or not _is_mark(module, cut.signature.mark) or not _imports_sdk(module):
-            return None
-        found = described(module, cut.signature, lambda: cut.docstring)
-    except (SyntaxError, ValueError, TooLong, MemoryError, RecursionError, SystemError):
-        return None
-    return None if found.notes else FunctionTool(found.fields, [], found.is_sound, found.hides_scopes)
-
-
-def _is_plain(source: bytes) -> bool:
-    """Whether the bytes of a source are those of its text: in UTF-8, with the line ends of Unix."""
-    if b"\r" in source or b"\0" in source or source.startswith(BYTE_ORDER_MARK):
-        return False
-    if b"coding" in source[: source.find(b"\n", source.find(b"\n") + 1)]:  # of the first two lines
-        return False
-    try:
-        return source.isascii() or bool(source.decode("utf-8"))
-    except UnicodeDecodeError:
-        return False
-
-
 def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
-    if not _LIKELY.search(source):
+    hides_scopes = _SCOPES.search(source.decode("utf-8", "replace")) is not None
+    if not hides_scopes and not _LIKELY.search(source):
         return None
-    sentence = f"the arguments of its function are not known: {reason}"
-    return FunctionTool({}, _sentences([(line, sentence)]), hides_scopes=SCOPES in source)
+    note = f"line {line}: the arguments of its function are not known: {reason}"
+    return FunctionTool({}, [note], hides_scopes)
 
 
-def _described(tree: ast.Module, short: Outline | None = None) -> FunctionTool | None:
-    module = Module(tree, short.imports if short else ())
-    if not _imports_sdk(module):
+def _described(tree: ast.Module) -> FunctionTool | None:
+    module = Module(tree)
+    if not any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values()):
         return None
     marked: list[tuple[Function, ast.expr | None]]
-    marked = [(function, mark) for function in module.functions.values() for mark in _marks(module, function)]
+    marked = [(function, mark) for function in module.all_functions for mark in _marks(module, function)]
+    hides_scopes = _mentions_scopes_elsewhere(module, tree, [mark for _, mark in marked if mark is not None])
     if not marked:
-        if short:
-            return None  # what is called in a body is not in it
         run = next(_runs(module, tree), None)
         if run is None:
-            return None
+            return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
         marked = [(function, None) for function in _candidates(module, run)]
-    if len(marked) != 1:
-        names = ", ".join(function.name for function, _ in marked[:5]) or "none"
-        line = marked[1][0].lineno if marked else 1
-        sentence = f"which function is the tool is not clear: {names}; mark one with @mcp_tool.tool"
+    if len(marked) != 1 or marked[0][0].name in module.redefined:
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
-        hides_scopes = "scopes" in options or None in options
-        return FunctionTool({}, _sentences([(line, sentence)]), hides_scopes=hides_scopes)
-    (function, mark), *_ = marked
-    found = described(module, signature_of(function, mark), lambda: docstring_of(tree))
-    return FunctionTool(found.fields, _sentences(found.notes), found.is_sound, found.hides_scopes)
+        hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
+        return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
+    function, mark = marked[0]
+    found = SignatureReader(module, function).described(mark, ast.get_docstring(tree) or "")
+    return FunctionTool(found.fields, found.notes[:MAX_NOTES], hides_scopes or found.hides_scopes)
 
 
-def _imports_sdk(module: Module) -> bool:
-    origins = reversed(module.origins.values())  # what is not of Python itself is imported last
-    return any(origin.partition(".")[0] == "mcp_tool" for origin in origins)
+def _unclear(functions: list[Function]) -> str:
+    """Say why it is not clear which of these functions is the tool."""
+    names = [function.name for function in functions]
+    line = functions[-1].lineno if functions else 1
+    if len(set(names)) == 1:
+        return f"line {line}: it takes anything: {names[0]} is defined more than once; define it once"
+    shown = ", ".join(names[:5]) or "none"
+    return f"line {line}: which function is the tool is not clear: {shown}; mark one with @mcp_tool.tool"
 
 
-def _marks(module: Module, function: Function) -> Iterator[ast.expr]:
-    for decorator in function.decorator_list:
-        if _is_mark(module, decorator):
-            yield decorator
-            return
+def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast.expr]) -> bool:
+    """Tell whether scopes may be demanded in another way than by these decorators: under another name, by `partial`, in
+    a call, for a nested function. The word alone is not enough: other libraries have scopes, too."""
+    read = {id(part) for mark in marks for part in ast.walk(mark)}
+    decorators = {id(each) for node in ast.walk(tree) for each in getattr(node, "decorator_list", ())}
+    is_used_otherwise = is_mentioned = False
+    for node in ast.walk(tree):
+        if id(node) in read:
+            continue
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            is_used_otherwise |= module.imported(node) == MARK
+        elif isinstance(node, ast.keyword):
+            is_mentioned |= node.arg is None or _SCOPES.fullmatch(node.arg) is not None
+        elif isinstance(node, ast.Constant):
+            is_mentioned |= isinstance(node.value, str) and _SCOPES.fullmatch(node.value) is not None
+        if isinstance(node, ast.Call) and id(node) in decorators:
+            is_used_otherwise |= any(_SCOPES.fullmatch(each.arg or "") for each in node.keywords)
+    return is_used_otherwise and is_mentioned
 
 
-def _is_mark(module: Module, decorator: ast.expr) -> bool:
-    name = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return module.dotted(name) == "mcp_tool.tool"
+def _marks(module: Module, function: Function) -> list[ast.expr]:
+    """The decorator that makes the function a tool, if it has one."""
+    decorators = function.decorator_list
+    names = [each.func if isinstance(each, ast.Call) else each for each in decorators]
+    return [each for each, name in zip(decorators, names, strict=True) if module.dotted(name) == MARK][:1]
 
 
 def _runs(module: Module, tree: ast.Module) -> Iterator[ast.Call]:
@@ -197,8 +118,8 @@ def _runs(module: Module, tree: ast.Module) -> Iterator[ast.Call]:
 
 
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
-    """Who is meant by a call of `mcp_tool.run`: whom it names, else every function that others may use, but for the
-    one that calls it."""
+    """The functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function apart from
+    the one with the call."""
     named = [run.args[0]] if run.args else [each.value for each in run.keywords if each.arg == "function"]
     if named:
         function = module.functions.get(module.dotted(named[0]))
@@ -208,7 +129,3 @@ def _candidates(module: Module, run: ast.Call) -> list[Function]:
         for name, function in module.functions.items()
         if not name.startswith("_") and not any(node is run for node in ast.walk(function))
     ]
-
-
-def _sentences(notes: list[Note]) -> list[str]:
-    return [f"line {line}: {text}" for line, text in notes[:MAX_NOTES]]

@@ -1,18 +1,15 @@
-"""From one function to the fields of a description: what its signature, its docstring and its decorator say."""
+"""Describe one function as a tool: by its signature, its docstring and its decorator."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from mcpgreen.catalog.descriptions.metadata import may_mean_scopes
 from mcpgreen.catalog.functions import docstrings
 from mcpgreen.catalog.functions.annotations import Schemas
-from mcpgreen.catalog.functions.expressions import Expression
-from mcpgreen.catalog.functions.module import Function, Module, Unreadable, docstring_of
-
-Json = dict[str, Any]
-Note = tuple[int, str]  # a line, and what is to be said of it
+from mcpgreen.catalog.functions.module import Function, Module, Unreadable
+from mcpgreen.text.json_types import Json
 
 HINTS = {
     "read_only": "readOnlyHint",
@@ -24,153 +21,130 @@ PLAIN_OPTIONS = ("name", "title", "description", "scopes")
 MAX_PARAMETERS = 256
 
 
-class Parameter(NamedTuple):
-    name: str
-    annotation: Expression | None
-    default: ast.expr | None = None
-    is_required: bool = False
-    is_variadic: bool = False  # *args
-    line: int = 0
+class FunctionTool(NamedTuple):
+    """The fields of a description. `notes` say what could not be read, and in which line. `hides_scopes`: it may need
+    scopes that cannot be read, so it must not be served."""
 
-
-class Signature(NamedTuple):
-    """What the source of a function says. `others` is **kwargs; the docstring has no indentation any more."""
-
-    name: str
-    parameters: list[Parameter]
-    returns: Expression | None
-    mark: ast.expr | None
-    docstring: str
-    others: Parameter | None = None
-    line: int = 0
-
-
-class Described(NamedTuple):
     fields: Json
-    notes: list[Note]
-    is_sound: bool
-    hides_scopes: bool = False  # what it needs of a caller is written in a way that only Python understands
+    notes: list[str]
+    hides_scopes: bool = False
 
 
-def signature_of(function: Function, mark: ast.expr | None) -> Signature:
-    arguments = function.args
-    by_place = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(by_place) - len(arguments.defaults)) + arguments.defaults
-    parameters = [_parameter(*each) for each in list(zip(by_place, defaults, strict=True))[:MAX_PARAMETERS]]
-    if arguments.vararg:
-        parameters.append(_parameter(arguments.vararg)._replace(is_required=False, is_variadic=True))
-    by_name = list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
-    parameters += [_parameter(*each) for each in by_name[:MAX_PARAMETERS]]
-    others = _parameter(arguments.kwarg) if arguments.kwarg else None
-    returns = Expression(function.returns) if function.returns is not None else None
-    return Signature(function.name, parameters, returns, mark, docstring_of(function), others, function.lineno)
+class SignatureReader:
+    """Reads one function. `notes` collects what could not be read; nothing here raises."""
 
+    def __init__(self, module: Module, function: Function) -> None:
+        self._module = module
+        self._function = function
+        self._schemas = Schemas(module)
+        self._documented = docstrings.read(ast.get_docstring(function) or "")
+        self._notes: list[str] = []
 
-def _parameter(node: ast.arg, default: ast.expr | None = None) -> Parameter:
-    annotation = Expression(node.annotation) if node.annotation is not None else None
-    return Parameter(node.arg, annotation, default, is_required=default is None, line=node.lineno)
-
-
-def described(module: Module, signature: Signature, text_of_file: Callable[[], str]) -> Described:
-    """All that can be known of a tool by this function. `text_of_file` is the docstring of its file, which counts if it
-    has none. Nothing in it raises."""
-    notes: list[Note] = []
-    documented = docstrings.read(signature.docstring)
-    fields: Json = {}
-    text = documented.text or docstrings.read(text_of_file()).text
-    if text:
-        fields["description"] = text
-    schemas = Schemas(module)
-    fields["inputSchema"] = _input_schema(schemas, signature, documented, notes)
-    output = _output_schema(schemas, signature, documented, notes)
-    if output is not None:
-        fields["outputSchema"] = output
-    hides_scopes = False
-    if isinstance(signature.mark, ast.Call):
-        options, unread = _options(module, signature.mark, notes)
-        fields.update(options)
-        hides_scopes = bool(unread & {"scopes", "**"})
-    return Described(fields, [*notes, *schemas.notes], schemas.is_sound, hides_scopes)
-
-
-def _input_schema(
-    schemas: Schemas, signature: Signature, documented: docstrings.Documentation, notes: list[Note]
-) -> Json:
-    properties: Json = {}
-    required: list[str] = []
-    for parameter in signature.parameters:
-        schema = _parameter_schema(schemas, parameter, notes)
-        text = documented.arguments.get(parameter.name)
+    def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
+        """The tool that this function is. `mark` is its decorator; `text_of_file` describes a function without a
+        docstring."""
+        fields: Json = {}
+        text = self._documented.text or docstrings.read(text_of_file).text
         if text:
-            schema["description"] = schema.get("description") or text
-        schemas.classes.add_default(schema, parameter.default)
-        if parameter.is_variadic:
-            about = {"description": schema.pop("description")} if "description" in schema else {}
-            schema = {"type": "array", "items": schema, **about}
-        properties[parameter.name] = schema
-        if parameter.is_required:
-            required.append(parameter.name)
-    schema = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = required
-    if signature.others is None:
-        schema["additionalProperties"] = False
-    elif signature.others.annotation is not None:
-        others = _parameter_schema(schemas, signature.others, notes)
-        schema.update({"additionalProperties": others} if others else {})
-    return schema
+            fields["description"] = text
+        fields["inputSchema"] = self._input_schema()
+        output = self._output_schema()
+        if output is not None:
+            fields["outputSchema"] = output
+        hides_scopes = False
+        if isinstance(mark, ast.Call):
+            options, unread = self._options(mark)
+            fields.update(options)
+            hides_scopes = any(name == "**" or may_mean_scopes(name) for name in unread)
+        return FunctionTool(fields, [*self._notes, *self._schemas.notes], hides_scopes)
 
+    def _note(self, node: ast.AST, text: str) -> None:
+        self._notes.append(f"line {getattr(node, 'lineno', 1)}: {text}")
 
-def _parameter_schema(schemas: Schemas, parameter: Parameter, notes: list[Note]) -> Json:
-    if parameter.annotation is None:
-        notes.append((parameter.line, f"the parameter {parameter.name} takes anything: it has no annotation"))
-        return {}
-    try:
-        return schemas.of_parameter(parameter.annotation)
-    except Unreadable as error:
-        notes.append((parameter.line, f"the parameter {parameter.name} takes anything: {error}"))
-        return {}
+    def _input_schema(self) -> Json:
+        arguments = self._function.args
+        by_place = [*arguments.posonlyargs, *arguments.args]
+        defaults = [None] * (len(by_place) - len(arguments.defaults)) + arguments.defaults
+        properties: Json = {}
+        required: list[str] = []
 
+        def add(parameters: list[tuple[ast.arg, ast.expr | None]]) -> None:
+            for parameter, default in parameters[:MAX_PARAMETERS]:
+                properties[parameter.arg] = self._property(parameter, default)
+                if default is None:
+                    required.append(parameter.arg)
 
-def _output_schema(
-    schemas: Schemas, signature: Signature, documented: docstrings.Documentation, notes: list[Note]
-) -> Json | None:
-    """None where a result is text or content blocks, or where nothing is known of it."""
-    if signature.returns is None:
-        return None
-    try:
-        schema, is_object = schemas.of_result(signature.returns)
-    except Unreadable as error:
-        notes.append((signature.line, f"what {signature.name} returns is not described: {error}"))
-        return None
-    if schema is None or is_object:
-        return schema if schema is None else {"type": "object", **schema}
-    if documented.result:
-        schema.setdefault("description", documented.result)
-    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+        add(list(zip(by_place, defaults, strict=True)))
+        if arguments.vararg:
+            items = self._property(arguments.vararg)
+            about = {"description": items.pop("description")} if "description" in items else {}
+            properties[arguments.vararg.arg] = {"type": "array", "items": items, **about}
+        add(list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)))
+        schema: Json = {"type": "object", "properties": properties}
+        if required:
+            schema["required"] = required
+        if arguments.kwarg is None:
+            schema["additionalProperties"] = False
+        elif arguments.kwarg.annotation is not None and (others := self._schema_of(arguments.kwarg)):
+            schema["additionalProperties"] = others
+        return schema
 
+    def _property(self, parameter: ast.arg, default: ast.expr | None = None) -> Json:
+        schema = self._schema_of(parameter)
+        self._schemas.classes.add_default(schema, default)
+        text = self._documented.arguments.get(parameter.arg)
+        if text and not schema.get("description"):
+            schema["description"] = text
+            if "default" in schema:
+                schema["default"] = schema.pop("default")  # comes last, as people read it
+        return schema
 
-def _options(module: Module, decorator: ast.Call, notes: list[Note]) -> tuple[Json, set[str]]:
-    """What they say, and the names of those that cannot be read."""
-    unread: set[str] = set()
-    fields: Json = {}
-    hints: Json = {}
-    for keyword in decorator.keywords:
-        name = keyword.arg or "**"
-        if name not in PLAIN_OPTIONS and name not in HINTS:
-            notes.append((keyword.value.lineno, f"mcp_tool.tool has no option {name}"))
-            unread.add(name)
-            continue
+    def _schema_of(self, parameter: ast.arg) -> Json:
         try:
-            value = module.value_of(keyword.value)
+            if parameter.annotation is not None:
+                return self._schemas.of_parameter(parameter.annotation)
+            reason = "it has no annotation"
         except Unreadable as error:
-            notes.append((keyword.value.lineno, f"{name} of mcp_tool.tool does not count: {error}"))
-            unread.add(name)
-            continue
-        if value is None:
-            continue
-        if name in HINTS:
-            hints[HINTS[name]] = value
-        else:
-            fields[name] = value
-    return {**fields, **({"annotations": hints} if hints else {})}, unread
+            reason = str(error)
+        self._note(parameter, f"the parameter {parameter.arg} takes anything: {reason}")
+        return {}
+
+    def _output_schema(self) -> Json | None:
+        """None for a result that is text or content blocks, or is not described."""
+        if self._function.returns is None:
+            return None
+        try:
+            schema, is_object = self._schemas.of_result(self._function.returns)
+        except Unreadable as error:
+            self._note(self._function, f"what {self._function.name} returns is not described: {error}")
+            return None
+        if schema is None or is_object:
+            return schema and {"type": "object", **schema}
+        if self._documented.result:
+            schema.setdefault("description", self._documented.result)
+        return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+
+    def _options(self, decorator: ast.Call) -> tuple[Json, set[str]]:
+        """The fields that the options of the decorator set, and the names of the options that cannot be read."""
+        unread: set[str] = set()
+        fields: Json = {}
+        hints: Json = {}
+        for keyword in decorator.keywords:
+            name = keyword.arg or "**"
+            if name not in PLAIN_OPTIONS and name not in HINTS:
+                self._note(keyword.value, f"mcp_tool.tool has no option {name}")
+                unread.add(name)
+                continue
+            try:
+                value = self._module.value_of(keyword.value)
+            except Unreadable as error:
+                self._note(keyword.value, f"{name} of mcp_tool.tool does not count: {error}")
+                unread.add(name)
+                continue
+            if value is None:
+                continue
+            if name in HINTS:
+                hints[HINTS[name]] = value
+            else:
+                fields[name] = value
+        return {**fields, **({"annotations": hints} if hints else {})}, unread

@@ -1,9 +1,9 @@
-"""Which registration counts now: `register.json`, else what `register.sh` said, else none.
+"""Decide which registration counts now: `register.json`, else the answer of `register.sh`, else none.
 
-`rules` knows what the files may say, this module when to read them again: when a file or the right to trust it
-has changed, and after a time to live. With a static registry, the first that can be used counts for good. The hook's
-answer is kept as well; whoever has a server runs the hook in time (`run_hook` with the server's way to run things), and
-`current` runs it itself where there is none. In a server it gives what the last run said, also if another is due.
+`rules` reads the files; this module decides when to read them again: when a file or its trustworthiness has changed,
+and after a time to live. With a static registry, the first registration that can be used counts for good. The answer of
+the hook is kept. A server runs the hook in time (`run_hook`), and `current` returns the answer of its last run. Without
+a server, `current` runs the hook itself.
 
 Rule: nothing here switches greenlets, apart from the `run` that `run_hook` is given.
 """
@@ -12,31 +12,27 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.manual import rules
 from mcpgreen.catalog.tree_scan import SETTLING_NS
 from mcpgreen.errors import ProjectError
-from mcpgreen.settings.table import default_of
-from mcpgreen.text.records import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Union
-
-    from mcpgreen.catalog.manual.rules import Registration
     from mcpgreen.project.project import Project
     from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell
     from mcpgreen.settings.settings import Settings
 
-    Fingerprint = tuple[Any, ...]
-    Said = Union[Registration, ProjectError, None]  # noqa: UP007  (the runtime of this alias is type checking only)
+Fingerprint = tuple[Any, ...]
+DEFAULT_TTL_SECS = 5.0  # mcp-bash takes 0 for the default
+Said = rules.Registration | ProjectError | None
 
 
 class Statement(NamedTuple):
-    """What a file said, or why it could not be taken, and by what to see whether that still holds."""
+    """The registration in a file, or the error in it. It is valid as long as the fingerprint is the same."""
 
-    fingerprint: Fingerprint | None  # None: the file was just written, and may be again without its times changing
+    fingerprint: Fingerprint | None  # None: the file was just written, and may be written again without a new time
     read_at: float
     said: Said
 
@@ -52,27 +48,28 @@ class Registrar:
         shell: HookShell | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """With a `shell` the hook is run when it is needed, and everything waits for it: not in a server."""
+        """With a `shell`, `current` runs the hook and waits for it. A server gives none."""
         self._project = project
         self._settings = settings
         self._shell = shell
         self._clock = clock
-        self._ttl_secs: float = settings.register_ttl or default_of("register_ttl")
+        self._ttl_secs: float = settings.register_ttl or DEFAULT_TTL_SECS
         self._json_path = project.server_file("register.json")
         self._hook_path = project.server_file("register.sh")
         self._json: Statement | None = None
         self._hook: Statement | None = None
         self._is_final = False
-        self._counting: Registration | None = None
+        self._counting: rules.Registration | None = None
 
-    def current(self) -> Registration | None:
-        """What counts now; None if everything is to be found on disk. Raises ProjectError if it cannot be used."""
+    def current(self) -> rules.Registration | None:
+        """The registration that counts now; None if all items are found on disk. Raises ProjectError if it cannot be
+        used."""
         if not self._is_final:
             self._counting = self._said_now()
-            self._is_final = self._settings.static_registry and not self.is_hook_due()
+            self._is_final = self._settings.is_static and not self.is_hook_due()
         return self._counting
 
-    def _said_now(self) -> Registration | None:
+    def _said_now(self) -> rules.Registration | None:
         said = self._read_json()
         if said is None and self._settings.allow_project_hooks:
             if self._shell is not None and self.is_hook_due():
@@ -83,26 +80,26 @@ class Registrar:
         return said
 
     def is_hook_due(self) -> bool:
-        """Whether `register.sh` decides and has not been run as it is now."""
-        if not self._does_hook_decide():
+        """Tell whether `register.sh` counts and has not been run since it changed."""
+        if not self._has_hook():
             return False
-        if self._hook is None or self._settings.static_registry:
+        if self._hook is None or self._settings.is_static:
             return self._hook is None
         return self._hook.fingerprint != _fingerprint_of(self._project, self._hook_path)
 
     def is_hook_old(self) -> bool:
-        """Whether it was run so long ago that it may have something else to say."""
-        if self._hook is None or self._settings.static_registry or not self._does_hook_decide():
+        """Tell whether the last run was so long ago that the answer may be another one now."""
+        if self._hook is None or self._settings.is_static or not self._has_hook():
             return False
         return self._clock() - self._hook.read_at >= self._ttl_secs
 
     def run_hook(self, run: Callable[[Hook], HookEnd]) -> None:
-        """Run `register.sh` in this way and keep what it says."""
+        """Run `register.sh` by `run`, and keep its answer."""
         fingerprint = _fingerprint_of(self._project, self._hook_path)
         said = _said_by(lambda: rules.run_register_sh(self._project, self._settings, run=run))
         self._hook = Statement(fingerprint, self._clock(), said)
 
-    def _does_hook_decide(self) -> bool:
+    def _has_hook(self) -> bool:
         return (
             not self._is_final
             and self._settings.allow_project_hooks
@@ -117,12 +114,12 @@ class Registrar:
             return None
         known, now = self._json, self._clock()
         if known is None or known.fingerprint != fingerprint or now - known.read_at >= self._ttl_secs:
-            said = _said_by(lambda: rules.read_register_json(self._project, self._settings))
+            said = _said_by(lambda: rules.read_register_json(self._project))
             known = self._json = Statement(fingerprint if _is_settled(fingerprint) else None, now, said)
         return known.said
 
 
-def _said_by(read: Callable[[], Registration | None]) -> Said:
+def _said_by(read: Callable[[], rules.Registration | None]) -> Said:
     try:
         return read()
     except ProjectError as error:
@@ -130,7 +127,7 @@ def _said_by(read: Callable[[], Registration | None]) -> Said:
 
 
 def _fingerprint_of(project: Project, path: str) -> Fingerprint | None:
-    """What changes when the file changes, or who may write to it; None if there is no such file."""
+    """A value that changes with the file and with the right to trust it; None if there is no such file."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,37 +1,33 @@
-"""Items that a project registers by hand, read by the same rules as those that are found on disk.
+"""Read the items that a project registers by hand, by the same rules as items that are found on disk.
 
-A registered item is a description that says itself where its file is. One that cannot be served is left out with a
-warning; that the registration as a whole makes sense is seen to by `rules`. The order is the author's.
+A registered item is a description that names its file. An item that cannot be served is left out with a warning. The
+registration as a whole has been checked by `rules`. The items keep its order.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import Origin, shown
-from mcpgreen.catalog.items import Discovery, Loss
-from mcpgreen.catalog.pace import UNPACED, Pace
+from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace
 from mcpgreen.errors import ProjectError
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from mcpgreen.catalog.manual.rules import Registration
     from mcpgreen.catalog.prompts import Prompt
     from mcpgreen.catalog.resources import Resource, ResourceTemplate
     from mcpgreen.catalog.tools import Tool
     from mcpgreen.project.project import Project
 
-    Json = dict[str, Any]
-
 
 class Reader(NamedTuple):
-    """How an entry is read, what people call such an item, and by what clients tell two of them apart."""
+    """How an entry is read, the word for such an item, and the field by which clients tell two of them apart."""
 
     read: Callable[[Project, Json, list[str]], Any]
     what: str
@@ -39,20 +35,21 @@ class Reader(NamedTuple):
 
 
 class CompletionScript(NamedTuple):
-    """A script that completes arguments, and how long it may take if that is its own."""
+    """A script that completes arguments. `timeout_secs` is None if the setting counts."""
 
     path: str
     timeout_secs: float | None = None
 
 
-def registered_items(project: Project, registration: Registration, kind: str) -> Discovery | None:
-    """None for a kind that is found by looking at the disk."""
-    entries = registration.items[kind]
-    return None if entries is None else read_each(project, registration.source, entries, READERS[kind])
+def registered_items(project: Project, registration: Registration | None, kind: str) -> Discovery | None:
+    """The registered items of a kind; None for a kind that is found on disk."""
+    if registration is None or (entries := registration.items[kind]) is None:
+        return None
+    return read_each(project, registration.source, entries, READERS[kind])
 
 
 def registered_completions(project: Project, registration: Registration) -> dict[str, CompletionScript]:
-    """By name. That each of them is there was seen to when the registration was read."""
+    """The completion scripts by name. `rules` has checked that each exists."""
     return {
         item["name"]: CompletionScript(os.path.join(project.root, item["path"]), item.get("timeoutSecs"))
         for item in registration.items["completions"] or ()
@@ -60,9 +57,9 @@ def registered_completions(project: Project, registration: Registration) -> dict
 
 
 def read_each(project: Project, source: str, entries: list[Json], reader: Reader, pace: Pace = UNPACED) -> Discovery:
-    """Read one after the other. Of those that clients could not tell apart the first counts."""
+    """Read the entries. If clients could not tell two items apart, the first counts."""
     warnings: list[str] = []
-    kept: dict[str, Any] = {}
+    kept: Json = {}
     for entry in pace.over(entries):
         name: str = entry["name"]
         label = f"{source}: the {reader.what} {name if name.isprintable() else shown(name)}"
@@ -85,6 +82,13 @@ def read_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
     tool, problems = tool_at(project, path, fields, status=status)
     complaints.extend(problems)
     return tool
+
+
+def _registered_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
+    from mcpgreen.catalog.tools import with_scopes_beside
+
+    path, _ = file_of(project, fields, below=project.tools_dir)
+    return read_tool(project, with_scopes_beside(path, fields), complaints)
 
 
 def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
@@ -116,43 +120,29 @@ def _template(project: Project, fields: Json, complaints: list[str]) -> Resource
 
 
 def _in(directory: str) -> str:
-    """Where an item without a file of its own is at home: icons are sought there."""
+    """The path that stands for an item without a file: its icons are looked for in this directory."""
     return os.path.join(directory, "")
 
 
 def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:
-    """The file that an item names, relative to the directory of its kind."""
+    """The file that an item names, relative to the directory of its kind. Raises ProjectError."""
     given, place = item.get("path"), project.shown(below)
     if not isinstance(given, str) or not given or not given.isprintable():
         raise ProjectError(place, f"path must be a text that names a file below {place}/")
     path = os.path.normpath(os.path.join(below, given))
+    if not is_within(path, below) or not is_within(os.path.realpath(path), below):
+        raise ProjectError(place, f"path {given} leads out of {place}/")
     try:
-        status = _status_within(path, below)
+        status = os.stat(path)
     except OSError:
         raise ProjectError(place, f"there is no file {given} in {place}/") from None
-    if status is None:
-        raise ProjectError(place, f"path {given} leads out of {place}/")
     if not stat.S_ISREG(status.st_mode):
         raise ProjectError(place, f"path {given} is no file")
     return path, status
 
 
-def _status_within(path: str, below: str) -> os.stat_result | None:
-    """Of what the path leads to; None if that lies elsewhere. `below` is a real path, so only the steps from there on
-    are looked at, and as nearly always none is a link."""
-    if not is_within(path, below) or path == below:
-        return None if path != below else os.stat(path)
-    place = below.rstrip("/")
-    for name in path[len(place) + 1 :].split("/"):
-        place = f"{place}/{name}"
-        status = os.lstat(place)
-        if stat.S_ISLNK(status.st_mode):
-            return os.stat(path) if is_within(os.path.realpath(path), below) else None
-    return status
-
-
 READERS = {
-    "tools": Reader(read_tool, "tool"),
+    "tools": Reader(_registered_tool, "tool"),
     "prompts": Reader(read_prompt, "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),  # clients read by URI, so two may share a name
     "resourceTemplates": Reader(_template, "resource template"),

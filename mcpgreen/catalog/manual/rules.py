@@ -1,39 +1,33 @@
-"""What a project registers by hand: `server.d/register.json`, or what `server.d/register.sh` says.
+"""Read the registration of a project: `server.d/register.json`, or the answer of `server.d/register.sh`.
 
-Both end as a `Registration`: for each kind the raw items, or None where the kind is found by looking at the disk. What
-an item means is for those who build the kind; here it only has to be an object with a name. When to read again is for
-`current` to decide.
+Both give a `Registration`: for each kind the raw items, or None for a kind that is found on disk. Here an item only has
+to be an object with a name; `items` reads the rest. `current` decides when to read again.
 
-Rule: a register.json that is not right in every part is no registration at all. The author wrote down what to offer,
-so guessing, or offering what lies on disk instead, would offer something else.
+Rule: one mistake makes a whole register.json invalid. The author wrote down what to offer, so a guess, or the items on
+disk instead, would offer something else.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_object, shown
-from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, without_waiting
 from mcpgreen.text import jsontext
-from mcpgreen.text.records import NamedTuple
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from mcpgreen.project.project import Project
     from mcpgreen.running.hooks.shell import Hook, HookEnd
     from mcpgreen.settings.settings import Settings
 
-    Json = dict[str, Any]
-
-# Each kind, with the fields that an item of it cannot do without when a script registers it. A prompt may have
-# messages in place of a path.
+# The fields that each item needs when a script registers it. A prompt may have messages in place of a path.
 REQUIRED_FIELDS = {
     "tools": ("name", "path"),
     "resources": ("name", "uri"),
@@ -44,25 +38,26 @@ REQUIRED_FIELDS = {
 KINDS = tuple(REQUIRED_FIELDS)
 
 HOOK_SECS = 30.0
+MAX_BYTES = 1 << 20  # of register.json, and of what register.sh registers or prints
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Registration(NamedTuple):
-    """What is registered. `items` has every kind; None stands for one that is found by looking at the disk."""
+    """The registered items. `items` has every kind; None stands for a kind that is found on disk."""
 
-    source: str  # as people should see it: server.d/register.json
+    source: str  # for messages: server.d/register.json
     items: dict[str, list[Json] | None]
     hash: str
     warnings: tuple[str, ...] = ()
 
 
-def read_register_json(project: Project, settings: Settings) -> Registration | None:
-    """None if there is no such file. Raises ProjectError for anything in it that is not as it should be."""
+def read_register_json(project: Project) -> Registration | None:
+    """Read register.json; None if there is no such file. Raises ProjectError for any mistake in it."""
     path = project.server_file("register.json")
     if not os.path.lexists(path):
         return None
     project.require_trusted(path)
-    raw = content_of(path, settings.max_manual_registry_bytes)
+    raw = content_of(path, MAX_BYTES)
     if raw.startswith(BYTE_ORDER_MARK):
         raise ProjectError(path, "it starts with a byte order mark; save it as UTF-8 without one")
     content = _object_in(path, raw)
@@ -86,10 +81,8 @@ def run_register_sh(
     run: Callable[[Hook], HookEnd],
     warn: Callable[[str], None] = journal.warning,
 ) -> Registration | None:
-    """What the hook registers; None if it is not allowed or not there. Raises ProjectError when it fails.
-
-    `run` is one of the two ways of a `HookShell`.
-    """
+    """Run the hook by `run`, a method of `HookShell`, and read its answer; None if it is not allowed or does not exist.
+    Raises ProjectError if it fails."""
     path = project.server_file("register.sh")
     if not settings.allow_project_hooks or not os.path.lexists(path):
         return None
@@ -97,19 +90,14 @@ def run_register_sh(
     if not is_script(path):
         warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
         return None
-    limit_bytes = max(settings.manual_buffer_max_bytes, settings.max_manual_registry_bytes)
     from mcpgreen.running.hooks.shell import Hook, records_in
 
-    end = run(Hook("register", path, HOOK_SECS, limit_bytes))
+    end = run(Hook("register", path, HOOK_SECS, MAX_BYTES))
     records = records_in(end.answer)
     if end.failure:
         said = f"\n{end.stderr_tail}" if end.stderr_tail else ""
         journal.error("%s: %s%s", project.shown(path), end.failure, said)
         raise ProjectError(path, f"Manual registration script failed: {end.failure}")
-    if len(end.answer) > settings.manual_buffer_max_bytes:
-        raise ProjectError(path, f"it registered more than {settings.manual_buffer_max_bytes} bytes")
-    if len(end.stdout) > settings.max_manual_registry_bytes:
-        raise ProjectError(path, f"it printed more than {settings.max_manual_registry_bytes} bytes")
     return _recorded(project, path, records, end.stdout)
 
 
@@ -120,14 +108,14 @@ def _object_in(path: str, raw: bytes) -> Json:
         raise ProjectError(path, f"not valid JSON: {error}") from error
 
 
-def _sendable(raw: bytes | str) -> Any:
-    """The JSON value. Raises ValueError also for what can be read but not be written again, as 1e999."""
+def _sendable(raw: bytes | str) -> object:
+    """The JSON value. Raises ValueError also for a value that cannot be written again, such as 1e999."""
     value = jsontext.loads(raw)
     jsontext.dumps(value)
     return value
 
 
-def _checked_items(project: Project, path: str, kind: str, items: Any) -> list[Json] | None:
+def _checked_items(project: Project, path: str, kind: str, items: object) -> list[Json] | None:
     if items is None:
         return None
     if not isinstance(items, list):
@@ -180,9 +168,9 @@ def _recorded(project: Project, path: str, records: list[tuple[str, str]], stdou
     return Registration(project.shown(path), items, jsontext.digest([items, warnings]), tuple(warnings))
 
 
-def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[Any]]:
-    """What the functions were given. What stands between a begin and its abort does not count."""
-    items: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[object]]:
+    """The items that the hook registered by functions, without those between a begin and its abort."""
+    items: dict[str, list[object]] = {kind: [] for kind in KINDS}
     begun_at = dict.fromkeys(KINDS, 0)
     for what, content in records:
         verb, _, kind = what.partition(" ")
@@ -195,16 +183,16 @@ def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]
                 warnings.append(Loss(f"{source}: an item of {kind} is left out: not valid JSON: {error}"))
         elif verb == "abort":
             del items[kind][begun_at[kind] :]
-        else:  # begin and finalize: what has come so far stays
+        else:  # begin and finalize: an abort does not remove the items before it
             begun_at[kind] = len(items[kind])
     return items
 
 
 def _printed(
     project: Project, path: str, stdout: bytes, *, is_needed: bool, warnings: list[str]
-) -> dict[str, list[Any]] | None:
-    """What the hook prints instead of calling functions; a kind that it does not name is empty. None if it is no
-    object: a script may print what it likes, but not if that is all that it does."""
+) -> dict[str, list[object]] | None:
+    """The items that the hook printed instead of calling functions; a kind that it does not name is empty. None if it
+    printed no object, which is an error only if it registered nothing."""
     if not stdout.strip():
         return None
     try:
@@ -223,7 +211,7 @@ def _printed(
 
 
 def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: list[str]) -> list[Json]:
-    """Those with all that they need, the first of each name, by name."""
+    """The items with all fields that they need, the first of each name, sorted by name."""
     usable: dict[str, Json] = {}
     for item in items:
         problem = _problem_with_item(project, kind, item)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.functions import expressions, reading, syntax
+from mcpgreen.catalog import tree_scan
+from mcpgreen.catalog.catalog import Catalog
+from mcpgreen.catalog.functions import reading
+from mcpgreen.catalog.functions.signatures import FunctionTool
+from mcpgreen.catalog.manual.items import READERS
 from mcpgreen.catalog.tools import Tool
 from tests.catalog.test_tools import discovered, only_tool
 from tests.catalog.trees import TreeBuilder
@@ -46,11 +50,6 @@ FIELDS: dict[str, Any] = {
     "annotations": {"readOnlyHint": True},
 }
 ENV = "#!/usr/bin/env python3\n"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> TreeBuilder:
-    return TreeBuilder(tmp_path / "project")
 
 
 def test_a_signature_says_what_a_description_beside_the_script_says(tree: TreeBuilder) -> None:
@@ -146,85 +145,34 @@ def test_the_mark_of_a_function_may_come_late_in_a_file(tree: TreeBuilder) -> No
     assert only_tool(tree).definition == {"name": "greet", **FIELDS}
 
 
-@pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What is parsed in a test."""
-    sources: list[bytes] = []
-    compiled = syntax._compiled
-
-    def recorded(source: bytes, mode: str) -> ast.AST:
-        sources.append(source)
-        return compiled(source, mode)
-
-    monkeypatch.setattr(syntax, "_compiled", recorded)
-    monkeypatch.setattr(reading, "FEW", 0)
-    monkeypatch.setattr(reading, "_known", reading.Known())
-    monkeypatch.setattr(expressions, "_kept", {})
-    return sources
-
-
-def test_only_the_head_of_a_function_is_parsed(tree: TreeBuilder, parsed: list[bytes]) -> None:
-    """Whole files are not parsed for their signatures: that would take four times as long as the same in JSON."""
-    body = "\n".join(f"    value = [str(number) for number in range({n}) if number % 3]" for n in range(20))
-    helper = "def helper(text: str) -> str:\n    return text\n\n\n@mcp_tool"
-    source = GREET.replace("    return", f"{body}\n    return").replace("@mcp_tool", helper)
-    tree.write("tools/greet.py", ENV + source, mode=0o755)
-
-    assert only_tool(tree).definition["inputSchema"] == FIELDS["inputSchema"]
-    assert sorted(parsed) == [b"1", b"int", b"list[str]", b"mcp_tool.tool(read_only=True)", b"str"]
-
-
-def test_patterns_for_many_tools_are_not_compiled_for_a_few(tree: TreeBuilder, parsed: list[bytes]) -> None:
-    """They would take longer than the trees of all functions that most projects have."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "FEW", 2)
-        for number in range(4):
-            tree.write(f"tools/greet{number}.py", f"{ENV}# {number}\n{GREET}", mode=0o755)
-        assert len(discovered(tree).items) == 4
-
-    assert [b"def greet" in source for source in parsed[:3]] == [True, True, False]
-
-
-def test_a_type_that_is_written_in_the_same_way_is_parsed_once_for_all_files(
-    tree: TreeBuilder, parsed: list[bytes]
-) -> None:
-    """Trees of whole heads took a third of the time in which 1,000 tools are read for the first time."""
-    for number in range(20):
-        source = GREET.replace("greet", f"greet{number}").replace("somebody", f"number {number}")
-        tree.write(f"tools/greet{number}.py", f"{ENV}# {number}\n{source}", mode=0o755)
-
-    descriptions = {tool.definition["description"] for tool in discovered(tree).items}
-    assert descriptions == {f"Greet number {number}." for number in range(20)}
-    assert len(parsed) == 5
-
-
-def test_a_file_that_has_not_changed_is_not_read_again(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_that_have_changed_are_read_again(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[bytes] = []
-    read = reading._read
+    read = reading.function_tool
 
-    def recorded(source: bytes, *, is_one_of_many: bool) -> reading.FunctionTool | None:
+    def recorded(source: bytes) -> FunctionTool | None:
         looked_at.append(source)
-        return read(source, is_one_of_many=is_one_of_many)
+        return read(source)
 
-    monkeypatch.setattr(reading, "_read", recorded)
-    monkeypatch.setattr(reading, "_known", reading.Known())
+    monkeypatch.setattr(reading, "function_tool", recorded)
+    monkeypatch.setattr(tree_scan, "SETTLING_NS", 0)  # else files that are this young are read again
     tree.write("tools/greet.py", ENV + GREET, mode=0o755)
-    tree.write("tools/hello.py", ENV + GREET.replace("greet", "hello"), mode=0o755)
-    first = discovered(tree).items
-    assert discovered(tree).items == first
+    tree.write("tools/hello.py", ENV + GREET, mode=0o755)
+    catalog = Catalog(tree.project, ttl_secs=0, max_bytes=1 << 20)
+    catalog.refresh("tools")
     assert len(looked_at) == 2
 
-    tree.write("tools/hello.py", ENV + GREET.replace("greet", "welcome"), mode=0o755)
-    assert len(discovered(tree).items) == 2
+    tree.write("tools/hello.py", ENV + GREET.replace("Greet somebody", "Say hello"), mode=0o755)
+    catalog.refresh("tools")
     assert len(looked_at) == 3
+    assert [each.definition["description"] for each in catalog.snapshot("tools").items] == [
+        "Greet somebody.",
+        "Say hello.",
+    ]
 
-    monkeypatch.setattr(reading, "MAX_KNOWN_BYTES", len(ENV + GREET))  # room for one of them
-    assert len(discovered(tree).items) == 2
-    assert len(looked_at) == 3
-    tree.write("tools/hello.py", ENV + GREET.replace("greet", "hi"), mode=0o755)
-    assert len(discovered(tree).items) == 2
-    assert len(discovered(tree).items) == 2
-    assert len(looked_at) == 6
+    tree.write("tools/greet.meta.json", '{"description": "Greet"}')
+    catalog.refresh("tools")
+    assert len(looked_at) == 4
+    assert catalog.snapshot("tools").items[0].definition["description"] == "Greet"
 
 
 def test_a_file_that_would_do_harm_when_it_is_imported_does_none(tree: TreeBuilder, tmp_path: Path) -> None:
@@ -278,6 +226,28 @@ UNREADABLE = {
     "of two functions": GREET.replace("read_only=True", "scopes=['a']") + "@mcp_tool.tool\ndef other(): 0\n",
     "for a newer Python": GREET.replace("read_only=True", "scopes=['a']") + "match = :=\n",
     "too long": GREET.replace("read_only=True", "scopes=['a']") + "x = 1\n" * 50_000,
+    "too long, another name": "from mcp_tool import tool as t\n@t(scopes=['a'])\ndef f(): 0\n" + "x = 1\n" * 50_000,
+    "scope": GREET.replace("read_only=True", "scope=['a']"),
+    "Scopes": GREET.replace("read_only=True", "Scopes=['a']"),
+    "scoeps": GREET.replace("read_only=True", "scoeps=['a']"),
+    "an alias": GREET.replace("@mcp_tool.tool(", "mark = mcp_tool.tool\n@mark(").replace(
+        "read_only=True", "scopes=['a']"
+    ),
+    "a mark made before": "import mcp_tool\nadmin = mcp_tool.tool(scopes=['a'])\n@admin\ndef f(): 0\n",
+    "partial": "import functools, mcp_tool\n@functools.partial(mcp_tool.tool, scopes=['a'])()\ndef f(): 0\n",
+    "partial beside a mark": "from functools import partial\n"
+    + GREET
+    + "admin = partial(mcp_tool.tool, scopes=['a'])\n@admin()\ndef other(): 0\n",
+    "under its own name": "from mcp_tool import tool\ntool = tool(scopes=['a'])\n@tool\ndef f(): 0\n",
+    "a call": "import mcp_tool\ndef f(): 0\nmcp_tool.tool(scopes=['a'])(f)\n",
+    "a dictionary": "import mcp_tool\nOPTIONS = {'scopes': ['a']}\ndef f(): 0\nmcp_tool.tool(**OPTIONS)(f)\n",
+    "a function that marks": "import mcp_tool\ndef admin(f):\n    return mcp_tool.tool(scopes=['a'])(f)\n"
+    "@admin\ndef f(): 0\nmcp_tool.run(f)\n",
+    "a nested function": "import mcp_tool\ndef make():\n    @mcp_tool.tool(scopes=['a'])\n    def f(): 0\nmake()\n",
+    "in a loop": "import mcp_tool\nfor _ in [1]:\n    @mcp_tool.tool(scopes=['a'])\n    def f(): 0\n",
+    "in a class": "import mcp_tool\nclass C:\n    @mcp_tool.tool(scopes=['a'])\n    def f(): 0\n",
+    "one of two": "import mcp_tool\nif 1:\n    @mcp_tool.tool(scopes=['a'])\n    def f(): 0\nelse:\n"
+    "    @mcp_tool.tool\n    def f(): 0\n",
 }
 
 
@@ -289,6 +259,114 @@ def test_a_tool_whose_scopes_cannot_be_read_is_served_to_nobody(tree: TreeBuilde
 
     assert found.items == []
     assert any("scopes" in warning for warning in found.warnings)
+
+
+FAULTY_DESCRIPTIONS = {
+    "scope": {"tools/a.sh": "#!/bin/sh\n", "tools/a.meta.json": '{"scope": ["a"]}'},
+    "Scopes": {"tools/a.sh": "#!/bin/sh\n", "tools/a.meta.yaml": "Scopes: [a]\n"},
+    "required_scopes": {"tools/a.sh": '#!/bin/sh\n# mcp: {"required_scopes": ["a"]}\n'},
+    "scops": {"tools/a.sh": '#!/bin/sh\n# mcp: {"scops": ["a"]}\n'},
+    "null": {"tools/a.sh": "#!/bin/sh\n", "tools/a.meta.json": '{"scopes": null}'},
+    "in annotations": {"tools/a.sh": "#!/bin/sh\n", "tools/a.meta.json": '{"annotations": {"scopes": ["a"]}}'},
+    "in a comment that is broken": {"tools/a.sh": '#!/bin/sh\n# mcp: {"scopes": ["a"]\n', "tools/a.meta.json": "{}"},
+    "in a comment too far below": {
+        "tools/a.sh": "#!/bin/sh\n" + "\n" * 12 + '# mcp: {"scopes": ["a"]}\n',
+        "tools/a.meta.json": "{}",
+    },
+    "another name": {"tools/a.sh": "#!/bin/sh\n", "tools/a.meta.json": '{"auth_scopes": ["a"]}'},
+    "twice": {"tools/a.sh": "#!/bin/sh\n", "tools/a.meta.json": '{"scopes": ["a"], "scopes": []}'},
+    "as a tag": {"tools/a.sh": "#!/bin/sh\n# @scopes files:write\n"},
+    "in a second description": {
+        "tools/a.sh": "#!/bin/sh\n",
+        "tools/a.meta.json": "{}",
+        "tools/a.meta.yaml": "scopes: [a]\n",
+    },
+    "wrong in a comment": {"tools/a.sh": '#!/bin/sh\n# mcp: {"scope": ["a"]}\n', "tools/a.meta.json": "{}"},
+}
+
+
+@pytest.mark.parametrize("files", FAULTY_DESCRIPTIONS.values(), ids=FAULTY_DESCRIPTIONS)
+def test_a_description_that_almost_names_scopes_costs_the_tool(tree: TreeBuilder, files: dict[str, str]) -> None:
+    """The tool was open for every caller."""
+    for path, text in files.items():
+        tree.write(path, text, mode=0o755 if ".meta." not in path else 0o644)
+    found = discovered(tree)
+
+    assert found.items == []
+    assert any("scope" in warning or "a } is missing" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("kind", ["link out", "dangling link", "link to itself", "folder", "fifo"])
+def test_a_description_that_is_no_file_of_the_project_costs_the_tool(
+    tree: TreeBuilder, tmp_path: Path, kind: str
+) -> None:
+    """It was left out, and the tool was served without its scopes."""
+    tree.write("tools/a.sh", "#!/bin/sh\n", mode=0o755)
+    description = tree.root / "tools/a.meta.json"
+    outside = tmp_path / "outside.json"
+    if kind == "folder":
+        description.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(description)
+    else:
+        if kind == "link out":
+            outside.write_text('{"scopes": ["a"]}')
+        description.symlink_to(description if kind == "link to itself" else outside)
+    found = discovered(tree)
+
+    assert found.items == []
+    assert any("the description cannot be read" in warning for warning in found.warnings)
+
+
+def test_a_description_counts_for_a_registered_tool_as_well(tree: TreeBuilder) -> None:
+    path = tree.write("tools/a.sh", "#!/bin/sh\n", mode=0o755)
+    tree.write("tools/a.meta.json", '{"scopes": ["b"]}')
+
+    fields = {"name": "a", "path": "a.sh", "scopes": ["a"]}
+
+    tool = READERS["tools"].read(tree.project, fields, [])
+    assert tool.path == str(path)
+    assert tool.description.scopes == ["a", "b"]
+
+
+BESIDE = {
+    "a comment": {"tools/greet.sh": '#!/bin/sh\n# mcp: {"scopes": ["b"]}\n'},
+    "a YAML comment": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes: [b]\n"},
+    "a decorator": {"tools/greet.py": ENV + GREET.replace("read_only=True", "scopes=['b']")},
+}
+
+
+@pytest.mark.parametrize("files", BESIDE.values(), ids=BESIDE)
+def test_scopes_of_the_script_count_beside_those_of_its_description(tree: TreeBuilder, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        tree.write(path, text, mode=0o755)
+    tree.write("tools/greet.meta.json", '{"description": "Greet"}')
+    assert only_tool(tree).description.scopes == ["b"]
+
+    tree.write("tools/greet.meta.json", '{"scopes": ["a", "b"]}')
+    assert only_tool(tree).description.scopes == ["a", "b"]
+
+
+def test_the_scopes_of_another_library_are_none_of_ours(tree: TreeBuilder) -> None:
+    source = GREET + "\ndef connect():\n    return Credentials.from_file('x', scopes=['https://example.com/a'])\n"
+    tree.write("tools/greet.py", ENV + "# OAuth scopes: see the console\n" + source, mode=0o755)
+    tree.write("tools/other.sh", "#!/bin/sh\n# scopes: none\n", mode=0o755)
+
+    assert [tool.description.scopes for tool in discovered(tree).items] == [(), ()]
+
+
+def test_a_function_that_is_defined_twice_takes_anything(tree: TreeBuilder) -> None:
+    """It was described by one definition and run by the other."""
+    source = (
+        "import mcp_tool\nif mcp_tool:\n    @mcp_tool.tool\n    def greet(name: str): 0\n"
+        "else:\n    @mcp_tool.tool\n    def greet(count: int): 0\n"
+    )
+    tree.write("tools/greet.py", ENV + source, mode=0o755)
+    found = discovered(tree)
+
+    (tool,) = found.items
+    assert tool.definition["inputSchema"] == {"type": "object", "properties": {}}
+    assert "greet is defined more than once" in found.warnings[0]
 
 
 def test_a_tool_that_says_that_it_needs_no_scopes_needs_none(tree: TreeBuilder) -> None:

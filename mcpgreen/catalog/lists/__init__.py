@@ -1,1 +1,0 @@
-"""Lists as clients get them: pages, and those of an earlier start."""
