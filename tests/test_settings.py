@@ -9,35 +9,45 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.settings.settings import (
-    Setting,
-    Settings,
+from mcpgreen.settings.rows import (
+    Values,
     choice,
     directory,
     flag,
     integer,
     names,
     resolve,
+    rows_of,
     seconds,
+    setting,
     text,
 )
-from mcpgreen.settings.table import ROWS, default_of, load
+from mcpgreen.settings.settings import FORMER, ROWS, load
 
 REPOSITORY = Path(__file__).parent.parent
-SIZE = Setting("size", integer, 10, low=1, high=20, aliases=("MCP_OLD_SIZE",))
+
+
+class Sized(Values):
+    size = setting(integer, 10, low=1, high=20, aliases=("MCP_OLD_SIZE",))
+
+
+class Loud(Sized):
+    loud = setting(flag, False)
+    pause = setting(seconds, 1.0, low=0, high=10)
+    key = setting(integer, 0, secret=True)
 
 
 def resolved(
-    *rows: Setting,
+    *,
     flags: dict[str, Any] | None = None,
     environ: dict[str, str] | None = None,
     project_env: dict[str, str] | None = None,
-) -> Settings:
-    return resolve(rows, flags=flags or {}, environ=environ or {}, project_env=project_env or {})
+) -> Loud:
+    return resolve(Loud, rows_of(Loud), flags=flags or {}, environ=environ or {}, project_env=project_env or {})
 
 
-def test_a_setting_that_nobody_mentions_has_its_default() -> None:
-    settings = resolved(SIZE, environ={"PATH": "/bin"})
+def test_a_setting_that_is_not_set_has_its_default() -> None:
+    settings = resolved(environ={"PATH": "/bin"})
 
     assert settings.size == 10
     assert settings.origin("size") == "default"
@@ -59,14 +69,14 @@ def test_each_source_is_weaker_than_the_one_before() -> None:
     ]
 
     for value, (source, key, origin) in enumerate(order, start=1):
-        settings = resolved(SIZE, flags=flags, environ=environ, project_env=project_env)
+        settings = resolved(flags=flags, environ=environ, project_env=project_env)
         assert (settings.size, settings.origin("size")) == (value, origin)
         del source[key]
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_an_empty_value_counts_as_not_set(empty: str) -> None:
-    settings = resolved(SIZE, environ={"MCPGREEN_SIZE": empty, "MCPBASH_SIZE": "7"})
+    settings = resolved(environ={"MCPGREEN_SIZE": empty, "MCPBASH_SIZE": "7"})
 
     assert settings.size == 7
     assert settings.notes == ()
@@ -74,25 +84,16 @@ def test_an_empty_value_counts_as_not_set(empty: str) -> None:
 
 @pytest.mark.parametrize("absent", [None, False, ""])
 def test_a_flag_that_was_not_given_hides_nothing(absent: Any) -> None:
-    rows = (SIZE, Setting("loud", flag, False))
-    settings = resolved(
-        *rows, flags={"size": absent, "loud": absent}, environ={"MCPGREEN_SIZE": "3", "MCPGREEN_LOUD": "1"}
-    )
+    flags = {"size": absent, "loud": absent}
+    settings = resolved(flags=flags, environ={"MCPGREEN_SIZE": "3", "MCPGREEN_LOUD": "1"})
 
     assert settings.size == 3
     assert settings.loud is True
 
 
-def test_a_flag_may_be_a_value_that_is_already_parsed() -> None:
-    settings = resolved(SIZE, Setting("loud", flag, False), flags={"size": 12, "loud": True})
-
-    assert settings.size == 12
-    assert settings.loud is True
-
-
 @pytest.mark.parametrize(("given", "used"), [("0", 1), ("-5", 1), ("21", 20), ("99999999999999999999", 20)])
 def test_a_value_out_of_bounds_is_moved_to_the_bound_with_a_note(given: str, used: int) -> None:
-    settings = resolved(SIZE, environ={"MCPBASH_SIZE": given})
+    settings = resolved(environ={"MCPBASH_SIZE": given})
 
     assert settings.size == used
     assert settings.origin("size") == "MCPBASH_SIZE"
@@ -102,14 +103,8 @@ def test_a_value_out_of_bounds_is_moved_to_the_bound_with_a_note(given: str, use
     assert f"using {used}" in note
 
 
-def test_a_bound_is_given_the_type_of_the_setting() -> None:
-    settings = resolved(Setting("pause", seconds, 1.0, low=0, high=10), environ={"MCPGREEN_PAUSE": "-1"})
-
-    assert repr(settings.pause) == "0.0"
-
-
 def test_an_unreadable_value_is_replaced_by_the_default_with_a_note() -> None:
-    settings = resolved(SIZE, flags={"size": "many"}, environ={"MCPGREEN_SIZE": "5"})
+    settings = resolved(flags={"size": "many"}, environ={"MCPGREEN_SIZE": "5"})
 
     assert settings.size == 10
     assert settings.origin("size") == "default"
@@ -118,18 +113,10 @@ def test_an_unreadable_value_is_replaced_by_the_default_with_a_note() -> None:
 
 
 def test_a_note_never_shows_a_secret() -> None:
-    row = Setting("key", integer, 0, secret=True)
-
-    (note,) = resolved(row, environ={"MCPGREEN_KEY": "hunter2"}).notes
+    (note,) = resolved(environ={"MCPGREEN_KEY": "hunter2"}).notes
 
     assert "MCPGREEN_KEY" in note
     assert "hunter2" not in note
-
-
-def test_a_long_unreadable_value_is_shortened_in_its_note() -> None:
-    (note,) = resolved(SIZE, environ={"MCPGREEN_SIZE": "x" * 5000}).notes
-
-    assert len(note) < 200
 
 
 def test_a_misspelt_variable_is_noticed_and_corrected() -> None:
@@ -137,12 +124,6 @@ def test_a_misspelt_variable_is_noticed_and_corrected() -> None:
 
     assert "MCPGREEN_MAX_CONCURENT_REQUESTS is not a setting" in note
     assert "did you mean MCPGREEN_MAX_CONCURRENT_REQUESTS?" in note
-
-
-def test_an_unknown_variable_that_resembles_nothing_gets_no_suggestion() -> None:
-    (note,) = resolved(SIZE, project_env={"MCPGREEN_ZZZ": "3"}).notes
-
-    assert note == "project file: MCPGREEN_ZZZ is not a setting."
 
 
 def test_unknown_variables_of_others_are_none_of_our_business() -> None:
@@ -158,39 +139,29 @@ def test_what_a_server_gives_its_own_scripts_is_not_a_typo() -> None:
     assert load({}, {"MCPGREEN_CALL": "1", "MCPGREEN_PYTHON": "/x", **twins}, {}).notes == ()
 
 
-def test_settings_cannot_be_changed() -> None:
-    settings = resolved(SIZE)
+def test_mypy_knows_the_type_of_each_setting_and_refuses_a_misspelt_one(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from mcpgreen.settings.settings import Settings\n"
+        "def use(settings: Settings) -> None:\n"
+        "    reveal_type(settings.page_size)\n"
+        "    reveal_type(settings.shutdown_timeout)\n"
+        "    reveal_type(settings.tool_allowlist)\n"
+        "    settings.pagesize\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(program)]
+    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout.replace(
+        "builtins.", ""
+    )
 
-    with pytest.raises(AttributeError, match="frozen"):
-        settings.size = 3
-    with pytest.raises(AttributeError, match="frozen"):
-        del settings.size
-    assert settings.size == 10
-
-
-def test_a_changed_copy_leaves_the_original_alone() -> None:
-    settings = resolved(SIZE, environ={"MCPGREEN_SIZE": "99"})
-
-    copy = settings.with_values(size=0.02)
-
-    assert (copy.size, copy.origin("size"), copy.notes) == (0.02, "code", settings.notes)
-    assert (settings.size, settings.origin("size")) == (20, "MCPGREEN_SIZE")
-
-
-def test_an_unknown_setting_is_an_attribute_error() -> None:
-    settings = resolved(SIZE)
-
-    with pytest.raises(AttributeError, match="no setting 'sise'"):
-        _ = settings.sise
-    with pytest.raises(AttributeError, match="no setting 'sise'"):
-        settings.with_values(sise=1)
-    with pytest.raises(AttributeError, match="no setting 'sise'"):
-        settings.origin("sise")
-
-
-def test_the_representation_shows_what_was_changed_and_by_whom() -> None:
-    assert repr(resolved(SIZE)) == "<Settings: all defaults>"
-    assert repr(resolved(SIZE, environ={"MCPBASH_SIZE": "3"})) == "<Settings: size from MCPBASH_SIZE>"
+    for line in (
+        '3: note: Revealed type is "int"',
+        '4: note: Revealed type is "float"',
+        '5: note: Revealed type is "tuple[str, ...]"',
+        '6: error: "Settings" has no attribute "pagesize"',
+    ):
+        assert line in said, said
 
 
 @pytest.mark.parametrize(
@@ -267,7 +238,7 @@ class TestCatalog:
         variables = [variable for row in ROWS for variable in row.variables]
 
         assert len(set(variables)) == len(variables)
-        assert not {row.name for row in ROWS} & set(dir(resolved()))
+        assert not {row.name for row in ROWS} & set(dir(Values))
 
     def test_every_variable_is_found_by_the_one_pass_over_the_environment(self) -> None:
         assert all(variable.startswith("MCP") for row in ROWS for variable in row.variables)
@@ -293,57 +264,20 @@ class TestCatalog:
 
         assert settings.log_level == "debug"
 
-    def test_resolving_all_rows_takes_a_few_steps_for_each_row_and_one_for_each_variable(self) -> None:
-        """It is done before the first answer. Calls are counted, because the time depends on the machine."""
-        environ = {f"VARIABLE_{number}": "x" for number in range(200)} | {"MCPGREEN_PAGE_SIZE": "10"}
-        calls = []
-        sys.setprofile(lambda _, event, called: calls.append(called) if event in ("call", "c_call") else None)
-        try:
-            load({}, environ, {})
-        finally:
-            sys.setprofile(None)
-
-        assert len(calls) < 10 * len(ROWS) + 2 * len(environ)
-
-    def test_loading_the_settings_imports_nothing_slow(self) -> None:
-        """These modules cost 5 to 16 ms each and would delay the first answer."""
-        program = (
-            "import sys; from mcpgreen.settings.table import load; load({}, {'MCPGREEN_PAGE_SIZE': '1'}, {});"
-            "print(*sys.modules)"
-        )
-        loaded = subprocess.run(
-            [sys.executable, "-S", "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
-        )
-
-        slow = {"typing", "dataclasses", "re", "pathlib", "enum", "logging", "difflib", "collections"}
-        assert not slow & set(loaded.stdout.split())
-
 
 @pytest.mark.parametrize(
     ("word", "permission"),
     [("allow", "allow"), ("ALL", "allow"), ("deny", "deny"), ("denied", "deny"), ("alow", "deny")],
 )
 def test_a_typo_in_a_permission_denies(word: str, permission: str) -> None:
-    from mcpgreen.settings.table import load
-
     assert load({}, {"MCPGREEN_TOOL_ALLOW_DEFAULT": word}, {}).tool_allow_default == permission
 
 
-def test_where_a_row_takes_it_an_empty_value_is_a_value() -> None:
-    row = Setting("second_key", text, "key", takes_empty=True)
-
-    assert resolved(row).second_key == "key"
-    assert resolved(row, environ={"MCPGREEN_SECOND_KEY": "", "MCPBASH_SECOND_KEY": "other"}).second_key == ""
-    assert resolved(row, environ={"MCPBASH_SECOND_KEY": " "}).origin("second_key") == "MCPBASH_SECOND_KEY"
-
-
-def test_the_limit_of_a_response_follows_that_of_the_output_unless_it_is_set() -> None:
+def test_the_limit_of_a_response_follows_that_of_the_output() -> None:
     output = {"MCPGREEN_MAX_TOOL_OUTPUT_SIZE": "50000000"}
-    assert load({}, {}, {}).max_response_bytes == default_of("max_response_bytes")
-    assert load({}, {"MCPGREEN_MAX_TOOL_OUTPUT_SIZE": "5"}, {}).max_response_bytes == default_of("max_response_bytes")
-    assert load({}, output, {}).max_response_bytes == 3 * 50_000_000 + (1 << 20)
-    assert load({}, {**output, "MCPGREEN_MAX_RESPONSE_BYTES": "5"}, {}).max_response_bytes == 5
-    assert load({}, {**output, "MCPGREEN_MAX_RESPONSE_BYTES": "0"}, {}).max_response_bytes == 0
+    assert load({}, {}, {}).max_response_bytes == 31 << 20
+    assert load({}, {"MCPGREEN_MAX_TOOL_OUTPUT_SIZE": "5"}, {}).max_response_bytes == 31 << 20
+    assert load({}, output, {}).max_response_bytes == 3 * 50_000_000
 
 
 @pytest.mark.parametrize(
@@ -359,3 +293,49 @@ def test_what_old_projects_set_once_counts_for_both(name: str, model: str) -> No
 def test_where_the_default_is_no_value_the_wrong_one_counts_as_not_set() -> None:
     (note,) = load({}, {"MCPBASH_JSON_TOOL": "yq"}, {}).notes
     assert note == "MCPBASH_JSON_TOOL: 'yq' is not one of jq, gojq, none; as if it were not set."
+
+
+@pytest.mark.parametrize(
+    ("variables", "name", "expected"),
+    [
+        ({"MCPBASH_CI_MODE": "true"}, "idle_timeout_secs", 0),
+        ({"MCPGREEN_CI_MODE": "1"}, "orphan_check_interval_secs", 0),
+        ({"MCPGREEN_CI_MODE": "no"}, "idle_timeout_secs", 3600),
+        ({"MCPBASH_IDLE_TIMEOUT_ENABLED": "false", "MCPBASH_IDLE_TIMEOUT": "60"}, "idle_timeout_secs", 0),
+        ({"MCPBASH_IDLE_TIMEOUT_ENABLED": "true", "MCPBASH_IDLE_TIMEOUT": "60"}, "idle_timeout_secs", 60),
+        ({"MCPBASH_ORPHAN_CHECK_ENABLED": "false"}, "orphan_check_interval_secs", 0),
+        ({"MCPBASH_TOOL_STDERR_CAPTURE": "false"}, "tool_stderr_tail_limit", 0),
+        ({"MCPBASH_HTTPS_ALLOW_ALL": "true", "MCPBASH_HTTPS_ALLOW_HOSTS": "a.example"}, "https_allow_hosts", ("*",)),
+        ({"MCPBASH_GIT_ALLOW_ALL": "true", "MCPGREEN_GIT_ALLOW_ALL": "false"}, "git_allow_hosts", ()),
+        ({"MCPBASH_STATIC_REGISTRY": "1"}, "watch_files", "never"),
+        ({"MCPGREEN_HTTP_MAX_BODY_BYTES": "2048"}, "max_line_bytes", 2048),
+        ({"MCPGREEN_REGISTRY_POLL_SECS": "1"}, "tools_ttl", 1),
+    ],
+)
+def test_a_setting_has_taken_over_another_variable(variables: dict[str, str], name: str, expected: Any) -> None:
+    settings = load({}, variables, {})
+
+    assert getattr(settings, name) == expected
+    assert settings.notes == ()
+
+
+def test_a_switch_that_cannot_be_read_counts_as_not_set() -> None:
+    settings = load({}, {"MCPGREEN_CI_MODE": "perhaps"}, {})
+
+    assert settings.idle_timeout_secs == 3600
+    assert settings.notes == ("MCPGREEN_CI_MODE: 'perhaps' is neither true nor false; as if it were not set.",)
+
+
+def test_the_variable_of_a_former_setting_is_told() -> None:
+    notes = load({}, {"MCPGREEN_KILL_GRACE_SECS": "3"}, {"MCPBASH_CORRUPTION_WINDOW": "9"}).notes
+
+    assert notes == (
+        "MCPGREEN_KILL_GRACE_SECS is no longer a setting; it has no effect.",
+        "project file: MCPBASH_CORRUPTION_WINDOW is no longer a setting; it has no effect.",
+    )
+
+
+def test_no_former_setting_is_one_today() -> None:
+    variables = {name for row in ROWS for name in row.all_variables}
+
+    assert not {f"{prefix}_{name.upper()}" for name in FORMER for prefix in ("MCPGREEN", "MCPBASH")} & variables

@@ -1,262 +1,393 @@
-"""Settings: the row type, the parsers, and how a value is found.
+"""All settings, one row each, grouped by topic.
 
-Each setting is declared once, as a `Setting` in `table`; loader, `doctor`, bounds and reference page read
-the same rows. This module only merges mappings: who collects them (command line, environment, project file) and who
-prints the notes is not its business.
-
-Rule: a typo never stops the server. A value out of bounds is moved to the nearest bound, one that cannot be read is
-replaced by the default, and both leave a note. An empty string counts as not set, except where a row takes it.
-
-Imported before the first answer, hence plain classes and no `typing`, `re` or `dataclasses` at run time.
+How a row is written and read is in `rows`; what a setting does is where it is used. `docs/settings.md` is written
+from these rows by `make docs`, so the docstrings and `doc` speak to users: `doc` in one sentence or two, which say what
+0 or empty means.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any, NoReturn
+from mcpgreen import journal
+from mcpgreen.settings.rows import (
+    Switch,
+    Values,
+    addresses,
+    choice,
+    directory,
+    flag,
+    integer,
+    names,
+    permission,
+    resolve,
+    rows_of,
+    seconds,
+    setting,
+    text,
+)
 
-    Parser = Callable[[str], Any]
-    Sources = tuple[tuple[str, dict[str, str]], ...]  # how the origins in it begin, and the variables
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+DAY_SECS = 86_400
+NO_NAMES: tuple[str, ...] = ()
+# What is printed is longer as JSON: twice for quotes and line ends, three times for most alphabets other than ours, and
+# JSON goes out as text and as structured content. What is mostly control characters need not fit.
+RESPONSE_FACTOR = 3
+LEAST_RESPONSE_BYTES = 31 * MIB
 
-OUR_PREFIX = "MCPGREEN_"
-ALIAS_PREFIX = "MCPBASH_"
-# Every variable that a row can name begins like this, so that one pass over the environment finds them all.
-COMMON_PREFIX = "MCP"
+level = choice(
+    *journal.LEVELS,
+    synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info", "warn": "warning"},
+)
 
-_YES = ("true", "1", "yes", "on")
-_NO = ("false", "0", "no", "off")
+# fmt: off
+
+class Project(Values):
+    """Which folder is served, and where its parts are."""
+
+    project_root = setting(directory, "", doc=
+        "The folder to serve. Empty: the nearest folder upwards that is a project.")
+    server_name = setting(text, "", doc=
+        "The name of the server, also in the URIs of its MCP Apps, unless server.d/server.meta.json has one. "
+        "Empty: the name of the folder.")
+    tools_dir = setting(directory, "", doc="Where tools are. Empty: tools/ in the project.")
+    resources_dir = setting(directory, "", doc="Where resources are. Empty: resources/ in the project.")
+    prompts_dir = setting(directory, "", doc="Where prompts are. Empty: prompts/ in the project.")
+    server_dir = setting(directory, "", doc=
+        "Where the server's own description and hooks are. Empty: server.d/ in the project.")
+    providers_dir = setting(directory, "", doc=
+        "Where the project's resource providers are. Empty: providers/ in the project.")
+    ui_dir = setting(directory, "", doc="Where MCP Apps are. Empty: ui/ in the project.")
+    registry_dir = setting(directory, "", doc=
+        "Where the lists of found items are written. Empty: .registry/ in the project.")
+    roots = setting(text, "", doc=
+        "The roots: directories that tools are meant to work in, separated by colons, for clients that name "
+        "none. If one does not exist, the server does not start. Empty: those in config/roots.json, else the "
+        "project.")
+    client_roots = setting(choice("auto", "trust", "within", "never"), "auto", doc=
+        "Which roots a client may name: trust: all that exist; within: only those inside the configured roots; "
+        "never: none, it is not asked. auto: within if the setting roots or a remote token is set, else trust.")
+    tmp_root = setting(text, "", doc=
+        "Where the server makes its directory for temporary files. If it does not exist or cannot be written "
+        "to, the server does not start. Empty: TMPDIR, or the system's place for them.")
 
 
-class Setting:
-    """One row: what a setting is called, how it is read, what it may be and what it means."""
+class Limits(Values):
+    """How much, how large, how many at the same time."""
 
-    __slots__ = ("default", "doc", "high", "low", "name", "parser", "secret", "takes_empty", "variables")
+    max_concurrent_requests = setting(integer, 16, low=1, high=256, doc=
+        "How many requests may run a script at the same time. Further ones wait in line.")
+    warm_python = setting(flag, True, doc=
+        "Whether Python scripts are forked from a Python that is running already, instead of starting one for each "
+        "call. Linux only.")
+    max_tool_output_size = setting(integer, 10 * MIB, low=1, high=GIB, doc=
+        "How many bytes a script may write to stdout. One that writes more is stopped.")
+    max_line_bytes = setting(integer, 4 * MIB, low=KIB, high=GIB, aliases=("MCPGREEN_HTTP_MAX_BODY_BYTES",), doc=
+        "How long one message from the client may be: a line on stdin, or the body of an HTTP request.")
+    max_progress_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
+        "How many progress messages one request may send in a minute. 0: unlimited.")
+    max_logs_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
+        "How many log messages one request may send in a minute. 0: unlimited. Unless it is set, the same as "
+        "`max_progress_per_min`.")
+    page_size = setting(integer, 1000, low=1, high=5000, doc=
+        "How many items one page of a list has, and the most that a client may ask for.")
 
-    def __init__(
-        self,
-        name: str,
-        parser: Parser,
-        default: Any,
-        *,
-        low: float | None = None,
-        high: float | None = None,
-        aliases: tuple[str, ...] = (),
-        secret: bool = False,
-        takes_empty: bool = False,
-        doc: str = "",
-    ) -> None:
-        self.name = name
-        self.parser = parser
-        self.default = default
-        self.low = low
-        self.high = high
-        self.secret = secret
-        self.takes_empty = takes_empty
-        self.doc = doc
-        upper = name.upper()
-        self.variables = (OUR_PREFIX + upper, ALIAS_PREFIX + upper, *aliases)  # strongest first
+
+class Timeouts(Values):
+    """How long tools and the server itself may take."""
+
+    default_tool_timeout = setting(seconds, 30.0, low=0.1, high=DAY_SECS, doc=
+        "How many seconds a tool may take if neither its description nor the request says otherwise.")
+    max_timeout_secs = setting(seconds, 600.0, low=0.1, high=DAY_SECS, doc=
+        "How many seconds a tool may take in all when its progress extends its timeout, and the most that a "
+        "client may ask for.")
+    progress_extends_timeout = setting(flag, False, doc=
+        "Whether each progress report of a tool restarts its timeout.")
+    shutdown_timeout = setting(seconds, 5.0, low=0.1, high=600, doc=
+        "How many seconds after a shutdown request the server ends, whatever is still running.")
+    idle_timeout_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, aliases=("MCPBASH_IDLE_TIMEOUT",),
+        switches=(Switch("idle_timeout_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
+        "After how many seconds without input and without work the server ends. 0: never.")
+    orphan_check_interval_secs = setting(seconds, 30.0, low=0, high=DAY_SECS,
+        aliases=("MCPBASH_ORPHAN_CHECK_INTERVAL",),
+        switches=(Switch("orphan_check_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
+        "How often the server checks whether the process that started it still exists. The server ends when that is "
+        "gone. 0: never.")
+
+
+class Scripts(Values):
+    """What a tool sees of the environment, and how it gets its arguments."""
+
+    # Linux takes 128 KiB for one variable, name included.
+    env_payload_threshold = setting(integer, 64 * KIB, low=0, high=120 * KIB, doc=
+        "Arguments with more bytes than this reach a script as a file instead of a variable. 0: always as a "
+        "file.")
+    tool_env_mode = setting(choice("minimal", "allowlist", "inherit"), "minimal", doc=
+        "Which of the server's variables a tool sees. minimal: a few basic ones; allowlist: also the names in "
+        "tool_env_allowlist; inherit: all.")
+    tool_env_allowlist = setting(names, NO_NAMES, doc=
+        "The variables that tools also see if tool_env_mode is allowlist, for example API_TOKEN.")
+    tool_env_inherit_allow = setting(flag, False, doc=
+        "Confirms tool_env_mode=inherit, which gives every secret of the environment to every tool.")
+    result_meta = setting(choice("failures", "always", "never"), "failures", doc=
+        "Which results of tools tell the exit status and the end of stderr in `_meta`, which many clients show to "
+        "the model. failures: those with isError, at most 20 lines and 1 KiB, without secrets and without paths of "
+        "the machine; always: all, and stderr as the tool wrote it; never: none.")
+    tool_stderr_tail_limit = setting(integer, 4096, low=0, high=MIB,
+        switches=(Switch("tool_stderr_capture", False, "0"),), doc=
+        "How many bytes of the end of a tool's stderr its result may carry, where result_meta allows it.")
+    json_tool = setting(choice("jq", "gojq", "none"), "", doc=
+        "What shell tools use to read JSON: jq or gojq, if it is installed; none tells them that there is none. "
+        "Empty: jq, else gojq, else the built-in one.")
+    strict_arguments = setting(flag, False, doc=
+        "Whether arguments must match the schema exactly. Otherwise null counts as absent for an optional "
+        "argument, and text such as \"5\" counts as the number where only a number is allowed.")
+    json_tool_bin = setting(text, "", doc=
+        "The path of the program that shell tools use to read JSON. Empty, or missing: see json_tool.")
+
+
+class Resources(Values):
+    """Which files and URIs can be read, and how often subscribed ones are looked at."""
+
+    resources_roots = setting(text, "", aliases=("MCP_RESOURCES_ROOTS",), doc=
+        "Colon-separated directories below which files may be read as resources, besides resources/ and the "
+        "roots.")
+    max_resource_bytes = setting(integer, 10 * MIB, low=1, high=GIB, doc=
+        "How large a resource, or the page of an MCP App, may be. A larger one is refused. Unless it is set, the same "
+        "as `max_tool_output_size`.")
+    resource_timeout_secs = setting(seconds, 30.0, low=0.1, high=DAY_SECS, doc=
+        "How long a provider or completion script may take.")
+    resources_poll_interval_secs = setting(seconds, 2.0, low=0, high=DAY_SECS, doc=
+        "How often subscribed resources are read again, in seconds; those on the network 15 times less often. "
+        "0: never.")
+    provider_env_mode = setting(choice("isolate", "allowlist", "inherit"), "isolate", doc=
+        "Which of the server's variables a provider sees. isolate: a few basic ones; allowlist: also the names in "
+        "provider_env_allowlist; inherit: all.")
+    provider_env_allowlist = setting(names, NO_NAMES, doc=
+        "The variables that providers also see if provider_env_mode is allowlist.")
+    provider_env_inherit_allow = setting(flag, False, doc=
+        "Confirms provider_env_mode=inherit, which gives every secret of the environment to every provider.")
+
+
+class Providers(Values):
+    """Which hosts the https and git providers may fetch from."""
+
+    https_allow_hosts = setting(names, NO_NAMES, switches=(Switch("https_allow_all", True, "*"),), doc=
+        "Hosts that https resources may come from, separated by commas or spaces. *: every host with a public IP "
+        "address; there are no other patterns. Empty: none.")
+    https_deny_hosts = setting(names, NO_NAMES, doc=
+        "Hosts that https resources may not come from, whatever else is allowed.")
+    https_timeout_secs = setting(seconds, 15.0, low=0.1, high=60, aliases=("MCPBASH_HTTPS_TIMEOUT",), doc=
+        "How many seconds fetching an https resource may take in all.")
+    https_max_bytes = setting(integer, 10 * MIB, low=1, high=20 * MIB, doc=
+        "How many bytes an https resource may have.")
+    https_user_agent = setting(text, "", doc=
+        "How the https provider introduces itself. Empty: mcpgreen and its version.")
+    enable_git_provider = setting(flag, False, doc="Whether resources may come from git repositories.")
+    git_allow_hosts = setting(names, NO_NAMES, switches=(Switch("git_allow_all", True, "*"),), doc=
+        "Hosts that git resources may come from, separated by commas or spaces. *: every host with a public IP "
+        "address; there are no other patterns. Empty: none.")
+    git_deny_hosts = setting(names, NO_NAMES, doc=
+        "Hosts that git resources may not come from, whatever else is allowed.")
+    git_timeout_secs = setting(seconds, 30.0, low=0.1, high=60, aliases=("MCPBASH_GIT_TIMEOUT",), doc=
+        "How many seconds fetching a git resource may take in all.")
+    git_max_kb = setting(integer, 50 * KIB, low=1, high=MIB, doc=
+        "How many KiB a git resource may have, and how many KiB of its repository may be fetched for it.")
+    net_allow_addresses = setting(addresses, NO_NAMES, doc=
+        "Private IP addresses that the https and git providers may connect to, e.g. of an intranet server.")
+
+
+class Policy(Values):
+    """Which tools may run."""
+
+    tool_allowlist = setting(names, NO_NAMES, doc=
+        "The tools that may run, separated by commas or spaces; * stands for all, and there are no other "
+        "patterns. Other tools are listed, but calls are refused. Empty: tool_allow_default decides.")
+    tool_allow_default = setting(permission, "allow", doc=
+        "What happens to tools when there is no allow-list: allow or deny. Any other word denies.")
+    allow_project_hooks = setting(flag, False, doc=
+        "Whether the server runs server.d/register.sh to learn what the project offers.")
+
+
+class RemoteToken(Values):
+    """A secret that clients have to send in each message, for servers behind a bridge."""
+
+    remote_token = setting(text, "", secret=True, doc=
+        "A secret of at least 32 characters that every request and notification must carry in params._meta. "
+        "Empty: none is required.")
+    remote_token_key = setting(text, "mcpbash/remoteToken", doc=
+        "The key of the token in params._meta.")
+
+
+class Http(Values):
+    """The clients that may use a server over HTTP, and their limits."""
+
+    http_token = setting(text, "", secret=True, doc=
+        "A secret of at least 32 characters that HTTP clients send as a bearer token. Empty: none is required, "
+        "but then only this machine can be served.")
+    http_allow_anonymous = setting(flag, False, doc=
+        "Whether clients need no token, even on other machines.")
+    http_allowed_hosts = setting(names, NO_NAMES, doc=
+        "The names by which clients may address the server over HTTP, besides localhost and its addresses, e.g. "
+        "mcp.example.com; *: any.")
+    http_allowed_origins = setting(names, NO_NAMES, doc=
+        "The web pages that may use the server from a browser, besides those on this machine, e.g. "
+        "https://app.example.com; *: any.")
+    http_session_idle_secs = setting(seconds, 1800.0, low=0.1, high=30 * DAY_SECS, doc=
+        "After how many seconds an idle session ends.")
+    http_max_sessions = setting(integer, 2000, low=1, high=1_000_000, doc=
+        "How many sessions there may be at the same time. Further clients are told to come back later.")
+    http_max_connections = setting(integer, 1024, low=1, high=100_000, doc=
+        "How many HTTP connections may be open. For a further one, the one that has been idle longest is closed.")
+    http_legacy_sse = setting(flag, False, doc=
+        "Whether the server also offers /sse and /messages, for clients of the first revision.")
+    http_trust_client_roots = setting(flag, False, doc=
+        "Whether the roots that an HTTP client names count as directories of this machine. Otherwise it is not "
+        "asked for them.")
+    http_accept_session_ids = setting(flag, False, doc=
+        "Whether a proxy may choose the id of a new session, by sending Mcp-Session-Id with initialize (32 "
+        "hexadecimal digits). It can then send all requests of a session to the same server.")
+    http_cert = setting(directory, "", doc=
+        "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, as behind a proxy.")
+    http_key = setting(directory, "", doc=
+        "A file with the key of http_cert. Empty: it is in the same file.")
+    http_public_url = setting(text, "", doc=
+        "How clients reach the endpoint, if not at the address that it listens at, e.g. "
+        "https://mcp.example.com/mcp. Its host is allowed, and tokens have to be for this URL, unless "
+        "http_oauth_audience says otherwise.")
+    http_oauth_issuer = setting(text, "", doc=
+        "The authorization server that issues the access tokens, as it is named in `iss`: an https URL. "
+        "Needs the extra oauth. Empty: none.")
+    http_oauth_jwks_url = setting(text, "", doc=
+        "Where the keys of the issuer are: an https URL, or a file. Empty: where the metadata of the issuer says.")
+    http_oauth_audience = setting(names, NO_NAMES, doc=
+        "The accepted audiences (`aud`) of tokens. Empty: the URL of the endpoint.")
+    http_oauth_required_scopes = setting(names, NO_NAMES, doc=
+        "The scopes that every token must have, whatever is called. Empty: none.")
+    state_key = setting(text, "", secret=True, doc=
+        "A secret that several servers share so that a client may continue with any of them. Empty: a random "
+        "one.")
+
+
+class Registry(Values):
+    """How the list of tools is kept up to date."""
+
+    tools_ttl = setting(seconds, 5.0, low=0, high=3600, aliases=("MCP_TOOLS_TTL", "MCPGREEN_REGISTRY_POLL_SECS"), doc=
+        "For how many seconds the lists count as current where there are no file events, and how often the server "
+        "looks for changes there. 0: every request for a list looks, and every 5 seconds.")
+    registry_max_bytes = setting(integer, 100 * MIB, low=1, high=GIB, doc=
+        "How large the list of one kind of item may be.")
+    register_ttl = setting(seconds, 5.0, low=0, high=3600, doc=
+        "For how many seconds the result of register.json or register.sh counts as current. 0: 5 seconds.")
+    watch_files = setting(choice("auto", "poll", "never"), "auto",
+        switches=(Switch("static_registry", True, "never"),), doc=
+        "How changes on disk are noticed. auto: by the system's file events where there are some; poll: by looking "
+        "regularly; never: for projects that do not change, serve what `.registry/` lists, or else read the project "
+        "once, and never look at the disk again.")
+
+
+class Diagnostics(Values):
+    """The log, and what helps to find a mistake."""
+
+    log_level = setting(level, "info", aliases=("MCPBASH_LOG_LEVEL_DEFAULT",), doc=
+        "The lowest level of log messages for a client that has not chosen one. If it is not set and there is a "
+        "file server.d/.debug, it is debug.")
+    stderr_level = setting(level, "warning", doc=
+        "The lowest level that the server writes to stderr and to `log_file`. warning: calls that failed, timed "
+        "out or were refused; info: every call; debug: every message with its content.")
+    log_format = setting(choice("text", "json"), "text", doc=
+        "The format of the lines on stderr and in `log_file`: text, or a JSON object for each line.")
+    log_file = setting(directory, "", doc=
+        "A file that gets the lines of stderr, too, with times. A relative path starts at the project. Empty: "
+        "none.")
+    core_dumps = setting(flag, False, doc=
+        "Whether the server may leave a core file, and debuggers of the same user may attach to it. Scripts can "
+        "then read its environment and write to its client, too.")
+    preserve_state = setting(flag, False, doc=
+        "Whether the temporary files of calls stay on disk when the server ends.")
+    allow_corrupt_stdout = setting(flag, False, doc=
+        "Whether the server goes on, however many faults its output has.")
+
+
+class Compatibility(Values):
+    """Behaviour that only some clients need."""
+
+    compat_batches = setting(flag, False, doc="Whether clients of every revision may send batches.")
+    replace_dots = setting(flag, False, doc=
+        "Whether tools are listed with _ in place of each dot in their names, for clients that refuse dots. They "
+        "can be called by both names.")
+    force_minimal = setting(flag, False, doc="Whether the server offers nothing but lifecycle, ping and logging.")
+# fmt: on
+
+
+class Settings(
+    Project,
+    Limits,
+    Timeouts,
+    Scripts,
+    Resources,
+    Providers,
+    Policy,
+    RemoteToken,
+    Http,
+    Registry,
+    Diagnostics,
+    Compatibility,
+):
+    """The value of every setting, as an attribute of its type."""
 
     @property
-    def allowed(self) -> tuple[str, ...]:
-        """The words of a `choice`; empty for everything else."""
-        return self.parser.allowed if isinstance(self.parser, choice) else ()
+    def is_static(self) -> bool:
+        """The project is read once; changes on disk are ignored."""
+        return self.watch_files == "never"
+
+    @property
+    def max_response_bytes(self) -> int:
+        """How long the reply with the result of a tool, a prompt or a completion may be."""
+        return max(LEAST_RESPONSE_BYTES, RESPONSE_FACTOR * self.max_tool_output_size)
 
 
-class Settings:
-    """The resolved values, as attributes. Frozen: a changed copy comes from `with_values`."""
+ROWS = rows_of(Settings)
 
-    _values: dict[str, Any]
-    _origins: dict[str, str]
-    notes: tuple[str, ...]  # sentences for the operator: what was not taken as it was written
+# A setting that is not set has the value of its model.
+MODEL_OF = {"max_logs_per_min": "max_progress_per_min", "max_resource_bytes": "max_tool_output_size"}
 
-    def __init__(self, values: dict[str, Any], origins: dict[str, str], notes: Iterable[str] = ()) -> None:
-        # Values live in __dict__, so that reading one costs no more than any attribute.
-        self.__dict__.update(values, _values=values, _origins=origins, notes=tuple(notes))
+# Settings of earlier versions, by all their names, which have become constants.
+# fmt: off
+FORMER = frozenset((
+    "ask_timeout_secs", "corruption_threshold", "corruption_window", "corruption_window_secs", "drain_secs",
+    "eof_grace_secs", "health_timeout_secs", "http_body_timeout_secs", "http_header_timeout_secs", "http_idle_secs",
+    "http_keepalive_secs", "http_max_sessions_per_principal", "http_oauth_algorithms", "http_oauth_clock_skew_secs",
+    "http_send_timeout_secs", "kill_grace_secs", "list_cache", "list_change_debounce_secs", "log_file_keep",
+    "log_file_max_bytes", "manual_buffer_max_bytes", "max_backlog_bytes", "max_listens", "max_manual_registry_bytes",
+    "max_queued_bytes", "max_queued_requests", "max_response_bytes", "max_subscriptions", "max_tool_stderr_size",
+    "max_ui_resource_bytes", "parked_max", "parked_ttl_secs", "provider_memory_mb", "remote_token_fallback_key",
+    "remote_token_max_failures_per_min", "roots_debounce_interval", "roots_debounce_secs", "roots_request_timeout",
+    "roots_request_timeout_secs", "schema_timeout_secs",
+))
+# fmt: on
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"There is no setting {name!r}.")
-
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError("Settings are frozen; make a changed copy using with_values.")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("Settings are frozen.")
-
-    def __repr__(self) -> str:
-        changed = [f"{name} from {origin}" for name, origin in self._origins.items() if origin != "default"]
-        return f"<Settings: {', '.join(changed) or 'all defaults'}>"
-
-    def origin(self, name: str) -> str:
-        """Where the value came from: `flag`, a variable's name, `project file: NAME`, `default` or `code`."""
-        if name not in self._origins:
-            raise AttributeError(f"There is no setting {name!r}.")
-        return self._origins[name]
-
-    def with_values(self, **changes: Any) -> Settings:
-        """A copy with these values as they are: neither parsed nor moved into bounds."""
-        for name in changes:
-            self.origin(name)
-        return Settings({**self._values, **changes}, {**self._origins, **dict.fromkeys(changes, "code")}, self.notes)
+# Variables that are not settings: the launcher reads one and sets one, and one is set for scripts, which may start a
+# server.
+OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 
 
-def resolve(
-    rows: Iterable[Setting],
-    *,
-    flags: Mapping[str, Any],
-    environ: Mapping[str, str],
-    project_env: Mapping[str, str],
-    other_variables: Iterable[str] = (),
-) -> Settings:
-    """Find the value of every row: flag, then environment, then project file, then default.
-
-    `flags` is keyed by setting name; None and False mean that the flag was not given. The other two are keyed by
-    variable name, `MCPGREEN_*` being stronger than its aliases. `other_variables` are no settings and no typos either.
-    """
-    sources = (("", _ours(environ)), ("project file: ", _ours(project_env)))
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    notes: list[str] = []
-    known = set(other_variables)
-    for row in rows:
-        known.add(row.variables[0])
-        raw, origin = _find(row, flags.get(row.name), sources)
-        values[row.name] = row.default
-        origins[row.name] = "default"
-        if raw is None:
-            continue
-        try:
-            parsed = row.parser(raw)
-        except ValueError as error:
-            notes.append(_unreadable(row, raw, origin, str(error)))
-            continue
-        values[row.name], note = _within_bounds(row, parsed, origin)
-        origins[row.name] = origin
-        if note:
-            notes.append(note)
-    return Settings(values, origins, [*notes, *_unknown_names(sources, known)])
-
-
-def integer(raw: str) -> int:
-    sign_free = raw[1:] if raw[:1] in ("+", "-") else raw
-    if not (sign_free.isascii() and sign_free.isdigit()):
-        raise ValueError("is not a whole number")
-    try:
-        return int(raw)
-    except ValueError:  # Python refuses to convert thousands of digits
-        raise ValueError("has too many digits") from None
-
-
-def seconds(raw: str) -> float:
-    try:
-        value = float(raw)
-    except ValueError:
-        value = float("nan")
-    if not abs(value) < float("inf"):
-        raise ValueError("is not a number of seconds")
-    return value
-
-
-def names(raw: str) -> tuple[str, ...]:
-    """Words separated by spaces or commas."""
-    return tuple(raw.replace(",", " ").split())
-
-
-def addresses(raw: str) -> tuple[str, ...]:
-    """IP addresses separated by spaces or commas."""
-    from ipaddress import ip_address
-
-    try:
-        return tuple(str(ip_address(word)) for word in names(raw))
-    except ValueError:
-        raise ValueError("is not a list of IP addresses") from None
-
-
-def permission(raw: str) -> str:
-    """allow or deny. A typo must not open a door."""
-    return "allow" if raw.strip().lower() in ("allow", "all") else "deny"
-
-
-def flag(raw: str) -> bool:
-    word = raw.lower()
-    if word not in _YES + _NO:
-        raise ValueError("is neither true nor false")
-    return word in _YES
-
-
-text = str  # as it is
-
-
-def directory(raw: str) -> str:
-    """A path, with `~` resolved. Whether it exists is for the reader of the setting to find out."""
-    if "\0" in raw:
-        raise ValueError("is not a path")
-    return os.path.expanduser(raw)
-
-
-class choice:
-    """A parser for one of these words, whatever its case. `synonyms` are understood too, but not advertised."""
-
-    def __init__(self, *allowed: str, synonyms: Mapping[str, str] | None = None) -> None:
-        self.allowed = allowed
-        self._synonyms = synonyms or {}
-
-    def __call__(self, raw: str) -> str:
-        word = self._synonyms.get(raw.lower(), raw.lower())
-        if word not in self.allowed:
-            raise ValueError(f"is not one of {', '.join(self.allowed)}")
-        return word
-
-
-def _ours(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: variables[name] for name in variables if name.startswith(COMMON_PREFIX)}
-
-
-def _find(row: Setting, given: Any, sources: Sources) -> tuple[str | None, str]:
-    if given is not None and given is not False and str(given).strip():
-        return str(given).strip(), "flag"
-    for prefix, variables in sources:
-        if not variables:
-            continue
-        for name in row.variables:
-            raw = variables.get(name, "").strip()
-            if raw or (row.takes_empty and name in variables):
-                return raw, prefix + name
-    return None, "default"
-
-
-def _within_bounds(row: Setting, value: Any, origin: str) -> tuple[Any, str]:
-    if row.low is not None and value < row.low:
-        return type(value)(row.low), f"{_title(row, origin)} is {value}, less than the minimum; using {row.low}."
-    if row.high is not None and value > row.high:
-        return type(value)(row.high), f"{_title(row, origin)} is {value}, more than the maximum; using {row.high}."
-    return value, ""
-
-
-def _unreadable(row: Setting, raw: str, origin: str, reason: str) -> str:
-    shown = "its value" if row.secret else repr(raw if len(raw) <= 40 else raw[:40] + "…")
-    instead = f"using {row.default}" if row.default not in ("", ()) else "as if it were not set"
-    return f"{_title(row, origin)}: {shown} {reason}; {instead}."
-
-
-def _title(row: Setting, origin: str) -> str:
-    return f"--{row.name.replace('_', '-')}" if origin == "flag" else origin
-
-
-def _unknown_names(sources: Sources, known: set[str]) -> Iterator[str]:
-    for prefix, variables in sources:
-        for name in variables:
-            bare = name.removeprefix(OUR_PREFIX)
-            # Tools get whatever concerns them under both prefixes, and a tool may start a server of its own.
-            if bare == name or name in known or ALIAS_PREFIX + bare in variables:
-                continue
-            from difflib import get_close_matches
-
-            # Without the prefix: what all names share would make any two of them look alike.
-            candidates = sorted(each.removeprefix(OUR_PREFIX) for each in known)
-            nearest = get_close_matches(bare, candidates, n=1, cutoff=0.7)
-            hint = f"; did you mean {OUR_PREFIX}{nearest[0]}?" if nearest else "."
-            yield f"{prefix}{name} is not a setting{hint}"
+def load(flags: Mapping[str, object], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
+    """Find the values of all settings; see `rows.resolve` for what the three mappings hold."""
+    settings = resolve(
+        Settings,
+        ROWS,
+        flags=flags,
+        environ=environ,
+        project_env=project_env,
+        other_variables=OTHER_VARIABLES,
+        former=FORMER,
+    )
+    implied: dict[str, object] = {
+        name: getattr(settings, model)
+        for name, model in MODEL_OF.items()
+        if settings.origin(name) == "default" and settings.origin(model) != "default"
+    }
+    return settings.with_values(**implied) if implied else settings

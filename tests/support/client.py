@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.support.wire import MODERN, Asker, Wire, modern_meta
@@ -53,3 +54,6 @@ class Client(Asker):
 
     def get_prompt(self, name: str, arguments: Json | None = None, **options: Any) -> Json:
         return self.result("prompts/get", {"name": name, "arguments": arguments or {}}, **options)
+
+
+Speak = Callable[..., Client]  # what the fixture `speak` gives

@@ -33,6 +33,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from tests.support import constants
+
 LENGTH_BYTES = 4
 REPORT = 3  # in a request, after stdin, stdout and stderr: where the number and the end of the process are told
 NUMBER_BYTES = 16  # so that the end of a process that was over at once is not taken for more of its number
@@ -273,7 +275,7 @@ def _import_all() -> None:
             importlib.import_module(module.name)
     for name in ALSO_IMPORTED:
         importlib.import_module(name)
-    mcpgreen.text.jsontext.digest_of_list([])  # which looks for the module that digests
+    mcpgreen.text.jsontext.digest([])  # which looks for the module that digests
 
 
 def _exactly(control: socket.socket, size: int) -> bytes:
@@ -318,6 +320,7 @@ def _become(request: dict[str, Any], fds: list[int]) -> NoReturn:
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])
+        constants.apply()
         sys.argv[:] = ["mcpgreen", *request["argv"]]
         sys.path[0] = request["cwd"]
         from mcpgreen.__main__ import main

@@ -15,11 +15,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.support.constants import variables_of
 from tests.support.forking import Forked, can_fork
 from tests.support.http_replies import Reply
 from tests.support.waiting import PATIENCE_SECS, eventually
@@ -56,8 +57,7 @@ class HttpServer:
         **settings: Any,
     ) -> None:
         whole = ["serve", "--http", address, *arguments, "--project-root", str(root)]
-        variables = {f"MCPGREEN_{name.upper()}": _text(value) for name, value in settings.items()}
-        environment = clean_environment({**variables, **(env or {})})
+        environment = clean_environment({**variables_of(settings), **(env or {})})
         self.root = Path(root)
         self._clients: list[HttpClient] = []
         self.process: subprocess.Popen[bytes] | Forked
@@ -190,6 +190,7 @@ class HttpClient(Asker):
     """Speaks one revision. Until it has agreed on one it says what it is told to, and no more.
 
     `headers` go with every request; one of None is left out, also where it would be sent otherwise.
+    `source` is the address that its connections come from.
     """
 
     def __init__(
@@ -200,8 +201,10 @@ class HttpClient(Asker):
         capabilities: Json | None = None,
         token: str | None = None,
         headers: Mapping[str, str | None] | None = None,
+        source: str = "",
     ) -> None:
         self.url = url
+        self._source = source
         self.revision = revision
         self.capabilities = capabilities or {}
         self.session_id: str | None = None
@@ -222,7 +225,7 @@ class HttpClient(Asker):
         path: str | None = None,
     ) -> Reply:
         """One request, on a connection of its own. Does not wait for the answer."""
-        connection = _connection_to(self.url)
+        connection = _connection_to(self.url, self._source)
         connection.connect()
         fields = {**self._headers, **(headers or {})}
         connection.putrequest(method, path or _path_of(self.url), skip_host="Host" in fields, skip_accept_encoding=True)
@@ -260,6 +263,12 @@ class HttpClient(Asker):
     # MCP.
 
     def handshake(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
+        result = self.initialize(revision, capabilities)
+        assert self.notify("notifications/initialized").status == 202
+        return result
+
+    def initialize(self, revision: str = LATEST_HANDSHAKE, capabilities: Json | None = None) -> Json:
+        """A handshake without its last message."""
         self.capabilities = capabilities or self.capabilities
         params = {
             "protocolVersion": revision,
@@ -271,7 +280,6 @@ class HttpClient(Asker):
         self.session_id = reply.headers["Mcp-Session-Id"]
         result = reply.result()
         self.revision = result["protocolVersion"]
-        assert self.notify("notifications/initialized").status == 202
         return result
 
     def start(
@@ -347,6 +355,9 @@ class HttpClient(Asker):
             validation.check(single, revision=self.revision, methods=self.methods, modern=self._modern_marks)
 
 
+Serve = Callable[..., HttpServer]  # what the fixture `serve` gives
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=PATIENCE_SECS)
@@ -371,17 +382,14 @@ def _headers_of(message: Any) -> dict[str, str | None]:
     return headers
 
 
-def _connection_to(url: str) -> http.client.HTTPConnection:
+def _connection_to(url: str, source: str = "") -> http.client.HTTPConnection:
     parts = urlsplit(url)
     if parts.scheme == "http+unix":
         return _UnixConnection(parts.path.rpartition(":")[0])
     assert parts.scheme == "http" and parts.hostname is not None, url
-    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_SECS)
+    source_address = (source, 0) if source else None
+    return http.client.HTTPConnection(parts.hostname, parts.port, PATIENCE_SECS, source_address)
 
 
 def _path_of(url: str) -> str:
     return urlsplit(url).path.rpartition(":")[2] or "/"
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

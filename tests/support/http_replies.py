@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -139,6 +140,11 @@ class Reply:
         assert "error" in answer, answer
         error: Json = answer["error"]
         return error
+
+    @property
+    def has_come(self) -> bool:
+        """Whether there is something of it to be read."""
+        return self._response is not None or bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:
         """Leave: the server sees that the connection is gone."""

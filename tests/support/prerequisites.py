@@ -18,7 +18,10 @@ import pytest
 
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
 INSPECTOR_DIR = TYPESCRIPT_DIR.with_name("inspector")
+GEMINI_DIR = TYPESCRIPT_DIR.with_name("gemini")
 CONFORMANCE_DIR = Path(__file__).resolve().parents[1] / "conformance"
+FRAMEWORKS_DIR = CONFORMANCE_DIR.with_name("frameworks")
+FRAMEWORKS_VENV = FRAMEWORKS_DIR.parents[1] / ".venv-frameworks"
 OLDEST_NODE = 18
 NOBODY = 65534
 
@@ -140,6 +143,29 @@ def require_inspector() -> tuple[str, Path]:
     if not (node.is_file() and program.is_file()):
         _missing("node packages missing: run npm install --no-package-lock in tests/clients/inspector")
     return str(node), program
+
+
+def require_gemini() -> tuple[str, Path]:
+    """A node that is new enough for Gemini CLI, and the program itself."""
+    program = GEMINI_DIR / "node_modules" / "@google" / "gemini-cli" / "bundle" / "gemini.js"
+    if not program.is_file():
+        _missing("node packages missing: run npm install --no-package-lock --omit=optional in tests/clients/gemini")
+    return require_inspector()[0], program
+
+
+def require_frameworks() -> str:
+    """A Python with the frameworks of docs/frameworks.md. What they need does not go together with our own packages."""
+    if not (FRAMEWORKS_VENV / ".ready").is_file():
+        _missing("frameworks missing: run make frameworks")
+    return str(FRAMEWORKS_VENV / "bin" / "python")
+
+
+def require_frameworks_of_node() -> tuple[str, Path]:
+    """A node that is new enough for the frameworks of docs/frameworks.md, and the directory with their packages."""
+    packages = FRAMEWORKS_DIR / "node" / "node_modules"
+    if not (packages / ".ready").is_file():
+        _missing("node packages missing: run make frameworks")
+    return str(packages / "node" / "bin" / "node"), packages
 
 
 def _missing(reason: str) -> NoReturn:

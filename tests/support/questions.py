@@ -46,14 +46,6 @@ def wait_for(name):
 TEXT = {"type": "string"}
 """
 
-# One in shell, without FIFOs: it waits for a file.
-POLLING = """
-reply="$MCP_ASK_REPLY.$$.1"
-printf '{"ask":{"who":%s},"reply":"%s"}\\n' "$QUESTION" "$reply" > "$MCP_PROGRESS_STREAM"
-until [ -e "$reply" ]; do sleep 0.01; done
-cat "$reply"
-"""
-
 
 def form(message: str, **fields: Json) -> Json:
     schema = {"type": "object", "properties": fields, "required": list(fields)}

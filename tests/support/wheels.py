@@ -15,7 +15,10 @@ from tests.support.wire import CHECKOUT
 
 LEFT_BY_INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "RECORD")
 LEFT_BY_RUNS = ("__pycache__", ".registry")
-SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "docs/mcpgreen.1", "mcpgreen", "project")
+SOURCES = (
+    *("setup.py", "pyproject.toml", "README.md", "LICENSE"),
+    *("docs/mcpgreen.1", "mcpgreen", "project", "scripts/installed"),
+)
 TESTS_OF_OTHERS = "gevent/tests"  # half of all files
 
 

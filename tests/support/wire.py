@@ -271,6 +271,7 @@ class Wire(Asker):
             self._stderr.append(line)
 
 
+Start = Callable[..., Wire]  # what the fixture `start` gives
 CLIENTS_PASS_ON = ("HOME", "PATH", "TERM", "USER", "TMPDIR", "XDG_CACHE_HOME")
 
 

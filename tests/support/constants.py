@@ -1,0 +1,71 @@
+"""Constants of mcpgreen that a test makes small or short, in a server process of its own.
+
+Where a test names settings, a name in capitals is one of these constants: `start(page_size=2, KILL_GRACE_SECS=0.1)`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "TESTED_CONSTANTS"
+SITE = Path(__file__).parent / "site"  # has a module that Python imports at its start
+HOMES = {
+    "ANSWER_SECS": "mcpgreen.links.roots",
+    "ASK_SECS": "mcpgreen.features.asking.asking",
+    "BODY_SECS": "mcpgreen.transports.http.serving",
+    "CHECK_SECS": "mcpgreen.running.validation.schema_checks",
+    "DEBOUNCE_SECS": "mcpgreen.links.roots",
+    "DEFAULT_POLL_SECS": "mcpgreen.engine.changes",
+    "DRAIN_SECS": "mcpgreen.running.processes.run",
+    "EOF_GRACE_SECS": "mcpgreen.transports.stdio",
+    "HEAD_SECS": "mcpgreen.transports.http.serving",
+    "IDLE_SECS": "mcpgreen.transports.http.serving",
+    "KEEP_ALIVE_SECS": "mcpgreen.transports.http.exchange",
+    "KEPT_FILES": "mcpgreen.logs.outputs",
+    "KILL_GRACE_SECS": "mcpgreen.running.processes.run",
+    "LEAST_RESPONSE_BYTES": "mcpgreen.settings.settings",
+    "MAX_BACKLOG_BYTES": "mcpgreen.links.sink",
+    "MAX_FAILURES_PER_MIN": "mcpgreen.protocol.token",
+    "MAX_FILE_BYTES": "mcpgreen.logs.outputs",
+    "MAX_LISTENS": "mcpgreen.features.watching.subscriptions",
+    "MAX_PARKED": "mcpgreen.features.asking.asking",
+    "MAX_QUEUED_BYTES": "mcpgreen.links.waiting",
+    "MAX_QUEUED_REQUESTS": "mcpgreen.links.waiting",
+    "MAX_SESSIONS_PER_PRINCIPAL": "mcpgreen.transports.http.sessions",
+    "MAX_SUBSCRIPTIONS": "mcpgreen.features.watching.subscriptions",
+    "MEMORY_MB": "mcpgreen.providers.exits",
+    "PARKED_SECS": "mcpgreen.features.asking.asking",
+    "QUIET_SECS": "mcpgreen.engine.changes",
+    "RESPONSE_FACTOR": "mcpgreen.settings.settings",
+    "SEND_SECS": "mcpgreen.transports.http.serving",
+}
+
+
+def variables_of(given: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of a server with these settings and constants."""
+    constants = {name: value for name, value in given.items() if name.isupper()}
+    assert constants.keys() <= HOMES.keys(), constants
+    variables = {f"MCPGREEN_{name.upper()}": _text(value) for name, value in given.items() if name not in constants}
+    if constants:
+        variables |= {VARIABLE: json.dumps(constants), "PYTHONPATH": f"{SITE}{os.pathsep}{SITE.parents[2]}"}
+    return variables
+
+
+def apply() -> None:
+    """Take the constants from the environment of this process. Modules that have imported one get it, too."""
+    for name, value in json.loads(os.environ.pop(VARIABLE, "{}")).items():
+        home = importlib.import_module(HOMES[name])
+        before = getattr(home, name)
+        for module in [module for key, module in sys.modules.items() if key.startswith("mcpgreen")]:
+            if vars(module).get(name) is before:
+                setattr(module, name, value)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
