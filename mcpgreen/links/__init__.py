@@ -1,1 +1,1 @@
-"""Who is at the other end: sessions, the streams on which their frames go, and the requests that wait."""
+"""What the server knows of its clients: sessions, streams, sinks, and the requests that wait."""

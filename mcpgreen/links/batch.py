@@ -1,4 +1,4 @@
-"""The answers to one batch, sent as one array when all are there."""
+"""Collect the answers to one batch, and send them as one array."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mcpgreen.protocol import messages, revision_fields
 
 
 class BatchSink:
-    """Collects answers; everything else passes straight through.
+    """Collects answers, and passes everything else through to `sink`.
 
-    An answer that is there at once comes without its call. One that takes time is expected first, and then either given
-    with its call or withdrawn. The array has to be held in memory as a whole, so there is a limit to it.
+    A quick answer comes without its call. A later one is announced by `expect`, and then comes with its call or is
+    withdrawn. The whole array is held in memory, so its size is limited.
     """
 
     def __init__(self, sink: Sink, *, limit_bytes: int) -> None:
@@ -23,6 +23,7 @@ class BatchSink:
         self.notify = sink.notify
         self.request = sink.request
         self.wait_for_room = sink.wait_for_room
+        self.wait_for_room_for = sink.wait_for_room_for
 
     @property
     def has_room(self) -> bool:
@@ -34,14 +35,13 @@ class BatchSink:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another answer."""
         return self._left_bytes <= 0
 
     def expect(self) -> None:
         self._expected += 1
 
     def seal(self) -> None:
-        """No more members: the array can go out as soon as nothing is missing."""
+        """The batch has no more members: send the array as soon as no answer is missing."""
         self._is_sealed = True
         self._send_if_complete()
 

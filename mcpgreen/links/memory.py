@@ -1,4 +1,4 @@
-"""A sink that keeps what it gets: for commands that serve themselves, and for tests without a pipe."""
+"""A sink that keeps its frames in memory: for commands that serve themselves, and for tests without a pipe."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gevent.event import Event
 from mcpgreen.links.sink import Answerable, Line, whole
 from mcpgreen.text import jsontext
 
-Hear = Callable[[Any], object]
+OnFrame = Callable[[Any], object]
 
 
 class MemorySink:
-    """All frames in their order, and each kind by itself, decoded. Nobody has to wait, unless room is taken away."""
+    """Keeps all frames in their order, and each kind by itself, decoded. `set_room` stands in for a slow client."""
 
     carries_requests = True
 
-    def __init__(self, *, on_request: Hear | None = None, on_notification: Hear | None = None) -> None:
+    def __init__(self, *, on_request: OnFrame | None = None, on_notification: OnFrame | None = None) -> None:
         self.frames: list[Any] = []
         self.responses: list[Any] = []
         self.notifications: list[Any] = []
@@ -33,7 +33,7 @@ class MemorySink:
         return bool(self._room.is_set())
 
     def set_room(self, has_room: bool) -> None:
-        """Whether the client reads: without room, droppable frames are lost and no script starts."""
+        """Say whether the client reads: without room, droppable frames are lost and no script starts."""
         if has_room:
             self._room.set()
         else:
@@ -53,20 +53,23 @@ class MemorySink:
     def wait_for_room(self) -> None:
         self._room.wait()
 
+    def wait_for_room_for(self, size_bytes: int) -> None:
+        """Do nothing: there are no other clients."""
+
     def expect(self) -> None:
-        """Nobody waits here for answers to be complete."""
+        """Do nothing: each answer is kept by itself."""
 
     def withdraw(self) -> None:
-        """Nor for one that will not come."""
+        """Do nothing."""
 
     def forget(self) -> None:
-        """A long session would keep all that was ever said."""
+        """Drop all frames: a long session would keep everything."""
         for frames in (self.frames, self.responses, self.notifications, self.requests):
             frames.clear()
 
-    def _keep(self, frames: list[Any], line: Line, hear: Hear | None = None) -> None:
+    def _keep(self, frames: list[Any], line: Line, on_frame: OnFrame | None = None) -> None:
         frame = jsontext.loads(whole(line))
         self.frames.append(frame)
         frames.append(frame)
-        if hear is not None:
-            hear(frame)
+        if on_frame is not None:
+            on_frame(frame)

@@ -1,9 +1,9 @@
-"""Messages that came together and take longer than whoever sends the next one should wait: kept, and served in turns.
+"""Messages that came together and take long: they wait here, and are served in turns with everything else.
 
-Sixty kilobytes hold seven hundred requests, and each may need a look at the disk. What stands behind them in the pipe
-is read meanwhile, and what is urgent there, such as a ping, is served at once: it never comes here.
+Sixty kilobytes hold seven hundred requests, and each may need a look at the disk. Meanwhile the reader goes on, and
+serves urgent messages, such as a ping, at once: those never come here.
 
-Rule: as long as one message waits, or is being served, all that are not urgent wait behind it. A client may rely on
+Rule: while one message waits or is being served, all messages that are not urgent wait behind it. A client may rely on
 their order.
 """
 
@@ -21,31 +21,36 @@ from mcpgreen.protocol.messages import normal_id
 from mcpgreen.running.turns import Turns
 from mcpgreen.text.json_types import Json
 
-DROPPED: Any = object()  # the only key of a request that nobody wants any more; no client can send it
+DROPPED: Any = object()  # the only key of a request that was cancelled; no client can send it
 
 
 class PostponedMessages:
-    """Those of one link. True while there are any. `serve` takes a message, the sink and its weight; `on_fault` is
-    for what it should never raise."""
+    """The postponed messages of one link; true while there are any. `serve` is called with a message, the sink and the
+    weight of the message. It should never raise; if it does, `on_fault` is called."""
 
     def __init__(
-        self, serve: Callable[[Any, Sink, int], None], sink: Sink, *, max_bytes: int, on_fault: Callable[[Any], object]
+        self,
+        serve: Callable[[object, Sink, int], None],
+        sink: Sink,
+        *,
+        max_bytes: int,
+        on_fault: Callable[[Any], object],
     ) -> None:
         self._serve = serve
         self._sink = sink
         self._max_bytes = max_bytes
         self._on_fault = on_fault
-        self._waiting: deque[tuple[Any, int]] = deque()  # with their weights
-        self._by_id: dict[str | int, Json] = {}  # the requests among them, members of batches too
+        self._waiting: deque[tuple[object, int]] = deque()  # with their weights
+        self._by_id: dict[str | int, Json] = {}  # the requests among them, and those in batches
         self._bytes = 0
         self._room = Event()
         self._room.set()
-        self._greenlet: Any = None  # while there are any
+        self._greenlet: gevent.Greenlet | None = None  # that serves them, while there are any
 
     def __bool__(self) -> bool:
         return self._greenlet is not None
 
-    def add(self, message: Any, weight_bytes: int) -> None:
+    def add(self, message: object, weight_bytes: int) -> None:
         self._waiting.append((message, weight_bytes))
         self._by_id.update(_requests_in(message))
         self._bytes += weight_bytes
@@ -56,15 +61,14 @@ class PostponedMessages:
             self._greenlet.link_exception(self._on_fault)
 
     def drop(self, request_id: str | int) -> None:
-        """The request with this id, the latest if there are several, is not wanted any more. That there is none is no
-        error."""
+        """Cancel the request with this id, the latest if there are several. If there is none, do nothing."""
         request = self._by_id.pop(request_id, None)
         if request is not None:
             request.clear()
             request[DROPPED] = True
 
     def wait_for_room(self) -> None:
-        """Until they take less memory. Somebody is at work on that."""
+        """Wait until they take less memory."""
         self._room.wait()
 
     def wait_until_served(self) -> None:
@@ -72,7 +76,7 @@ class PostponedMessages:
             self._greenlet.join()
 
     def close(self) -> None:
-        """Forget them."""
+        """Forget all messages."""
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
@@ -101,12 +105,12 @@ class PostponedMessages:
                 del self._by_id[request_id]
 
 
-def is_dropped(message: Any) -> bool:
+def is_dropped(message: object) -> bool:
     return type(message) is dict and DROPPED in message
 
 
-def _requests_in(message: Any) -> Iterator[tuple[str | int, Json]]:
-    """What can be cancelled, by its id: the message itself, or members of a batch."""
+def _requests_in(message: object) -> Iterator[tuple[str | int, Json]]:
+    """The requests that can be cancelled, with their ids: the message itself, or members of a batch."""
     for each in message if type(message) is list else (message,):
         if type(each) is dict and each.get("method") != "initialize":
             request_id = normal_id(each.get("id"))

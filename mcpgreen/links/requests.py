@@ -1,13 +1,13 @@
-"""What we ask the client of one session, and how its answers find whoever asked.
+"""Requests to the client of one session, and how its answers get to the greenlets that wait for them.
 
-For clients that shook hands only: in the stateless era a server sends no requests. Whether the client declared the
-capability that a request needs is the asker's business.
+For clients with a session only: in the stateless era a server sends no requests. Callers check that the client has
+declared the capability that a request needs.
 
-Rule: a request leaves nothing behind, however it ends. Its entry lives exactly as long as somebody waits for it, and
-an answer without an entry (late, twice, to nothing) is no fault of anybody.
+Rule: a request leaves nothing behind, however it ends. Its entry lives exactly as long as a greenlet waits for the
+answer, and an answer without an entry (late, a second one, to nothing) is ignored.
 
-Responses carry no remote token: no revision has a place for one in them. So where a token is set, the id is what only
-the client can know.
+Responses carry no remote token: no revision has a place for one. So where a token is set, ids are random, and only the
+client can know them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from mcpgreen.protocol import messages
 from mcpgreen.text.json_types import Json
 
 ID_BYTES = 16
-MAX_REASON_CHARS = 1000  # of what a client says in an error; a script hears it, and the client again
+MAX_REASON_CHARS = 1000  # of the message in a client's error, which a script gets
 
 
 class OutgoingRequests:
-    """Our requests to one client. Ids are integers from 1, which all clients can take: each direction has its own
-    numbers. Where strangers may write to our input, they are texts that nobody can guess."""
+    """Our requests to one client. Their ids are integers from 1, which all clients understand; each direction has its
+    own ids. `needs_token`: messages have to carry a token, so ids are texts that cannot be guessed."""
 
-    def __init__(self, *, has_strangers: bool = False) -> None:
-        self._has_strangers = has_strangers
+    def __init__(self, *, needs_token: bool = False) -> None:
+        self._needs_token = needs_token
         self._last_id = 0
         self._pending: dict[str | int, AsyncResult] = {}
         self._is_closed = False
@@ -42,14 +42,14 @@ class OutgoingRequests:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the client owes us an answer."""
+        """Whether a greenlet waits for an answer of the client."""
         return bool(self._pending)
 
     def ask(self, sink: Sink, method: str, params: Json | None = None, *, timeout_secs: float) -> Any:
         """Send a request by this sink and wait for its result, which may be any JSON value.
 
         Raises `RefusedByClient`, `AnswerOverdue` or `LinkClosed`. When the wait ends without an answer, also because
-        the waiting greenlet is killed, the client is told that none is needed any more.
+        the waiting greenlet is killed, the request is cancelled.
         """
         if self._is_closed:
             raise LinkClosed(f"{method} cannot be asked: the link is closed")
@@ -70,7 +70,7 @@ class OutgoingRequests:
         return answer.get()
 
     def take_answer(self, message: Json) -> None:
-        """A response: hand it to whoever asked. Any other is ignored."""
+        """Hand a response to the greenlet that waits for it. A response to nothing is ignored."""
         request_id = messages.normal_id(message.get("id"))
         answer = None if request_id is None else self._pending.pop(request_id, None)
         if answer is None:
@@ -81,21 +81,21 @@ class OutgoingRequests:
             answer.set(message["result"])
 
     def close(self) -> None:
-        """No answer will come any more: whoever waits is told so."""
+        """No answer will come any more: raise LinkClosed where greenlets wait for one."""
         self._is_closed = True
         for answer in self._pending.values():
             answer.set_exception(LinkClosed("the link is closed"))
         self._pending.clear()
 
     def _new_id(self) -> str | int:
-        if self._has_strangers:
+        if self._needs_token:
             return os.urandom(ID_BYTES).hex()
         self._last_id += 1
         return self._last_id
 
 
-def _refusal(error: Any) -> RefusedByClient:
-    """What an error object says, as far as it is one."""
+def _refusal(error: object) -> RefusedByClient:
+    """The error of a client as an exception, whatever its shape."""
     if type(error) is not dict:
         error = {}
     code, message = error.get("code"), error.get("message")

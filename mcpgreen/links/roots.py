@@ -1,11 +1,11 @@
-"""The roots of one session: those that are configured, until its client has named its own.
+"""The roots of one session: the configured ones, until its client has named its own.
 
-A handshake client that declared roots is asked for them when it is ready, and again when it says that they have
+A client that declared roots in `initialize` is asked for them when it is ready, and again when it says that they have
 changed. A stateless client is never asked. What a client names is a claim about its own disk, so each root has to be
-a local file or directory that exists; and unless the operator trusts it, one inside the configured roots.
+a local file or directory that exists; and unless the operator trusts the client, one inside the configured roots.
 
-Rule: whatever the client answers, and whether it answers at all, `current` can be used at any time. Only a good answer
-replaces it, and never one to a request that has been sent again since.
+Rule: `current` can be used at any time, whatever the client answers. Only a valid answer replaces it, and never an
+answer to a request that has been sent again since.
 """
 
 from __future__ import annotations
@@ -13,58 +13,58 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.errors import Unanswered
-from mcpgreen.files.kernel_files import holds
+from mcpgreen.files.confined import holds
 from mcpgreen.links.requests import OutgoingRequests
 from mcpgreen.links.sink import Sink
 from mcpgreen.project.roots import Root, Roots, real_path
 from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
 from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import MAX_PATH_PARTS
 
 FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
 LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-ENCODED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
-MAX_ROOTS = 256  # each costs looks at the disk
+ANSWER_SECS = 5.0  # for a client to name its roots; scripts wait only for its first answer
+DEBOUNCE_SECS = 1.0  # between two requests for roots, however often they change
+MAX_ROOTS = 256  # each one is looked up on disk
 MAX_PATH_BYTES = 4096
 SHOWN_CHARS = 200
 
 
 class SessionRoots:
-    """What is in scope for the calls of one session. `has_strangers`: others than the client may write to us."""
+    """The roots for the calls of one session. `needs_token`: others than the client may write to us."""
 
     def __init__(
-        self, configured: Roots, requests: OutgoingRequests, sink: Sink, settings: Settings, *, has_strangers: bool
+        self, configured: Roots, requests: OutgoingRequests, sink: Sink, settings: Settings, *, needs_token: bool
     ) -> None:
         rule = settings.client_roots
         if rule == "auto":
-            rule = "within" if configured.are_chosen or has_strangers else "trust"
+            rule = "within" if configured.are_chosen or needs_token else "trust"
         self.current = configured
         self._configured = configured
         self._requests = requests
         self._sink = sink
         self._is_client_asked = rule != "never"
         self._bounds = None if rule == "trust" else configured.paths  # below which its roots have to lie
-        self._timeout_secs: float = settings.roots_request_timeout_secs
-        self._debounce_secs: float = settings.roots_debounce_secs
         self._known = Event()
         self._known.set()
         self._has_begun = False
         self._asked_at = 0.0
-        self._asking: Any = None
-        self._asking_later: Any = None
+        self._asking: gevent.Greenlet | None = None
+        self._asking_later: gevent.Greenlet | None = None
 
     def begin(self) -> None:
-        """The client has roots and is ready to be asked. Calls wait for its first answer. If it cannot be asked by the
-        session's own sink, the first call does so by its own."""
+        """The client has roots and is ready: ask for them. Calls wait for its first answer. If the sink of the session
+        carries no requests, the first call asks by its own sink."""
         if not self._is_client_asked:
             return
         self._has_begun = True
@@ -72,10 +72,10 @@ class SessionRoots:
         self._ask_anew()
 
     def changed(self) -> None:
-        """The client says that its roots have changed: ask at once after a quiet time, else at the end of it."""
+        """The client says that its roots have changed: ask again, at once or when the debounce time is over."""
         if not self._has_begun or self._asking_later is not None:
             return
-        pause_secs = self._asked_at + self._debounce_secs - time.monotonic()
+        pause_secs = self._asked_at + DEBOUNCE_SECS - time.monotonic()
         if pause_secs > 0:
             self._asking_later = gevent.spawn_later(pause_secs, self._ask_anew)
         else:
@@ -86,13 +86,13 @@ class SessionRoots:
         return bool(self._known.is_set())
 
     def wait_until_known(self, sink: Sink) -> None:
-        """Until the client has answered for the first time, or had its time to. `sink`: of the call that waits."""
+        """Wait for the first answer of the client, for a limited time. `sink` belongs to the call that waits."""
         if self._known.is_set():
             return
         if self._asking is None and sink.carries_requests:
             self._ask_anew(sink)
         if self._asking is not None:
-            self._known.wait(max(0.0, self._asked_at + self._timeout_secs - time.monotonic()))
+            self._known.wait(max(0.0, self._asked_at + ANSWER_SECS - time.monotonic()))
 
     def close(self) -> None:
         for greenlet in (self._asking, self._asking_later):
@@ -104,7 +104,7 @@ class SessionRoots:
         self._asking_later = None
         asking, self._asking = self._asking, None
         if asking is not None:
-            asking.kill(block=False)  # its answer, if it still comes, finds nobody who waits for it
+            asking.kill(block=False)  # its answer, if it still comes, is ignored
         by = sink or self._sink
         if by.carries_requests:
             self._asked_at = time.monotonic()
@@ -114,7 +114,7 @@ class SessionRoots:
 
     def _refresh(self, sink: Sink) -> None:
         try:
-            answer = self._requests.ask(sink, "roots/list", timeout_secs=self._timeout_secs)
+            answer = self._requests.ask(sink, "roots/list", timeout_secs=ANSWER_SECS)
             self.current = roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
         except Unanswered as error:
             journal.debug("the roots stay as they are: %s", error)
@@ -124,13 +124,13 @@ class SessionRoots:
 
 
 def roots_named_in(
-    answer: Any, *, bounds: list[str] | None = None, pause: Callable[[], None] = lambda: None
+    answer: object, *, bounds: list[str] | None = None, pause: Callable[[], None] = lambda: None
 ) -> Roots | None:
-    """The usable roots of a `roots/list` result, inside `bounds` if there are any; None when the client says that it
-    has none. `pause` is called after each that was looked for.
+    """The usable roots of a `roots/list` result, inside `bounds` if there are any; None if the list is empty. `pause`
+    is called after each root that was looked up.
 
-    A root that we cannot use is left out with a warning. ValueError for an answer that makes no sense, and for one
-    that names roots of which none is left.
+    A root that we cannot use is left out with a warning. Raises ValueError for an answer that is no such result, and
+    if no root is left.
     """
     entries = _entries(answer)
     if not entries:
@@ -148,7 +148,7 @@ def roots_named_in(
     return roots
 
 
-def _entries(answer: Any) -> list[dict[str, Any]]:
+def _entries(answer: object) -> list[Json]:
     entries = answer.get("roots") if type(answer) is dict else None
     if type(entries) is not list:
         raise ValueError("the result must be an object with an array of roots")
@@ -162,7 +162,7 @@ def _entries(answer: Any) -> list[dict[str, Any]]:
     return entries
 
 
-def _usable_root(entry: dict[str, Any], bounds: list[str] | None) -> Root | None:
+def _usable_root(entry: Json, bounds: list[str] | None) -> Root | None:
     try:
         path = real_path(_path_of_root(entry["uri"]))
         if bounds is not None and not any(holds(each, path) for each in bounds):
@@ -174,7 +174,7 @@ def _usable_root(entry: dict[str, Any], bounds: list[str] | None) -> Root | None
 
 
 def _path_of_root(uri: str) -> str:
-    """The path in a file URI of this machine; ValueError when it is no such URI. Does not look at the disk."""
+    """The path in a file URI of this machine, without looking at the disk. Raises ValueError for any other URI."""
     found = FILE_URI.fullmatch(uri)
     if found is None:
         raise ValueError("it must be a file:// URI with an absolute path on this machine, without query and fragment")
@@ -184,7 +184,7 @@ def _path_of_root(uri: str) -> str:
         raise ValueError("it is not valid text") from error
     if LONE_PERCENT.search(encoded):
         raise ValueError("a percent sign must be written as %25")
-    path = ENCODED_BYTE.sub(lambda byte: bytes([int(byte[1], 16)]), encoded)
+    path = unquote_to_bytes(encoded)
     if len(path) > MAX_PATH_BYTES:
         raise ValueError(f"its path is longer than {MAX_PATH_BYTES} bytes")
     if path.count(b"/") > MAX_PATH_PARTS:

@@ -1,11 +1,11 @@
-"""What a client and we have agreed on, for as long as it holds: handshake, log level, roots, what it is being asked.
+"""What the client and the server have agreed on: the result of `initialize`, the log level, roots, our requests.
 
-A session may have several streams, one after the other or side by side. Stateless requests have none.
+A session may have several streams, one after the other or at the same time. Stateless requests have no session.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import AsyncResult
@@ -19,15 +19,17 @@ from mcpgreen.project.roots import Roots
 from mcpgreen.protocol import messages
 from mcpgreen.protocol.admission import ClientView, Handshake
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
 
 
 class Session:
-    """`sink` is for what belongs to no request. `ended` is set, with the reason, when the client or a timer wants it to
-    end. `has_strangers`: others than the client may write to us. It belongs to the `principal` that opened it, and
-    nobody else may use it."""
+    """Frames that belong to no request go to `sink`. `ended` is set to the reason when the session should end.
+    `needs_token`: messages have to carry a token, because others than the client may write to us. Only the `principal`
+    that opened the session may use it. `waits_for_initialized`: requests are refused before
+    `notifications/initialized`; otherwise the first request counts as that notification."""
 
     def __init__(
         self,
@@ -36,25 +38,27 @@ class Session:
         configured: Roots,
         *,
         handshake: Handshake | None = None,
-        has_strangers: bool = False,
+        needs_token: bool = False,
         principal: Principal | None = None,
+        waits_for_initialized: bool = True,
     ) -> None:
         self.sink = sink
+        self.waits_for_initialized = waits_for_initialized
         self.principal = principal
         self.handshake = handshake or Handshake()
-        self.requests = OutgoingRequests(has_strangers=has_strangers)
-        self.roots = SessionRoots(configured, self.requests, sink, settings, has_strangers=has_strangers)
+        self.requests = OutgoingRequests(needs_token=needs_token)
+        self.roots = SessionRoots(configured, self.requests, sink, settings, needs_token=needs_token)
         self.streams: set[Stream] = set()
         self.ended: AsyncResult = AsyncResult()
         self._shutdown_secs: float = settings.shutdown_timeout
-        self._shutdown_timer: Any = None
+        self._shutdown_timer: gevent.Greenlet | None = None
 
     def __repr__(self) -> str:
         view = self.handshake.view
         return f"<Session {view.revision.name if view else 'without a handshake'}, {len(self.streams)} streams>"
 
     def become_ready(self, *, needs_roots: bool) -> None:
-        """`notifications/initialized`."""
+        """Handle `notifications/initialized`."""
         view = self.handshake.view
         if view is None or self.handshake.is_ready:
             return
@@ -63,13 +67,13 @@ class Session:
             self.roots.begin()
 
     def begin_shutdown(self) -> None:
-        """`shutdown`: the client has a few seconds to say `exit`."""
+        """Handle `shutdown`: the client has a few seconds to send `exit`."""
         self.handshake.is_shutting_down = True
         if self._shutdown_timer is None:
             self._shutdown_timer = gevent.spawn_later(self._shutdown_secs, self.end, "shutdown timeout")
 
     def end(self, reason: str) -> None:
-        self.requests.close()  # the client is going: who waits for its answers need not
+        self.requests.close()  # the client is going, and will answer nothing any more
         if not self.ended.ready():
             self.ended.set(reason)
 
@@ -80,7 +84,7 @@ class Session:
         self.roots.close()
 
     def log(self, level: str, logger: str, text: str) -> None:
-        """A message of the server itself, for a client that wants this level."""
+        """Send a log message of the server itself, if the client wants this level."""
         view = self.handshake.view
         if self.handshake.is_ready and view is not None and wants_level(view, level):
             self.sink.notify(messages.notification("notifications/message", log_params(level, logger, text)))
@@ -90,8 +94,8 @@ def wants_level(view: ClientView, level: str) -> bool:
     return view.log_level is not None and LEVELS.index(level) >= LEVELS.index(view.log_level)
 
 
-def log_params(level: str, logger: str | None, data: Any) -> dict[str, Any]:
-    params: dict[str, Any] = {"level": level, "data": data}
+def log_params(level: str, logger: str | None, data: object) -> Json:
+    params: Json = {"level": level, "data": data}
     if logger:
         params["logger"] = logger
     return params

@@ -1,18 +1,25 @@
-"""Where frames go: what a transport, a batch or a command offers to the calls that it brings."""
+"""Where frames go: what a transport, a batch or a command gives to its calls."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-Line = bytes | list[bytes]  # a large one comes in pieces
+Line = bytes | list[bytes]  # a large line comes in pieces
+
+# Of replies that clients have not read. Beyond that no script starts, and reading pauses.
+MAX_BACKLOG_BYTES = 32 << 20
 
 
 def whole(line: Line) -> bytes:
     return line if isinstance(line, bytes) else b"".join(line)
 
 
+def size_of(line: Line) -> int:
+    return len(line) if isinstance(line, bytes) else sum(map(len, line))
+
+
 class Answerable(Protocol):
-    """A call, as far as its frames are concerned: nothing of it is written once it is cancelled."""
+    """A call, as a sink knows it: nothing of it is written once it is cancelled."""
 
     id: str | int
 
@@ -21,29 +28,32 @@ class Answerable(Protocol):
 
 
 class Sink(Protocol):
-    """A way to a client. It says what it carries; nothing here waits but `wait_for_room`."""
+    """A way to a client. Only `wait_for_room` and `wait_for_room_for` wait."""
 
     @property
     def carries_requests(self) -> bool:
-        """Whether the client can be asked something by this way, now."""
+        """Whether a request can be sent to the client this way, now."""
 
     @property
     def has_room(self) -> bool:
-        """Whether the client reads what it gets."""
+        """Whether the client reads quickly enough for more frames."""
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
-        """The answer to a request: at once and without a call, or later and with the one that was expected."""
+        """Send the answer to a request: a quick one without its call, or an expected one with it."""
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
-        """A droppable one may be lost when the client does not read."""
+        """Send a notification. A droppable one may be lost when the client does not read."""
 
     def request(self, line: Line) -> None:
-        """What we ask the client."""
+        """Send a request to the client."""
 
     def wait_for_room(self) -> None: ...
 
+    def wait_for_room_for(self, size_bytes: int) -> None:
+        """Wait until an answer of this size may be sent, among those of all clients."""
+
     def expect(self) -> None:
-        """An answer to one request will come later, by `respond` with its call."""
+        """Announce an answer that will come later, by `respond` with its call."""
 
     def withdraw(self) -> None:
-        """It will not come."""
+        """Say that an expected answer will not come."""

@@ -1,6 +1,6 @@
-"""Where the frames of some requests go, and which of their ids are in use.
+"""A stream: where the frames of its requests go, and which of their ids are in use.
 
-A pipe is one stream for as long as it lasts. Where each request has a stream of its own, equal ids do not meet.
+A pipe is one stream. Over HTTP each request has a stream of its own, so equal ids do not meet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Request(Answerable, Protocol):
-    """A call, as far as the stream is concerned on which its answer is to go."""
+    """A call, as the stream of its answer knows it."""
 
     sink: Sink
     stream: Stream
@@ -27,9 +27,8 @@ class Request(Answerable, Protocol):
 
 
 class Stream:
-    """`idle` is set while no request is in flight. `transport` is what scripts are told of it; `principal` is who sends
-    its requests, if the transport knows. Where there are many clients, those of one `owner` take turns with those of
-    others."""
+    """`idle` is set while no request is in flight. `transport` is the name that scripts see; `principal` is the caller,
+    if the transport knows it. Calls of one `owner` take turns with the calls of other owners."""
 
     __slots__ = ("idle", "in_flight", "listens", "owner", "principal", "sink", "transport")
 
@@ -41,7 +40,7 @@ class Stream:
         self.principal = principal
         self.owner = owner
         self.in_flight: dict[str | int, Request] = {}
-        self.listens: dict[str | int, Request] = {}  # open as well, but nobody waits for their end
+        self.listens: dict[str | int, Request] = {}  # open subscriptions, which end with the client
         self.idle = Event()
         self.idle.set()
 
@@ -49,7 +48,7 @@ class Stream:
         return request_id in self.in_flight or request_id in self.listens
 
     def take(self, call: Request) -> None:
-        """From now on the call can be cancelled, and its id is in use."""
+        """Register a call: from now on it can be cancelled, and its id is in use."""
         self.in_flight[call.id] = call
         self.idle.clear()
 

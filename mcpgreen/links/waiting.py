@@ -1,42 +1,33 @@
-"""The requests that wait for a place to run: how many they are, and how much memory they take.
+"""The calls that wait for a place to run: how many there are, and how much memory they take.
 
-Both are bounded. Beyond the first bound requests are refused. Beyond the second a transport reads slowly, which makes
-the client wait, and beyond twice that requests are refused. Reading never stops: nothing could be cancelled then.
+Both are limited, and each caller has a share of both. Beyond the number, requests are refused. Beyond the memory, a
+transport reads slowly, which makes the client wait; beyond twice the memory, requests are refused. Reading never stops,
+because then nothing could be cancelled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
 from gevent.event import Event
 
 from mcpgreen.errors import InternalError
 from mcpgreen.links.stream import Request
+from mcpgreen.running.shares import Shares
 
-REFUSED_FACTOR = 2  # of the memory from which on reading is slow
-OWNERS_PART = 4  # one of many clients may take a quarter of all, and leaves the rest to the others
-
-
-class Share(NamedTuple):
-    """What the waiting requests of one client take."""
-
-    calls: int
-    bytes: int
-
-
-NO_SHARE = Share(0, 0)
+MAX_QUEUED_REQUESTS = 4096
+MAX_QUEUED_BYTES = 16 << 20  # of memory, roughly
+REFUSED_FACTOR = 2  # times the memory beyond which reading is slow
 
 
 class WaitingCalls:
-    """The line in front of all scripts of one server."""
+    """The queue in front of all scripts of one server."""
 
     def __init__(self, *, max_calls: int, max_bytes: int) -> None:
-        self._max_calls = max_calls
         self._max_bytes = max_bytes
-        self._calls: set[Request] = set()
-        self._bytes = 0
-        self._share_of: dict[Hashable, Share] = {}
+        self._calls: dict[Request, Hashable] = {}  # with their owners
+        self._places = Shares(max_calls)
+        self._bytes = Shares(REFUSED_FACTOR * max_bytes)
         self._room = Event()
         self._room.set()
 
@@ -45,48 +36,31 @@ class WaitingCalls:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether less should be read."""
-        return self._bytes > self._max_bytes
+        """Whether transports should read slowly."""
+        return self._bytes.held > self._max_bytes
 
     def wait_for_room(self, secs: float) -> None:
-        """At most so long."""
+        """Wait until they take less memory, at most so long."""
         self._room.wait(secs)
 
     def require_place(self, *, free_slots: int, owner: Hashable = None) -> None:
-        """Raises InternalError if no more can wait."""
-        if len(self._calls) - free_slots >= self._max_calls or self._bytes > REFUSED_FACTOR * self._max_bytes:
-            raise InternalError("Too many requests are waiting; try again later.")
-        share = self._share_of.get(owner)
-        if share is not None and (
-            OWNERS_PART * (share.calls - free_slots) >= self._max_calls or OWNERS_PART * share.bytes > self._max_bytes
-        ):
-            raise InternalError("Too many of your requests are waiting; try again later.")
+        """Raises InternalError if no more calls can wait, of all callers or of this one."""
+        for whose, what in ((None, "requests"), (owner, "of your requests")):
+            if not (self._places.has_room(whose, spare=free_slots) and self._bytes.has_room(whose, 0)):
+                raise InternalError(f"Too many {what} are waiting; try again later.")
 
     def add(self, call: Request) -> None:
-        self._calls.add(call)
-        self._bytes += call.weight_bytes
-        owner = call.stream.owner
-        if owner is not None:
-            share = self._share_of.get(owner, NO_SHARE)
-            self._share_of[owner] = Share(share.calls + 1, share.bytes + call.weight_bytes)
+        owner = self._calls[call] = call.stream.owner
+        self._places.take(owner)
+        self._bytes.take(owner, call.weight_bytes)
         if self.is_heavy:
             self._room.clear()
 
     def remove(self, call: Request) -> None:
-        """It runs now, or never will. That it was not waiting is no error."""
+        """The call runs now, or never will. If it was not waiting, do nothing."""
         if call in self._calls:
-            self._calls.remove(call)
-            self._bytes -= call.weight_bytes
-            self._take_from_share(call)
+            owner = self._calls.pop(call)
+            self._places.give_back(owner)
+            self._bytes.give_back(owner, call.weight_bytes)
             if not self.is_heavy:
                 self._room.set()
-
-    def _take_from_share(self, call: Request) -> None:
-        owner = call.stream.owner
-        if owner is None:
-            return
-        share = self._share_of[owner]
-        if share.calls == 1:
-            del self._share_of[owner]
-        else:
-            self._share_of[owner] = Share(share.calls - 1, share.bytes - call.weight_bytes)

@@ -1,8 +1,8 @@
-"""Descriptors that the protocol may wait on without blocking anybody, and that are left as they were found.
+"""Descriptors that never block, and that are left as they were found.
 
-Non-blocking mode belongs to the open file description, which we may share with whoever started us. So a pipe, file
-or terminal is opened anew through /proc where there is one, which gives a description of our own; a socket is asked
-not to wait in each call. Only elsewhere is the flag set, and restored at the end.
+Non-blocking mode belongs to the open file description, which we may share with the program that started us. So a pipe
+or terminal is opened again through /proc, which gives us a description of our own, and a socket gets a flag in each
+call. Only where there is no /proc is the mode set, and restored at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Endpoint:
 
             self._socket = socket.socket(fileno=os.dup(fd))
             self._no_wait = socket.MSG_DONTWAIT
-        elif not self.is_regular_file():  # that never waits, and a second description would have a position of its own
+        elif not self.is_regular_file():  # a file never blocks, and a second description would have its own position
             try:
                 self.fd = os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             except OSError:
@@ -33,7 +33,7 @@ class Endpoint:
                 fcntl.fcntl(fd, fcntl.F_SETFL, self._restored_flags | os.O_NONBLOCK)
 
     def read(self, size: int) -> bytes:
-        """b"" at the end. Raises BlockingIOError when there is nothing yet."""
+        """Return b"" at the end. Raises BlockingIOError when there is nothing yet."""
         if self._socket is not None:
             return self._socket.recv(size, self._no_wait)
         return os.read(self.fd, size)
@@ -59,7 +59,7 @@ class Endpoint:
 
 
 def is_hung_up(fd: int) -> bool:
-    """Whether nobody can read what is written here any more."""
+    """Whether the other end of this pipe is closed."""
     import select
 
     poller = select.poll()

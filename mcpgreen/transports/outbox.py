@@ -1,15 +1,18 @@
-"""The outgoing lines of a link.
+"""The outgoing lines of a pipe, and what happens to a line that must not go out.
 
-Writing never blocks the hub. Answers of one read batch go out in one write, inline, those of scripts at the end of the
-hub's turn; only when the pipe is full does a watcher take over. A client that does not read stalls its own replies:
-notifications are dropped then, responses are kept, and whoever asks for room has to wait. A line that is not one line
-does not go out.
+Writing never blocks the hub. The answers to one read go out in one write, and so do the answers of scripts that end
+together; when the pipe is full, a watcher takes over. A client that does not read delays its own answers only:
+notifications are dropped then, responses are kept, and callers of `wait_for_room` wait.
+
+Lines are sound by construction, so a fault is a mistake in the server, or a device that takes nothing more. A client
+that gets half a message cannot know where the next one begins, so after some faults the server ends.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,36 +22,46 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.errors import InternalError
+from mcpgreen.links.sink import Answerable, Line, whole
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
-from mcpgreen.transports import output_guard
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
 from mcpgreen.transports.descriptors import Endpoint
 
 WRITE_BYTES = 1 << 18
 LARGE_PIPE_BYTES = 1 << 20
 RETRY_SECS = 0.1
-# Nobody will ever read what we write: closed by the other side, or a terminal that is gone. Everything else may pass.
-NOBODY_READS = frozenset(
+FAULTS = 3  # within WINDOW_SECS, and the server ends
+WINDOW_SECS = 60.0
+# The reader is gone for good: it has closed its end, or its terminal is gone. After any other error we try again.
+READER_IS_GONE = frozenset(
     {errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EBADF, errno.ENXIO, errno.EIO}
 )
 
 
 class Outbox:
-    """A sink in front of a descriptor."""
+    """A sink in front of a descriptor. `on_frame` is called for every frame, `on_broken` when the reader is gone, and
+    `on_fault` for a line that cannot be written."""
 
     carries_requests = True
 
-    def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        max_backlog_bytes: int,
+        on_frame: Callable[[Line, Answerable | None], None] | None = None,
+    ) -> None:
         self._endpoint = endpoint
         self._max_backlog_bytes = max_backlog_bytes
+        self._on_frame = on_frame
         self._queue: deque[tuple[Line, Answerable | None]] = deque()
-        self._current: deque[bytes | memoryview] = deque()  # on its way: nothing of it can be withdrawn
+        self._current: deque[bytes | memoryview] = deque()  # being written: nothing of it can be withdrawn
         self._backlog_bytes = 0
-        self.is_holding = False
-        self._held: list[bytes] = []  # answers of the batch that is being read
-        self._is_due = False
+        self._will_flush = False
         self._watcher: Any = None
-        self.has_room = True  # as the event says it, for who asks often
         self._room = Event()
         self._room.set()
         self.drained = Event()
@@ -57,6 +70,10 @@ class Outbox:
         self.on_broken: Callable[[], None] = lambda: None
         self.on_fault: Callable[[str], None] = lambda what: None
         self._hangup = self._watch_for_hangup()
+
+    @property
+    def has_room(self) -> bool:
+        return bool(self._room.is_set())
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
         if self.has_room or not is_droppable:
@@ -68,53 +85,40 @@ class Outbox:
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if self.is_broken:
             return
-        if self.is_holding and call is None and isinstance(line, bytes):
-            self._held.append(line)
-            self._add_backlog(len(line) + 1)
-            return
-        if not output_guard.is_sound(line):
-            sound = self._replaced(line, call)
-            if sound is None:
+        if self._on_frame is not None:
+            self._on_frame(line, call)
+        if not is_sound(line):
+            self.on_fault("a message is not one line of UTF-8; it is dropped")
+            error = _error_instead_of(line, call)
+            if error is None:
                 return
-            line = sound
+            line = error
         self._queue.append((line, call))
-        self._add_backlog(_size_of(line))
-        if not self.is_holding and self._watcher is None and not self._is_due:
-            # At the end of this turn of the hub: scripts that end together are answered in one write.
-            self._is_due = True
+        self._backlog_bytes += _size_of(line)
+        if self._backlog_bytes > self._max_backlog_bytes:
+            self._room.clear()
+        if self._watcher is None and not self._will_flush:
+            # When this greenlet has done its turn: the answers to one read, or of scripts that end together, go out in
+            # one write.
+            self._will_flush = True
             self.drained.clear()
             gevent.get_hub().loop.run_callback(self.flush)
 
     def expect(self) -> None:
-        """Nobody waits here for answers to be complete."""
+        """Do nothing: answers go out one by one."""
 
     def withdraw(self) -> None:
-        """A cancelled request needs nothing here: its lines are skipped when their turn comes."""
+        """Do nothing: the lines of a cancelled call are skipped when their turn comes."""
 
     def wait_for_room(self) -> None:
-        if not self.has_room:
-            self._room.wait()
+        self._room.wait()
 
-    def hold(self) -> None:
-        """Collect lines until `release`: the answers of a batch go out together."""
-        self.is_holding = True
-
-    def release(self) -> None:
-        self.is_holding = False
-        if self._held:
-            together = b"\n".join(self._held)
-            if not output_guard.are_sound(self._held, together):
-                passed = [line if output_guard.is_sound(line) else self._replaced(line, None) for line in self._held]
-                together = b"\n".join(line for line in passed if line is not None)
-            self._held.clear()
-            if together:
-                self._queue.append((together, None))
-        if self._queue and self._watcher is None:
-            self.flush()
+    def wait_for_room_for(self, size_bytes: int) -> None:
+        """Do nothing: there are no other clients."""
 
     def flush(self) -> None:
-        """Write what the pipe takes; let the hub go on when it takes no more."""
-        self._is_due = False
+        """Write what the pipe takes. When it takes no more, a watcher calls this again."""
+        self._will_flush = False
         try:
             while self._current or self._gather():
                 data = self._current[0]
@@ -128,15 +132,15 @@ class Outbox:
             self._wait_writable()
             return
         except OSError as error:
-            if error.errno in NOBODY_READS:
-                journal.info("nobody reads our output any more: %s", error.strerror)
+            if error.errno in READER_IS_GONE:
+                journal.info("the client does not read our output any more: %s", error.strerror)
                 self._lose_reader()
             else:
                 self._try_again_later(error)
             return
         self._stop_watcher()
         self._backlog_bytes = 0
-        self._make_room()
+        self._room.set()
         self.drained.set()
 
     def close(self) -> None:
@@ -145,22 +149,13 @@ class Outbox:
             self._hangup.stop()
             self._hangup.close()
             self._hangup = None
-        self._make_room()
-
-    def _add_backlog(self, size: int) -> None:
-        self._backlog_bytes += size
-        if self._backlog_bytes > self._max_backlog_bytes:
-            self.has_room = False
-            self._room.clear()
-
-    def _make_room(self) -> None:
-        self.has_room = True
         self._room.set()
 
     def _gather(self) -> bool:
-        """Make the next lines current: many short ones as one piece, a large one in its pieces. False without any.
+        """Take the next lines from the queue: many short ones as one piece, a large one in its pieces. Return False if
+        there is none.
 
-        A call may be cancelled until this moment; no switch comes before the write.
+        A call may be cancelled until this moment; no switch of greenlets comes before the write.
         """
         lines: list[bytes] = []
         size = 0
@@ -185,18 +180,14 @@ class Outbox:
             self._current.append(b"\n".join(lines))
         return bool(lines)
 
-    def _replaced(self, line: Line, call: Answerable | None) -> bytes | None:
-        self.on_fault("a message is not one line of UTF-8; it is dropped")
-        return output_guard.replacement(line, call)
-
     def _enlarge_pipe(self) -> None:
-        with suppress(OSError, AttributeError):  # no pipe, not Linux, or over a quota
+        with suppress(OSError, AttributeError):  # it is no pipe, this is not Linux, or the quota is used up
             fcntl.fcntl(self._endpoint.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
 
     def _wait_writable(self) -> None:
         self.drained.clear()
         if self._backlog_bytes <= self._max_backlog_bytes // 2:
-            self._make_room()
+            self._room.set()
         if self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self._endpoint.fd, WRITE_EVENT)
             self._watcher.start(self.flush)
@@ -229,13 +220,66 @@ class Outbox:
     def _watch_for_hangup(self) -> Any:
         """Notice that the reader is gone also when there is nothing to write.
 
-        Waiting to *read* from the writing end of a pipe never ends, except when the other end is closed.
+        The writing end of a pipe never becomes readable, except when the other end is closed.
         """
         if not self._endpoint.is_pipe():
             return None
         watcher = gevent.get_hub().loop.io(self._endpoint.fd, READ_EVENT)
         watcher.start(self._lose_reader)
         return watcher
+
+
+class CorruptionGuard:
+    """Counts faults of our output, and calls `on_limit` once when there are too many within the window."""
+
+    def __init__(
+        self, settings: Settings, *, on_limit: Callable[[], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.is_tripped = False
+        self._is_tolerant = settings.allow_corrupt_stdout
+        self._on_limit = on_limit
+        self._clock = clock
+        self._seen_at: deque[float] = deque(maxlen=FAULTS)
+
+    def count(self, what: str) -> None:
+        if self.is_tripped:
+            return  # the server is ending already
+        journal.critical("output is faulty: %s", what)
+        self._seen_at.append(self._clock())
+        is_recent = self._seen_at[-1] - self._seen_at[0] <= WINDOW_SECS
+        if len(self._seen_at) == FAULTS and is_recent and not self._is_tolerant:
+            self.is_tripped = True
+            journal.critical("%d faults within %g s; exiting", FAULTS, WINDOW_SECS)
+            self._on_limit()
+
+
+def is_sound(line: Line) -> bool:
+    """Whether this is one line of UTF-8. Of a line in pieces the ends are checked; the text between them was encoded
+    in pieces."""
+    pieces = (line,) if isinstance(line, bytes) else (line[0], line[-1])
+    try:
+        for piece in pieces:
+            if b"\n" in piece:
+                return False
+            if not piece.isascii():
+                piece.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _error_instead_of(line: Line, call: Answerable | None) -> bytes | None:
+    """The error that goes out instead of an unsound line; None if it answers no request that we know."""
+    try:
+        message = jsontext.loads(whole(line))
+    except ValueError:
+        request_id = None if call is None else call.id
+    else:
+        is_response = type(message) is dict and "method" not in message
+        request_id = messages.normal_id(message.get("id")) if is_response else None
+    if request_id is None:
+        return None
+    return messages.error(request_id, revision_fields.error_object(InternalError("The answer could not be sent.")))
 
 
 def _size_of(line: Line) -> int:

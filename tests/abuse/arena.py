@@ -27,6 +27,7 @@ from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs,
 from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
 from tests.abuse.notes import Reader
 from tests.abuse.scripts import hostile
+from tests.support.constants import variables_of
 from tests.support.descriptors import descriptors_of, new_descriptors
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, LATEST_HANDSHAKE, clean_environment, modern_meta
@@ -41,12 +42,12 @@ OF_SCRIPTS = ("churn.", "odd.", "filler.")  # how the names begin of what hostil
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
 SETTINGS = {
     "compat_batches": "true",
-    "kill_grace_secs": 0.2,
-    "drain_secs": 0.1,
-    "eof_grace_secs": 0.2,
+    "KILL_GRACE_SECS": 0.2,
+    "DRAIN_SECS": 0.1,
+    "EOF_GRACE_SECS": 0.2,
     "max_progress_per_min": 0,  # the pulse; what hostile scripts report is not throttled either then
-    "parked_ttl_secs": 1,
-    "ask_timeout_secs": 2,
+    "PARKED_SECS": 1,
+    "ASK_SECS": 2,
     "max_timeout_secs": 86400,
 }
 
@@ -122,11 +123,10 @@ class Arena:
         return Bout(self, *self._spawn(None), None)
 
     def _spawn(self, token: str | None) -> tuple[subprocess.Popen[bytes], Reader]:
-        settings = {f"MCPGREEN_{name.upper()}": str(value) for name, value in SETTINGS.items()}
         turns = Reader()
         env = clean_environment(
             {
-                **settings,
+                **variables_of(SETTINGS),
                 **environment(turns, stacks=os.environ.get(STACKS, "")),
                 "TMPDIR": str(self.tmp),
                 **({"MCPGREEN_REMOTE_TOKEN": token} if token else {}),

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from tests.abuse.hub_turns import environment
 from tests.abuse.notes import Reader
+from tests.support.constants import variables_of
 from tests.support.project import ProjectBuilder
 from tests.support.wire import clean_environment
 from tests.transports.http.attacking import Raw, discovery, head, mcp_lines, posted
@@ -56,11 +57,12 @@ class Target:
 
     def __init__(self, root: Path, **settings: str) -> None:
         self.turns = Reader()
-        variables = {f"MCPGREEN_{name.upper()}": value for name, value in settings.items()}
         command = [sys.executable, "-m", "mcpgreen", "serve", "--http", "127.0.0.1:0", "--project-root", str(root)]
         self.process = subprocess.Popen(
             command,
-            env=clean_environment({**environment(self.turns, stacks=os.environ.get("STACKS", "")), **variables}),
+            env=clean_environment(
+                {**environment(self.turns, stacks=os.environ.get("STACKS", "")), **variables_of(settings)}
+            ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

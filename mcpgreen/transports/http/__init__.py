@@ -1,1 +1,1 @@
-"""Streamable HTTP: many clients, of both eras, on one endpoint."""
+"""Streamable HTTP: many clients, with a session or stateless, on one endpoint."""

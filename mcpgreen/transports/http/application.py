@@ -1,27 +1,31 @@
-"""The WSGI application: what is where, and who may go there.
+"""The application behind all connections: which path is served by what, and who may use it.
 
-Whatever a request ends with becomes a response here; nothing raises out of it but a client that is gone.
+Every failure of a request becomes a response here. Only a client that is gone, and a body that cannot be read, raise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from mcpgreen import journal
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidRequest
+from mcpgreen.protocol import revisions
+from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.text import jsontext
 from mcpgreen.transports.http import responses
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.draining import Draining
-from mcpgreen.transports.http.endpoint import Endpoint
-from mcpgreen.transports.http.eras.handshake import SESSION
-from mcpgreen.transports.http.incoming import Reader
-from mcpgreen.transports.http.parts import Parts
-from mcpgreen.transports.http.responses import Headers, Refusal, Response
+from mcpgreen.transports.http.exchange import Accepts, Parts, Post
+from mcpgreen.transports.http.handshake import LAST_EVENT, SESSION, VERSION, HandshakeEra
+from mcpgreen.transports.http.incoming import JSON_TYPE, Reader, require_place
+from mcpgreen.transports.http.responses import Refusal, Statuses, not_allowed
+from mcpgreen.transports.http.stateless import Stateless
+from mcpgreen.transports.http.streams.events import CONTENT_TYPE
 from mcpgreen.transports.http.wire.bodies import BadBody
+from mcpgreen.transports.http.wire.connection import Request, Response
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
@@ -31,22 +35,25 @@ if TYPE_CHECKING:
 ENDPOINT = "/mcp"
 HEALTH = "/healthz"
 METRICS = "/metrics"
+MAX_RANGES = 64  # of types that a client accepts; the ones beyond are ignored
 
-Variables = dict[str, Any]
-Serve = Callable[[Variables], Response]
-ServeCaller = Callable[[Variables, "Principal | None"], Response]
+Serve = Callable[[Request], Response]
+ServeCaller = Callable[[Request, "Principal | None"], Response]
 
 
 class Application:
-    """One server's."""
+    """The application of one server."""
 
     def __init__(self, parts: Parts, door: Door, reader: Reader, draining: Draining, metrics: Metrics | None) -> None:
+        statuses = Statuses(parts.oauth)
+        self._handshake = HandshakeEra(parts, statuses)
+        self._stateless = Stateless(parts, statuses)
         self._door = door
+        self._reader = reader
         self._draining = draining
-        self._endpoint = Endpoint(parts, reader)
         self._metrics = metrics
         self._routes: dict[str, Serve] = {
-            ENDPOINT: partial(self._admitted, self._endpoint.serve),
+            ENDPOINT: partial(self._admit, self._endpoint),
             HEALTH: self._health,
             METRICS: self._measures,
         }
@@ -57,15 +64,15 @@ class Application:
                 metadata_paths(parts.oauth.resource_url), partial(self._metadata, parts.oauth, parts.server)
             )
         if parts.settings.http_legacy_sse:
-            from mcpgreen.transports.http.eras import legacy_sse
+            from mcpgreen.transports.http import legacy_sse
 
             legacy = legacy_sse.LegacySse(parts, reader)
-            self._routes[legacy_sse.STREAM] = partial(self._admitted, legacy.open)
-            self._routes[legacy_sse.MESSAGES] = partial(self._admitted, legacy.take)
+            self._routes[legacy_sse.STREAM] = partial(self._admit, legacy.open)
+            self._routes[legacy_sse.MESSAGES] = partial(self._admit, legacy.take)
 
-    def __call__(self, variables: Variables, start_response: Callable[[str, Headers], object]) -> Iterable[bytes]:
+    def __call__(self, request: Request) -> Response:
         try:
-            response = self._response(variables)
+            response = self._response(request)
         except Refusal as refusal:
             response = refusal.response()
         except (OSError, BadBody):
@@ -73,57 +80,113 @@ class Application:
         except Exception:
             journal.exception("an HTTP request failed unexpectedly")
             response = Refusal("500 Internal Server Error", InternalError()).response()
-        headers = response.headers
-        if "HTTP_ORIGIN" in variables and response.status[:3] != "403":
-            headers = [*headers, *self._door.cors_headers(variables)]
-        start_response(response.status, headers)
+        origin = request.fields.get("origin")
+        if origin is not None and response.status[:3] != "403":
+            response = response._replace(headers=[*response.headers, *self._door.cors_headers(origin)])
         if self._metrics is not None:
-            self._metrics.count(variables["PATH_INFO"], response.status)
-        return response.body
+            self._metrics.count(request.path, response.status)
+        return response
 
-    def _response(self, variables: Variables) -> Response:
-        serve = self._routes.get(variables["PATH_INFO"])
+    def _response(self, request: Request) -> Response:
+        serve = self._routes.get(request.path)
         if serve is None:
-            self._door.require_good_names(variables)
+            self._door.require_good_names(request.fields)
             raise Refusal("404 Not Found", InvalidRequest(f"There is nothing here; MCP is served at {ENDPOINT}."))
-        if variables["REQUEST_METHOD"] == "OPTIONS":
-            return self._door.preflight(variables)
-        return serve(variables)
+        if request.method == "OPTIONS":
+            return self._door.preflight(request.fields)
+        return serve(request)
 
-    def _admitted(self, serve: ServeCaller, variables: Variables) -> Response:
-        principal = self._door.admit(variables)
-        has_session = bool(variables.get(SESSION)) or variables["PATH_INFO"] != ENDPOINT
-        last_event = variables.get("HTTP_LAST_EVENT_ID", "")
-        self._draining.require_known(variables["REQUEST_METHOD"], has_session=has_session, last_event=last_event)
-        return serve(variables, principal)
+    def _admit(self, serve: ServeCaller, request: Request) -> Response:
+        """Serve a caller that may come in, within its share of the connections. Raises Refusal."""
+        principal = self._door.admit(request.fields)
+        is_known = principal is not None and not principal.is_shared
+        request.owner = principal.name if principal is not None and is_known else request.connection.place
+        if request.method != "POST":  # a POST gets its place when its body is there: until then it can make way
+            require_place(request)
+        has_session = bool(request.fields.get(SESSION)) or request.path != ENDPOINT
+        last_event = request.fields.get(LAST_EVENT, "")
+        self._draining.require_known(request.method, has_session=has_session, last_event=last_event)
+        return serve(request, principal)
 
-    def _health(self, variables: Variables) -> Response:
-        """For whoever watches over the server: it needs no token."""
-        self._door.require_good_names(variables)
-        _require_reading(variables)
+    def _endpoint(self, request: Request, principal: Principal | None) -> Response:
+        """`/mcp`. Raises Refusal, and ClientGone."""
+        method, fields = request.method, request.fields
+        if method == "POST":
+            return self._post(request, principal)
+        is_without_session = not fields.get(SESSION) and fields.get(VERSION) in revisions.STATELESS_NAMES
+        if method not in ("GET", "DELETE") or is_without_session:
+            raise not_allowed("POST", "This endpoint takes POST.")
+        if method == "DELETE":
+            return self._handshake.delete(request, principal=principal)
+        return self._handshake.get(request, accepts=_accepted_by(request), principal=principal)
+
+    def _post(self, request: Request, principal: Principal | None) -> Response:
+        accepts = _accepted_by(request)
+        if not (accepts.json or accepts.events):
+            reason = f"Accept must allow {JSON_TYPE} and {CONTENT_TYPE}."
+            raise Refusal("406 Not Acceptable", InvalidRequest(reason))
+        message, weight_bytes = self._reader.read(request)
+        era = self._stateless if _is_of_stateless_client(message, request) else self._handshake
+        return era.post(Post(request, message, weight_bytes, accepts, principal))
+
+    def _health(self, request: Request) -> Response:
+        """`/healthz`, for programs that watch over the server. It needs no token."""
+        self._door.require_good_names(request.fields)
+        _require_reading(request)
         if self._draining.has_begun:
             return responses.text("503 Service Unavailable", "draining\n")
         return responses.text("200 OK", "serving\n")
 
-    def _metadata(self, oauth: ResourceServer, server: Server, variables: Variables) -> Response:
-        """Where clients get tokens: whoever has none yet has to be able to read it."""
-        self._door.require_good_names(variables)
+    def _metadata(self, oauth: ResourceServer, server: Server, request: Request) -> Response:
+        """Say where clients get tokens. It needs no token: a client that reads this has none yet."""
+        self._door.require_good_names(request.fields)
         tools, prompts = (server.services.snapshot(kind).items for kind in ("tools", "prompts"))
         needed = [*(tool.description.scopes for tool in tools), *(prompt.scopes for prompt in prompts)]
         scopes = sorted({scope for some in needed for scope in some})
         return Response("200 OK", [responses.JSON], [jsontext.dumps(oauth.metadata(scopes=scopes))])
 
-    def _measures(self, variables: Variables) -> Response:
-        self._door.admit(variables)
-        _require_reading(variables)
+    def _measures(self, request: Request) -> Response:
+        self._door.admit(request.fields)
+        _require_reading(request)
         if self._metrics is None:
             reason = "Metrics need the extra metrics; docs/install.md#extras says how to add it."
             raise Refusal("404 Not Found", InvalidRequest(reason))
         return self._metrics.response()
 
 
-def _require_reading(variables: Variables) -> None:
-    """Raises Refusal for a method that would change something, where there is nothing to change."""
-    if variables["REQUEST_METHOD"] not in ("GET", "HEAD"):
-        allowed = [("Allow", "GET, HEAD, OPTIONS")]
-        raise Refusal("405 Method Not Allowed", InvalidRequest("This can only be read."), headers=allowed)
+def _require_reading(request: Request) -> None:
+    """Raises Refusal for a method that would change something."""
+    if request.method not in ("GET", "HEAD"):
+        raise not_allowed("GET, HEAD, OPTIONS", "This can only be read.")
+
+
+def _is_of_stateless_client(message: object, request: Request) -> bool:
+    """Whether the header or the envelope says so. If only one of them does, `Stateless` explains the mistake."""
+    if request.fields.get(VERSION) in revisions.STATELESS_NAMES:
+        return True
+    if type(message) is not dict:
+        return False
+    method = message.get("method")
+    return is_stateless(message.get("params")) or (
+        not request.fields.get(SESSION) and type(method) is str and method in revisions.STATELESS_ONLY_REQUESTS
+    )
+
+
+def _accepted_by(request: Request) -> Accepts:
+    """What the client accepts; everything, if it does not say."""
+    return _accepted(request.fields.get("accept") or "*/*")
+
+
+@lru_cache(maxsize=64)  # most clients send the same in every request
+def _accepted(sent: str) -> Accepts:
+    ranges = [_range_of(each) for each in sent.lower().split(",", MAX_RANGES)]
+    taken = {name for name, is_wanted in ranges if is_wanted}
+    if "*/*" in taken:
+        return Accepts(json=True, events=True)
+    return Accepts(json=bool(taken & {JSON_TYPE, "application/*"}), events=bool(taken & {CONTENT_TYPE, "text/*"}))
+
+
+def _range_of(text: str) -> tuple[str, bool]:
+    name, _, parameters = text.partition(";")
+    is_wanted = not any(each.strip() in ("q=0", "q=0.0", "q=0.00", "q=0.000") for each in parameters.split(";"))
+    return name.strip(), is_wanted

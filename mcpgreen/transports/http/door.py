@@ -1,25 +1,27 @@
-"""Who may come in: the host that was meant, the page that asks, the caller behind it.
+"""Who may come in: check the host, the web page and the caller of every request, before its body is read.
 
-Looked at for every request, in this order, before anything of its body is read. A page that a person happens to have
-open can send requests to this machine, and by a name of its own that leads here (DNS rebinding) even read the answers:
-so the name in `Host` has to be one of ours, and the page in `Origin` one that is let in.
+A page that a person happens to have open can send requests to this machine, and by a name of its own that leads here
+(DNS rebinding) even read the answers. So the name in `Host` has to be one of ours, and the page in `Origin` one that is
+allowed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from hmac import compare_digest
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mcpgreen import journal
 from mcpgreen.errors import InvalidRequest, ProjectError
+from mcpgreen.links.principal import Principal
 from mcpgreen.settings.settings import Settings
-from mcpgreen.transports.http.responses import Headers, Refusal, Response
+from mcpgreen.transports.http.responses import Refusal
+from mcpgreen.transports.http.wire.connection import Headers, Response
 from mcpgreen.transports.http.wire.listening import Address, is_loopback
 
 if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 STATUS_OF = {401: "401 Unauthorized", 403: "403 Forbidden", 503: "503 Service Unavailable"}
@@ -29,7 +31,7 @@ HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.AS
 ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*)")
 SENDABLE = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-ELSEWHERE = ("cross-site", "same-site")  # as browsers say where a request comes from
+FOREIGN_SITES = ("cross-site", "same-site")  # in Sec-Fetch-Site: the page of another site asks
 
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 ALLOWED_HEADERS = (
@@ -49,7 +51,7 @@ PREFLIGHT_SECS = 600
 
 
 class Door:
-    """Of one server. Raises ProjectError, when it is made, for settings under which it could not be guarded."""
+    """Checks the requests of one server. Raises ProjectError for settings that would let everybody in by mistake."""
 
     def __init__(self, settings: Settings, address: Address, oauth: ResourceServer | None = None) -> None:
         self._token: str = settings.http_token
@@ -59,7 +61,7 @@ class Door:
             self._hosts.add(address.host.lower())
         if public_host := urlsplit(settings.http_public_url).hostname:
             self._hosts.add(public_host)
-        # Nobody reaches a Unix socket by a name.
+        # A Unix socket has no host name.
         self._takes_any_host = bool(address.path) or ANY in self._hosts
         self._origins = {origin.rstrip("/").lower() for origin in settings.http_allowed_origins}
         if self._token and len(self._token) < MIN_TOKEN_CHARS:
@@ -82,34 +84,31 @@ class Door:
                 "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy knows its callers"
             )
 
-    def admit(self, variables: Mapping[str, Any]) -> Principal | None:
-        """Who asks; None for anybody. Raises Refusal."""
-        self.require_good_names(variables)
-        return self._caller(variables.get("HTTP_AUTHORIZATION", ""))
+    def admit(self, fields: Mapping[str, str]) -> Principal | None:
+        """Check the headers and return the caller; None if all callers may come in. Raises Refusal."""
+        self.require_good_names(fields)
+        return self._caller(fields.get("authorization", ""))
 
-    def require_good_names(self, variables: Mapping[str, Any]) -> None:
-        """`Host` and `Origin`. Raises Refusal."""
-        host = variables.get("HTTP_HOST", "")
+    def require_good_names(self, fields: Mapping[str, str]) -> None:
+        """Check `Host` and `Origin`. Raises Refusal."""
+        host = fields.get("host", "")
         if not self._takes_any_host and not self._is_our_host(host):
-            raise _forbidden("This host name is not served here; the setting http_allowed_hosts names those that are.")
-        origin = variables.get("HTTP_ORIGIN")
-        # For a picture or a link on a page, browsers send no origin, but most say that it is the page of somebody else.
-        is_odd = origin is None and variables.get("HTTP_SEC_FETCH_SITE") in ELSEWHERE
-        if is_odd or (origin is not None and not self._is_allowed_origin(origin)):
-            raise _forbidden("This origin may not ask; the setting http_allowed_origins names those that may.")
+            raise _forbidden("This host name is not served here; the setting http_allowed_hosts lists more names.")
+        origin = fields.get("origin")
+        # For a picture or a link on a page, browsers send no origin, but most of them say that another site asks.
+        is_foreign = origin is None and fields.get("sec-fetch-site") in FOREIGN_SITES
+        if is_foreign or (origin is not None and not self._is_allowed_origin(origin)):
+            raise _forbidden("This origin is not allowed; the setting http_allowed_origins lists the ones that are.")
 
-    def cors_headers(self, variables: Mapping[str, Any]) -> Headers:
-        """What lets a page read the answer: for origins that are let in."""
-        origin = variables.get("HTTP_ORIGIN")
-        if origin is None:
-            return []
+    def cors_headers(self, origin: str) -> Headers:
+        """The headers that let a page of this origin read the answer."""
         allowed = [("Access-Control-Allow-Origin", origin), ("Vary", "Origin")]
         return [*allowed, ("Access-Control-Expose-Headers", EXPOSED_HEADERS)]
 
-    def preflight(self, variables: Mapping[str, Any]) -> Response:
-        """`OPTIONS`: a browser asks what a page may send. That it carries no token yet is as it should be."""
-        self.require_good_names(variables)
-        wanted = str(variables.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "")).split(",", MAX_NAMED_HEADERS)
+    def preflight(self, fields: Mapping[str, str]) -> Response:
+        """`OPTIONS`: tell a browser what a page may send. It carries no token yet."""
+        self.require_good_names(fields)
+        wanted = fields.get("access-control-request-headers", "").split(",", MAX_NAMED_HEADERS)
         params = [name for name in map(str.strip, wanted[:MAX_NAMED_HEADERS]) if PARAM_HEADER.fullmatch(name)]
         headers = [
             ("Allow", ALLOWED_METHODS),
@@ -136,16 +135,12 @@ class Door:
             return None
         found = BEARER.fullmatch(authorization)
         if found is None:
-            raise self._unauthorized("A bearer token is needed." if not authorization else "This is no bearer token.")
+            raise self._unauthorized("This is not a bearer token." if authorization else "A bearer token is needed.")
         return self._holder_of(found[1])
 
     def _holder_of(self, token: str) -> Principal:
-        from hmac import compare_digest
-
-        from mcpgreen.links.principal import Principal
-
         if self._token and compare_digest(token.encode("latin-1"), self._token.encode("utf-8", "surrogateescape")):
-            return Principal("token")
+            return Principal("token", is_shared=True)
         if self._oauth is None:
             raise self._unauthorized("The token is not the right one.", error="invalid_token")
         return self._verified(token, self._oauth)
@@ -157,6 +152,8 @@ class Door:
             return oauth.verify(token)
         except TokenRefused as refused:
             headers = [("WWW-Authenticate", oauth.challenge_for(refused))]
+            if refused.status == 503:
+                headers.append(("Retry-After", "1"))
             raise Refusal(STATUS_OF[refused.status], InvalidRequest(refused.description), headers=headers) from refused
 
     def _unauthorized(self, reason: str, *, error: str = "") -> Refusal:

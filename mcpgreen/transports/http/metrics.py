@@ -1,4 +1,4 @@
-"""`/metrics`: what Prometheus reads, by its own client library, which is an extra."""
+"""`/metrics`: figures for Prometheus, written by its own client library, which is an extra."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from mcpgreen.engine.server import Server
-from mcpgreen.transports.http.responses import NOT_STORED, Response
+from mcpgreen.transports.http.responses import NOT_STORED
 from mcpgreen.transports.http.sessions import HttpSessions
+from mcpgreen.transports.http.wire.connection import Response
 
 KNOWN_PATHS = ("/mcp", "/healthz", "/metrics", "/sse", "/messages")
 
 
 def metrics_of(server: Server, sessions: HttpSessions) -> Metrics | None:
-    """None without the library."""
+    """The metrics of this server; None if the library is not installed."""
     try:
         import prometheus_client
     except ImportError:
@@ -22,7 +23,7 @@ def metrics_of(server: Server, sessions: HttpSessions) -> Metrics | None:
 
 
 class Metrics:
-    """Of one server."""
+    """Counts and measures of one server."""
 
     def __init__(self, library: Any, server: Server, sessions: HttpSessions) -> None:
         self._library = library
@@ -38,7 +39,7 @@ class Metrics:
         library.ProcessCollector(registry=self._registry)
 
     def watch_connections(self, number: Callable[[], int]) -> None:
-        """They are known later than all others."""
+        """Measure the connections too; their number is known only when the server listens."""
         self._measured("mcpgreen_http_connections", "Open HTTP connections.", number)
 
     def count(self, path: str, status: str) -> None:
@@ -52,5 +53,5 @@ class Metrics:
         headers = [("Content-Type", self._library.CONTENT_TYPE_LATEST), NOT_STORED]
         return Response("200 OK", headers, [self._library.generate_latest(self._registry)])
 
-    def _measured(self, name: str, text: str, measure: Any) -> None:
+    def _measured(self, name: str, text: str, measure: Callable[[], int]) -> None:
         self._library.Gauge(name, text, registry=self._registry).set_function(measure)

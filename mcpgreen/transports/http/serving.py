@@ -1,7 +1,7 @@
 """Serve many clients over HTTP, from the listening socket to the end of the process.
 
-SIGTERM and SIGINT drain: new requests are refused, what runs may finish for `shutdown_timeout`, streams end properly.
-A second signal ends it at once.
+On SIGTERM and SIGINT the server drains: it refuses new requests, lets running calls finish for `shutdown_timeout`, and
+ends streams properly. A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import Event
@@ -20,37 +20,45 @@ from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
+from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.project.start_checks import remote_token
 from mcpgreen.running.system.descriptor_limit import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.draining import Draining
+from mcpgreen.transports.http.exchange import Parts
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
-from mcpgreen.transports.http.parts import Parts
 from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
 from mcpgreen.transports.http.wire import listening
 from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits
 
 if TYPE_CHECKING:
+    from socket import socket
+    from ssl import SSLContext
+
     from mcpgreen.transports.frame_log import FrameLog
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
-LEAST_IDLE_SECS = 0.5  # for which nothing has come on a connection that is closed
+IDLE_SECS = 75.0  # between two requests on a connection; proxies have to close it earlier
+HEAD_SECS = 10.0  # for the head of a request, or the handshake of TLS, to arrive
+BODY_SECS = 30.0
+SEND_SECS = 30.0  # for which a client may read nothing
+LEAST_IDLE_SECS = 0.5  # for so long, nothing may come on a connection before it is closed
 
 
 def prepared_settings(settings: Settings) -> Settings:
-    """As they hold for clients that may be anywhere: what one of them calls its roots is no place on this machine."""
+    """The settings for clients that may be anywhere: the roots of such a client are not on this machine."""
     return settings if settings.http_trust_client_roots else settings.with_values(client_roots="never")
 
 
 def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
-    """Serve until a signal comes. The exit status of the process. Raises UsageError and ProjectError."""
+    """Serve until a signal comes; return the exit status of the process. Raises UsageError and ProjectError."""
     settings = server.services.settings
     tls = _tls(settings)
     inherited = listening.inherited(environ)
@@ -64,36 +72,43 @@ def serve(server: Server, where: str, environ: Mapping[str, str]) -> int:
         _remove_socket(address.path, socket_file)
 
 
-def _serve_at(address: Address, listener: Any, server: Server, tls: Any, *, has_successor: bool) -> int:
+def _serve_at(
+    address: Address, listener: socket, server: Server, tls: SSLContext | None, *, has_successor: bool
+) -> int:
     settings = server.services.settings
     frames = _frame_log(server)
-    outlets = Outlets(max_backlog_bytes=settings.max_backlog_bytes, on_frame=None if frames is None else frames.goes)
-    on_message = None if frames is None else partial(frames.came, None)
+    on_frame = None if frames is None else frames.log_outgoing
+    on_message = None if frames is None else partial(frames.log_incoming, None)
+    outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2, on_frame=on_frame)
     draining = Draining()
-    reader = Reader(draining, max_body_bytes=settings.http_max_body_bytes, on_message=on_message)
-    token = remote_token(settings)
-    sessions = HttpSessions(server, settings, outlets, has_strangers=token is not None)
+    reader = Reader(draining, max_body_bytes=settings.max_line_bytes, on_message=on_message)
+    sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
     url = _url_of(address, is_secure=tls is not None)
     name = server.services.identity.info["name"]
     oauth = configured_resource_server(settings, resource_url=settings.http_public_url or url, name=name)
-    parts = Parts(server, settings, outlets, sessions, token, oauth)
+    parts = Parts(server, settings, outlets, sessions, oauth)
     door = Door(settings, address, oauth)
     metrics = metrics_of(server, sessions)
     application = Application(parts, door, reader, draining, metrics)
     http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
     if metrics is not None:
         metrics.watch_connections(lambda: http.connections)
-    serving = _Serving(server, outlets, sessions, http, draining, has_successor=has_successor)
-    signals = [gevent.signal_handler(number, serving.on_signal, number) for number in STOP_SIGNALS]
+    stop_wanted, another_signal = Event(), Event()
+
+    def on_signal() -> None:
+        (another_signal if stop_wanted.is_set() else stop_wanted).set()
+
+    signals = [gevent.signal_handler(number, on_signal) for number in STOP_SIGNALS]
     try:
         _look_at_project(server)
         server.watch()
         http.start()
         gc.freeze()
-        # What whoever started us waits for, at every level of the log.
+        # The readiness line, which the program that started us waits for; always printed.
         journal.write(f"mcpgreen: serving {url}\n".encode("utf-8", "replace"))
-        serving.stop_wanted.wait()
-        serving.drain(settings.shutdown_timeout)
+        stop_wanted.wait()
+        draining.has_begun = True
+        _drain(parts, http, another_signal, has_successor=has_successor)
     finally:
         http.close()
         sessions.stop()
@@ -106,61 +121,35 @@ def _serve_at(address: Address, listener: Any, server: Server, tls: Any, *, has_
     return 0
 
 
-class _Serving:
-    """The way to the end. `has_successor`: the socket stays, and with it whoever has not been accepted."""
-
-    def __init__(
-        self,
-        server: Server,
-        outlets: Outlets,
-        sessions: HttpSessions,
-        http: HttpServer,
-        draining: Draining,
-        *,
-        has_successor: bool,
-    ) -> None:
-        self._server = server
-        self._outlets = outlets
-        self._sessions = sessions
-        self._http = http
-        self._draining = draining
-        self._has_successor = has_successor
-        self._another_signal = Event()
-        self.stop_wanted = Event()
-
-    def on_signal(self, number: int) -> None:
-        if self.stop_wanted.is_set():
-            self._another_signal.set()
-        self.stop_wanted.set()
-
-    def drain(self, secs: float) -> None:
-        """Finish what is under way, for so long at the most, or until another signal comes."""
-        journal.info("draining: no new requests, %d connections are open", self._http.connections)
-        if self._server.is_busy and os.isatty(2):
-            journal.write(b"mcpgreen: calls are running, and may finish; Ctrl-C again ends them\n")
-        self._draining.has_begun = True
-        self._http.drain()
-        if self._has_successor:
-            self._http.stop_accepting()
-        with gevent.Timeout(secs, False):
-            if self._http.has_idle_connections:
-                self._another_signal.wait(LEAST_IDLE_SECS)
-                self._http.end_idle()
-            while (self._server.is_busy or self._outlets.have_answers) and not self._another_signal.is_set():
-                gevent.sleep(LOOK_SECS)
-        if not self._has_successor:
-            self._http.stop_listening()
-        self._server.end_listens()
-        self._sessions.stop()
-        gevent.sleep(LOOK_SECS)  # who came last has sent a request by now, which is refused properly
-        self._http.end_idle()
-        with gevent.Timeout(LAST_WORDS_SECS, False):
-            while self._http.connections:
-                gevent.sleep(LOOK_SECS)
+def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_successor: bool) -> None:
+    """Finish what has begun, for `shutdown_timeout` at most, or until another signal comes. `has_successor`: the
+    listening socket stays open, for clients that were not accepted yet."""
+    server = parts.server
+    journal.info("draining: no new requests, %d connections are open", http.connections)
+    if server.is_busy and os.isatty(2):
+        journal.write(b"mcpgreen: calls are running, and may finish; Ctrl-C again ends them\n")
+    http.drain()
+    if has_successor:
+        http.stop_accepting()
+    with gevent.Timeout(parts.settings.shutdown_timeout, False):
+        if http.has_idle_connections:
+            another_signal.wait(LEAST_IDLE_SECS)
+            http.end_idle()
+        while (server.is_busy or parts.outlets.backlog.has_answers) and not another_signal.is_set():
+            gevent.sleep(LOOK_SECS)
+    if not has_successor:
+        http.stop_listening()
+    server.end_listens()
+    parts.sessions.stop()
+    gevent.sleep(LOOK_SECS)  # the last clients have sent a request by now, which is refused properly
+    http.end_idle()
+    with gevent.Timeout(LAST_WORDS_SECS, False):
+        while http.connections:
+            gevent.sleep(LOOK_SECS)
 
 
 def _look_at_project(server: Server) -> None:
-    """Before anybody is told that we are ready: what clients ask for first is known then."""
+    """Read the project before the server says that it is ready: clients ask for the lists first."""
     if "tools" not in server.services.offered:
         return
     for kind in SOURCE_OF:
@@ -171,7 +160,7 @@ def _look_at_project(server: Server) -> None:
 
 
 def _frame_log(server: Server) -> FrameLog | None:
-    """Who tells of every frame, if somebody wants to know."""
+    """The frame logger, or None."""
     if not journal.tells_frames:
         return None
     from mcpgreen.transports.frame_log import FrameLog
@@ -182,16 +171,17 @@ def _frame_log(server: Server) -> FrameLog | None:
 def _limits(settings: Settings) -> Limits:
     return Limits(
         connections=_connections(settings),
-        idle_secs=settings.http_idle_secs,
-        head_secs=settings.http_header_timeout_secs,
-        body_secs=settings.http_body_timeout_secs,
-        body_bytes=settings.http_max_body_bytes,
-        send_secs=settings.http_send_timeout_secs,
+        idle_secs=IDLE_SECS,
+        head_secs=HEAD_SECS,
+        body_secs=BODY_SECS,
+        body_bytes=settings.max_line_bytes,
+        send_secs=SEND_SECS,
     )
 
 
 def _connections(settings: Settings) -> int:
-    """As many as there are descriptors for: the others make way for each other instead of failing."""
+    """The limit on connections: as many as there are descriptors for, so that a new one evicts another instead of
+    failing."""
     wanted, limit = settings.http_max_connections, descriptor_limit()
     fitting = connections_that_fit(wanted, limit, scripts=settings.max_concurrent_requests)
     if fitting < wanted:
@@ -200,14 +190,14 @@ def _connections(settings: Settings) -> int:
     return fitting
 
 
-def _tls(settings: Settings) -> Any:
+def _tls(settings: Settings) -> SSLContext | None:
     if not settings.http_cert and not settings.http_key:
         return None
     from gevent import ssl
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context: SSLContext = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # which costs us more than who asks for it
+    context.options |= ssl.OP_NO_RENEGOTIATION  # it costs us more than the client
     try:
         context.load_cert_chain(settings.http_cert, settings.http_key or None)
     except (OSError, ssl.SSLError) as error:
@@ -223,9 +213,9 @@ def _url_of(address: Address, *, is_secure: bool) -> str:
 
 
 def _remove_socket(path: str, ours: os.stat_result | None) -> None:
-    """Unless there was none, or somebody has put another one in its place."""
+    """Remove our socket file, unless another server has put its own in its place."""
     try:
         if ours is not None and os.path.samestat(os.stat(path), ours):
             os.unlink(path)
     except FileNotFoundError:
-        return  # somebody was quicker
+        return  # it is gone already

@@ -1,47 +1,54 @@
-"""The sessions of handshake clients over HTTP: by their ids, bounded in number, ended when nobody uses them.
+"""The sessions of clients that begin with `initialize`: found by their ids, limited in number, ended when idle.
 
-A session belongs to whoever opened it. To anybody else it does not exist.
+A session belongs to the caller that opened it. For any other caller it does not exist.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 
 from mcpgreen import journal
+from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Session
+from mcpgreen.links.sink import Sink
+from mcpgreen.running.shares import Shares
 from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.streams.events import STANDING_KEY
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
+from mcpgreen.transports.http.streams.outlet import Outlet, Outlets, State
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
+    from mcpgreen.protocol.token import RemoteToken
 
+TRANSPORT = "http"  # the name that scripts see
 ID_BYTES = 16
+MAX_SESSIONS_PER_PRINCIPAL = 500
 MAX_OUTLETS = 32  # streams whose events are kept for a client that comes back
 LOOKS_PER_IDLE_TIME = 20
 LONGEST_PAUSE_SECS = 60.0
-SHORTEST_PAUSE_SECS = 1.0  # however many would have the place of an idle one
+SHORTEST_PAUSE_SECS = 1.0  # between two searches for idle sessions, however many clients want a place
 
 
 class NoRoom(Exception):
-    """There are as many sessions as there may be. What it says is for the client."""
+    """There are as many sessions as there may be. The message is for the client."""
 
 
 class HttpSession:
-    """What a client gets an id for. `standing` is for what belongs to no request."""
+    """One session, with the id `key`. Frames that belong to no request go to `standing`."""
 
-    def __init__(self, key: str, standing: Outlet, principal: Principal | None) -> None:
+    def __init__(self, key: str, standing: Outlet, principal: Principal | None, owner: Hashable = None) -> None:
         self.key = key
         self.standing = standing
         self.principal = principal
+        self.owner = owner
         self.session: Session  # as the engine knows it; set right after, because it needs `standing`
         self.used_at = time.monotonic()
         self.in_use = 0  # requests that are being served, and streams that are open
@@ -51,7 +58,7 @@ class HttpSession:
     def __enter__(self) -> None:
         self.in_use += 1
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.in_use -= 1
         self.used_at = time.monotonic()
 
@@ -60,16 +67,13 @@ class HttpSession:
         return self._last_key
 
     def keep(self, key: int, outlet: Outlet) -> None:
-        """Its client may come back for the rest of it."""
+        """Keep a stream that the client may resume. Beyond the limit, the oldest ones that are over are forgotten."""
         self._outlets[key] = outlet
         too_many = len(self._outlets) - MAX_OUTLETS
         if too_many > 0:
-            for each in list(islice((each for each, kept in self._outlets.items() if kept.is_left), too_many)):
+            over = (each for each, kept in self._outlets.items() if kept.state == State.KEPT)
+            for each in list(islice(over, too_many)):
                 self._outlets.pop(each).forget()
-
-    def drop(self, key: int) -> None:
-        """Its client cannot come back for it."""
-        self._outlets.pop(key, None)
 
     def outlet(self, key: int) -> Outlet | None:
         return self._outlets.get(key)
@@ -82,19 +86,19 @@ class HttpSession:
 
 
 class HttpSessions:
-    """All of one server. `has_strangers`: others than its client may write to a session."""
+    """All sessions of one server. `token` is what each message has to carry, if one is set."""
 
-    def __init__(self, server: Server, settings: Settings, outlets: Outlets, *, has_strangers: bool = False) -> None:
+    def __init__(
+        self, server: Server, settings: Settings, outlets: Outlets, *, token: RemoteToken | None = None
+    ) -> None:
         self._server = server
-        self._has_strangers = has_strangers
+        self._token = token
         self._outlets = outlets
-        self._max_sessions: int = settings.http_max_sessions
-        self._max_of_one: int = settings.http_max_sessions_per_principal
+        self._places = Shares(settings.http_max_sessions)
         self._idle_secs: float = settings.http_session_idle_secs
         self._sessions: dict[str, HttpSession] = {}
-        self._count_of: dict[str | None, int] = {}
         self._looked_at = 0.0  # for idle ones
-        self._sweeping: Any = None
+        self._sweeping: gevent.Greenlet | None = None
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -102,30 +106,55 @@ class HttpSessions:
     def __iter__(self) -> Iterator[HttpSession]:
         return iter(list(self._sessions.values()))
 
-    def open(self, principal: Principal | None, *, key: str | None = None) -> HttpSession:
-        """A new one, before its handshake. `key`: its id, if somebody whom we trust has chosen one. Raises NoRoom."""
-        name = None if principal is None else principal.name
-        if len(self._sessions) >= self._max_sessions and time.monotonic() - self._looked_at > SHORTEST_PAUSE_SECS:
+    def open(self, principal: Principal | None, *, key: str | None = None, owner: Hashable = None) -> HttpSession:
+        """Open a session, before its `initialize`. `key` is its id, if a proxy that we trust has chosen one. Raises
+        NoRoom."""
+        places = self._places
+        if not places.has_room(owner) and time.monotonic() - self._looked_at > SHORTEST_PAUSE_SECS:
             self._end_idle()
-        if len(self._sessions) >= self._max_sessions:
-            raise NoRoom(f"There are {self._max_sessions} sessions already; end one with DELETE, or try again later.")
-        if principal is not None and self._count_of.get(name, 0) >= self._max_of_one:
-            raise NoRoom(f"You have {self._max_of_one} sessions already; end one with DELETE.")
+        if not places.has_room(None):
+            raise NoRoom(f"There are {places.size} sessions already; end one with DELETE, or try again later.")
+        is_at_limit = principal is not None and places.held_by(owner) >= MAX_SESSIONS_PER_PRINCIPAL
+        if is_at_limit or not places.has_room(owner):
+            raise NoRoom(f"You have {places.held_by(owner)} sessions already; end one with DELETE.")
         if key is None or key in self._sessions:
             key = os.urandom(ID_BYTES).hex()
-        standing = self._outlets.new(key=STANDING_KEY, is_for_session=True)
-        opened = HttpSession(key, standing, principal)
-        opened.session = self._server.open_session(standing, has_strangers=self._has_strangers, principal=principal)
-        # In a greenlet: what the hub calls cannot wait, and to end many subscriptions takes pauses.
-        opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, opened))
+        standing = self._outlets.new(key=STANDING_KEY, owner=owner)
+        opened = HttpSession(key, standing, principal, owner)
+        opened.session = self._server.open_session(
+            standing,
+            needs_token=self._token is not None,
+            principal=principal,
+            waits_for_initialized=False,  # some gateways drop that notification, and a request may overtake it
+        )
+        # In a greenlet: a callback of the hub cannot wait, and ending many subscriptions takes pauses. By the key: with
+        # the session itself, it would be part of a reference cycle, and stay in memory until the next full collection.
+        opened.session.ended.rawlink(lambda _: gevent.spawn(self._close_by_key, key))
         self._sessions[key] = opened
-        self._count_of[name] = self._count_of.get(name, 0) + 1
+        places.take(owner)
         if self._sweeping is None:
             self._sweeping = gevent.spawn(self._sweep)
         return opened
 
+    def connect(self, session: HttpSession, sink: Sink) -> Link:
+        """Another stream of a session, which counts for the share of its owner."""
+        return self._server.connect(
+            sink,
+            transport=TRANSPORT,
+            session=session.session,
+            token=self._token,
+            principal=session.principal,
+            owner=session.owner,
+        )
+
+    def connect_stateless(self, sink: Sink, principal: Principal | None, owner: Hashable) -> Link:
+        """A stream without a session."""
+        return self._server.connect_stateless(
+            sink, transport=TRANSPORT, token=self._token, principal=principal, owner=owner
+        )
+
     def find(self, key: str, principal: Principal | None) -> HttpSession | None:
-        """That of this caller, who may have another token than before: what that one allows counts from now on."""
+        """Find the session of this caller. Its token may be a new one; from now on that one counts."""
         found = self._sessions.get(key)
         if found is None or found.principal != principal:
             return None
@@ -133,15 +162,16 @@ class HttpSessions:
         return found
 
     def close(self, ended: HttpSession) -> None:
-        """What it has running is stopped, its streams end. May be called twice."""
+        """Stop what runs for the session, and end its streams. May be called twice."""
         if self._sessions.pop(ended.key, None) is None:
             return
-        name = None if ended.principal is None else ended.principal.name
-        self._count_of[name] -= 1
-        if not self._count_of[name]:
-            del self._count_of[name]
+        self._places.give_back(ended.owner)
         self._server.end_session(ended.session)
         ended.forget_outlets()
+
+    def _close_by_key(self, key: str) -> None:
+        if (ended := self._sessions.get(key)) is not None:
+            self.close(ended)
 
     def stop(self) -> None:
         if self._sweeping is not None:
@@ -151,7 +181,7 @@ class HttpSessions:
             self.close(each)
 
     def _sweep(self) -> None:
-        """As long as there are any: end those that nobody has used for long."""
+        """End idle sessions from time to time, as long as there are sessions."""
         while self._sessions:
             gevent.sleep(min(LONGEST_PAUSE_SECS, self._idle_secs / LOOKS_PER_IDLE_TIME))
             self._end_idle()

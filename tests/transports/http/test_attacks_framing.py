@@ -19,9 +19,7 @@ SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def server(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
-    with HttpServer(
-        shared_project.root, http_header_timeout_secs=1, http_body_timeout_secs=1, http_max_body_bytes=65536
-    ) as started:
+    with HttpServer(shared_project.root, HEAD_SECS=1, BODY_SECS=1, max_line_bytes=65536) as started:
         yield started
         assert "Traceback" not in started.stderr, started.stderr
 
@@ -42,35 +40,16 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
 @pytest.mark.parametrize(
     ("lines", "status"),
     [
-        (("Content-Length: 5", "Transfer-Encoding: chunked"), 400),
-        (("Transfer-Encoding: chunked", "Content-Length: 5"), 400),
-        (("Content-Length: 5", "Content-Length: 5"), 400),
-        (("Content-Length: 5", "Content-Length: 0"), 400),
         (("Content-Length: +5",), 400),
-        (("Content-Length: -5",), 400),
-        (("Content-Length: 5, 5",), 400),
-        (("Content-Length: 5 5",), 400),
-        (("Content-Length: 0x5",), 400),
-        (("Content-Length: 99999999999999999999",), 400),
-        (("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), 400),
         (("Transfer-Encoding: chunked, identity",), 501),
-        (("Transfer-Encoding: identity",), 501),
-        (("Transfer-Encoding: xchunked",), 501),
-        (("Transfer-Encoding:\x0bchunked",), 400),
-        (("Transfer-Encoding: \n chunked",), 400),
-        (("Transfer-Encoding : chunked",), 400),
-        (("Content-Length\t: 5",), 400),
         (("X: y\r\n Content-Length: 5",), 400),
-        (("X: y\nContent-Length: 5",), 400),
-        (("X: y\rContent-Length: 5",), 400),
-        (("X: y\x00",), 400),
-        (("Host: localhost",), 400),
         (("Expect: something",), 417),
     ],
 )
 def test_a_head_that_two_could_read_differently_is_refused(
     server: HttpServer, lines: tuple[str, ...], status: int
 ) -> None:
+    """`test_heads` has many more of them."""
     assert refused(server, head("POST", "/mcp", *mcp_lines(), *lines)) == status
 
 
@@ -115,22 +94,7 @@ def test_a_request_line_that_is_none_is_refused(server: HttpServer, data: bytes)
     assert refused(server, data) == 400
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"5;ext=1\r\nhello\r\n0\r\n\r\n",
-        b"-5\r\nhello\r\n0\r\n\r\n",
-        b"0x5\r\nhello\r\n0\r\n\r\n",
-        b" 5\r\nhello\r\n0\r\n\r\n",
-        b"5 \r\nhello\r\n0\r\n\r\n",
-        b"5\r\nhello0\r\n\r\n",
-        b"5\r\nhello!\r\n0\r\n\r\n",
-        b"zz\r\nhello\r\n0\r\n\r\n",
-        b"fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
-        b"5\r\nhello\r\n0\r\nX-Trailer: y\r\n\r\n",
-        b"1" * 100,
-    ],
-)
+@pytest.mark.parametrize("body", [b"5;ext=1\r\nhello\r\n0\r\n\r\n", b"5\r\nhello!\r\n0\r\n\r\n", b"1" * 100])
 def test_chunked_nonsense_is_refused(server: HttpServer, body: bytes) -> None:
     assert refused(server, head("POST", "/mcp", *mcp_lines(), "Transfer-Encoding: chunked") + body) == 400
 
@@ -148,7 +112,7 @@ def test_a_body_that_says_that_it_is_too_long_is_refused_unread(server: HttpServ
     with raw(server) as connection:
         answer = connection.send(head("POST", "/mcp", *mcp_lines(), *lines)).answer()
         assert answer.status == 413
-        assert "http_max_body_bytes" in answer.body.decode()
+        assert "max_line_bytes" in answer.body.decode()
 
 
 def test_an_endless_body_in_chunks_is_refused_as_soon_as_it_is_too_long(server: HttpServer) -> None:

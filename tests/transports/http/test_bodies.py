@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpgreen.transports.http.wire import bodies
-from mcpgreen.transports.http.wire.bodies import BadBody, Body
-from mcpgreen.transports.http.wire.buffer import Buffer
+from mcpgreen.transports.http.wire.bodies import BadBody, Body, Buffer
 from tests.support.effort import lines_run
 
 LIMIT = 100
@@ -107,7 +106,7 @@ def test_a_body_that_says_that_it_is_too_long_is_not_begun() -> None:
     with pytest.raises(BadBody) as refusal:
         Body(buffer_of(b"", 1), LIMIT + 1, limit_bytes=LIMIT)
     assert refusal.value.status.startswith("413")
-    assert "http_max_body_bytes" in refusal.value.reason
+    assert "max_line_bytes" in refusal.value.reason
 
 
 @pytest.mark.parametrize("first", [b"65", b"7fffffff", b"80000000", b"ffffffff"])

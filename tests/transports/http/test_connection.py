@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 from gevent import socket
 
+from mcpgreen.transports.http.wire.connection import Request, Response
 from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits, listen
 from tests.support.waiting import PATIENCE_SECS
 from tests.transports.http.attacking import head
@@ -28,9 +26,8 @@ LIMITS = Limits(connections=10, idle_secs=10, head_secs=10, body_secs=10, body_b
     ],
 )
 def test_a_header_is_one_line_whatever_the_application_says(value: str) -> None:
-    def application(variables: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        start_response("200 OK", [("X-First", value), ("X-Last", "z")])
-        return [b"body"]
+    def application(request: Request) -> Response:
+        return Response("200 OK", [("X-First", value), ("X-Last", "z")], [b"body"])
 
     listener = listen(Address("127.0.0.1", 0))
     server = HttpServer(listener, application, limits=LIMITS)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import ProjectError
-from mcpgreen.settings.table import load
+from mcpgreen.settings.settings import load
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.responses import Refusal
 from mcpgreen.transports.http.wire.listening import Address
@@ -24,9 +24,9 @@ def door(address: Address = LOCAL, **settings: Any) -> Door:
     return Door(load({}, values, {}), address)
 
 
-def is_let_in(guard: Door, **variables: str) -> bool:
+def is_let_in(guard: Door, **fields: str) -> bool:
     try:
-        guard.admit({"HTTP_HOST": "localhost", **{f"HTTP_{name.upper()}": text for name, text in variables.items()}})
+        guard.admit({"host": "localhost", **{name.replace("_", "-"): text for name, text in fields.items()}})
     except Refusal as refusal:
         assert refusal.status[:3] in ("401", "403")
         return False
@@ -219,16 +219,18 @@ def test_any_other_token_is_not(authorization: str) -> None:
     assert not is_let_in(door(http_token=TOKEN), authorization=authorization)
 
 
-@pytest.mark.parametrize("token", ["short", "x" * 31])
-def test_a_token_that_could_be_guessed_is_none(token: str) -> None:
-    with pytest.raises(ProjectError, match="at least 32 characters"):
-        door(http_token=token)
-
-
-@pytest.mark.parametrize("token", ["with spaces in it, which no header has", "x" * 31 + "é", '"' + "x" * 32 + '"'])
-def test_a_token_that_nobody_could_send_is_none(token: str) -> None:
-    """The server started, and refused everybody."""
-    with pytest.raises(ProjectError, match="no client could send this token"):
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        ("short", "at least 32 characters"),
+        ("x" * 31, "at least 32 characters"),
+        ("with spaces in it, which no header has", "no client could send this token"),
+        ("x" * 31 + "é", "no client could send this token"),
+        ('"' + "x" * 32 + '"', "no client could send this token"),
+    ],
+)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_none(token: str, reason: str) -> None:
+    with pytest.raises(ProjectError, match=reason):
         door(http_token=token)
 
 
@@ -258,12 +260,6 @@ def test_a_page_from_elsewhere_gets_nowhere(shared_server: HttpServer, path: str
         answer = asked(shared_server, head(method, path, *lines))
         assert answer.status == 403
         assert not any(name.startswith("access-control") for name in answer.headers)
-
-
-@pytest.mark.parametrize("host", [host for host in FOREIGN_HOSTS if host.isascii()])
-def test_a_foreign_host_gets_nowhere(shared_server: HttpServer, host: str) -> None:
-    for path in ("/mcp", "/healthz", "/metrics", "/nowhere"):
-        assert asked(shared_server, head("GET", path, host=host)).status == 403
 
 
 def test_an_old_client_without_a_host_gets_nowhere(shared_server: HttpServer) -> None:
@@ -334,7 +330,6 @@ def test_the_token_is_not_logged(project: ProjectBuilder, serve: Callable[..., H
     ("settings", "words"),
     [
         ({"http_token": "x" * 31}, "at least 32 characters"),
-        ({"http_token": "x " * 32}, "no client could send this token"),
         ({"address": "0.0.0.0:0"}, "others can reach this address"),
     ],
 )

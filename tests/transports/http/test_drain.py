@@ -133,7 +133,7 @@ def test_readers_that_stop_do_not_keep_it(serve: Serve, project: ProjectBuilder)
     from tests.transports.http.test_attacks_slow import LARGE, large_call
 
     project.tool("large", LARGE.format(size=9 << 20))
-    server = serve(http_send_timeout_secs=600, shutdown_timeout=0.2)
+    server = serve(SEND_SECS=600, shutdown_timeout=0.2)
     with raw(server) as connection:
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.send(large_call())

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
 import pytest
 
+from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol import admission, revisions
 from mcpgreen.testing import FakeLink, serving
-from mcpgreen.transports.http.eras.exchange import Accepts, ClientGone, Exchange
-from mcpgreen.transports.http.streams.outlet import Outlets
-from mcpgreen.transports.http.wire.connection import CONNECTION
+from mcpgreen.transports.http.exchange import Accepts, ClientGone, Post, answer_post
+from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
+from mcpgreen.transports.http.wire.connection import Request
 from tests.support.project import ProjectBuilder
 
 META = {
@@ -28,6 +30,7 @@ class Carrier:
     """A connection, as far as an exchange knows it."""
 
     hang_up: Callable[[], None]
+    sent_at = 0.0
 
     def on_hangup(self, callback: Callable[[], None]) -> None:
         self.hang_up = callback
@@ -53,16 +56,9 @@ def test_nothing_waits_for_a_client_that_went_before_it_had_a_place_to_come_back
 until [ -e on ]; do sleep 0.01; done; mcp_progress 10; mcp_progress 20; touch told; exec sleep 600""",
     )
     carrier, outlets = Carrier(), Outlets(max_backlog_bytes=1 << 20)
-    outlet, link = outlets.new(key=1), FakeLink(server)
+    outlet, link = outlets.new(key=1, carrier=carrier), FakeLink(server)
     link.initialize()
-    exchange = Exchange(
-        server,
-        server.connect(outlet, transport="http", session=link.session),
-        outlet,
-        accepts=Accepts(json=True, events=True),
-        keep_alive_secs=10,
-        is_dropped_with_client=False,
-    )
+    stream = server.connect(outlet, transport="http", session=link.session)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     params = {"name": "tell", "_meta": {"progressToken": 1}}
 
@@ -72,7 +68,7 @@ until [ -e on ]; do sleep 0.01; done; mcp_progress 10; mcp_progress 20; touch to
 
     hanging_up = gevent.spawn(hang_up_soon)
     with pytest.raises(ClientGone):
-        respond(exchange, {**call, "params": params}, carrier)
+        respond(server, {**call, "params": params}, carrier, stream, outlet, ends_with_client=False)
     hanging_up.join()
     project.write("on", "")
     link.wait_for((project.root / "told").exists)
@@ -82,9 +78,13 @@ until [ -e on ]; do sleep 0.01; done; mcp_progress 10; mcp_progress 20; touch to
     assert not outlet.carries_requests
 
 
-def respond(exchange: Exchange, message: Any, carrier: Carrier) -> None:
-    variables = {CONNECTION: carrier}
-    exchange.respond(message, variables, weight_bytes=100, status_of=lambda line: ("200 OK", []), is_primed=False)
+def respond(
+    server: Server, message: Any, carrier: Carrier, link: Link, outlet: Outlet, *, ends_with_client: bool
+) -> None:
+    request: Any = Request("POST", "/mcp", "", {}, None, carrier)  # type: ignore[arg-type]
+    post = Post(request, message, 100, Accepts(json=True, events=True), None)
+    parts: Any = SimpleNamespace(server=server, settings=server.services.settings)
+    answer_post(parts, post, link, outlet, status_of=lambda line: ("200 OK", []), ends_with_client=ends_with_client)
 
 
 def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server: Server) -> None:
@@ -95,18 +95,11 @@ def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server:
         gevent.get_hub().loop.run_callback(carrier.hang_up)
 
     outlets = Outlets(max_backlog_bytes=1 << 20, on_frame=hang_up_next)
-    outlet = outlets.new()
-    exchange = Exchange(
-        server,
-        server.connect_stateless(outlet, transport="http"),
-        outlet,
-        accepts=Accepts(json=True, events=True),
-        keep_alive_secs=10,
-        is_dropped_with_client=True,
-    )
+    outlet = outlets.new(carrier=carrier)
+    stream = server.connect_stateless(outlet, transport="http")
 
     with pytest.raises(ClientGone):
-        respond(exchange, CALL, carrier)
+        respond(server, CALL, carrier, stream, outlet, ends_with_client=True)
 
     assert outlet.is_over
-    assert "0 bytes, 0 readers" in repr(outlets._backlog)
+    assert "0 bytes, 0 readers" in repr(outlets.backlog)

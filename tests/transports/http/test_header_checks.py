@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import HeaderMismatch
-from mcpgreen.transports.http.eras.header_checks import MAX_MARKED, marked_arguments, require_match
+from mcpgreen.transports.http.header_checks import MAX_MARKED, marked_arguments, require_match
 
 VERSION = "2026-07-28"
 META = {"io.modelcontextprotocol/protocolVersion": VERSION}
@@ -23,23 +23,23 @@ def message(method: str = "tools/call", **params: Any) -> dict[str, Any]:
 
 
 def headers(**more: str) -> dict[str, str]:
-    return {"HTTP_MCP_PROTOCOL_VERSION": VERSION, "HTTP_MCP_METHOD": "tools/call", "HTTP_MCP_NAME": "t", **more}
+    return {"mcp-protocol-version": VERSION, "mcp-method": "tools/call", "mcp-name": "t", **more}
 
 
 def test_headers_that_say_the_same_pass() -> None:
     require_match(headers(), message(name="t"), {})
 
 
-@pytest.mark.parametrize("header", ["HTTP_MCP_PROTOCOL_VERSION", "HTTP_MCP_METHOD", "HTTP_MCP_NAME"])
+@pytest.mark.parametrize("header", ["mcp-protocol-version", "mcp-method", "mcp-name"])
 @pytest.mark.parametrize("sent", [None, "other", "", "T", encoded("other")])
 def test_a_header_that_is_missing_or_different_is_refused(header: str, sent: str | None) -> None:
-    variables = headers()
-    variables.pop(header)
+    fields = headers()
+    fields.pop(header)
     if sent is not None:
-        variables[header] = sent
+        fields[header] = sent
 
     with pytest.raises(HeaderMismatch):
-        require_match(variables, message(name="t"), {})
+        require_match(fields, message(name="t"), {})
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,29 @@ def test_a_header_that_is_missing_or_different_is_refused(header: str, sent: str
 def test_a_name_may_be_encoded(method: str, params: dict[str, str]) -> None:
     name = next(iter(params.values()))
 
-    require_match(headers(HTTP_MCP_METHOD=method, HTTP_MCP_NAME=encoded(name)), message(method, **params), {})
+    require_match(headers(**{"mcp-method": method, "mcp-name": encoded(name)}), message(method, **params), {})
 
 
-@pytest.mark.parametrize("sent", ["=?base64?!!!?=", "=?base64?/w==?=", "=?base64?YQ?="])
+@pytest.mark.parametrize("sent", ["=?base64?!!!?=", "=?base64?/w==?=", "=?base64?YQ?=", "=?base64?\xe9?="])
 def test_a_name_that_is_encoded_badly_is_refused(sent: str) -> None:
     with pytest.raises(HeaderMismatch):
-        require_match(headers(HTTP_MCP_NAME=sent), message(name="a"), {})
+        require_match(headers(**{"mcp-name": sent}), message(name="a"), {})
+
+
+@pytest.mark.parametrize("header", ["mcp-protocol-version", "mcp-method"])
+def test_method_and_version_are_never_encoded(header: str) -> None:
+    """A proxy that looks for the plain text would not find it."""
+    fields = headers()
+    fields[header] = encoded(fields[header])
+
+    with pytest.raises(HeaderMismatch):
+        require_match(fields, message(name="t"), {})
 
 
 def test_a_method_without_a_name_needs_no_name() -> None:
-    variables = {"HTTP_MCP_PROTOCOL_VERSION": VERSION, "HTTP_MCP_METHOD": "tools/list"}
+    fields = {"mcp-protocol-version": VERSION, "mcp-method": "tools/list"}
 
-    require_match(variables, message("tools/list"), {})
+    require_match(fields, message("tools/list"), {})
 
 
 @pytest.mark.parametrize("name", [None, 5, ["t"]])
@@ -76,9 +86,9 @@ def test_a_name_that_is_no_text_has_no_header(name: object) -> None:
 
 @pytest.mark.parametrize("params", [None, [], {"_meta": []}, {"_meta": {}}])
 def test_an_incomplete_envelope_is_none_of_the_headers_business(params: Any) -> None:
-    variables = {"HTTP_MCP_PROTOCOL_VERSION": VERSION, "HTTP_MCP_METHOD": "tools/list"}
+    fields = {"mcp-protocol-version": VERSION, "mcp-method": "tools/list"}
 
-    require_match(variables, {"method": "tools/list", "params": params}, {})
+    require_match(fields, {"method": "tools/list", "params": params}, {})
 
 
 @pytest.mark.parametrize(
@@ -91,8 +101,38 @@ def test_an_incomplete_envelope_is_none_of_the_headers_business(params: Any) -> 
         (5, "5", True),
         (5, "05", True),
         (5, "+5", True),
-        (5, "5.0", False),
+        (42, "42.0", True),
+        (42, "4.2e1", True),
+        (42, "420E-1", True),
+        (42, encoded("42.0"), True),
+        (42.0, "42", True),
+        (42, "42.5", False),
+        (42, "42.", False),
+        (42, ".42e2", False),
+        (42, "0x2a", False),
+        (42, "4_2", False),
+        (42, "٤٢", False),
+        (42, encoded(" 42"), False),
+        (42, "", False),
         (5, "five", False),
+        (0, "-0", True),
+        (0, "-0.0", True),
+        (0, "1e-9999", False),
+        (0, "false", False),
+        (1, "true", False),
+        (5, "NaN", False),
+        (5, "5e99999999999999999999", False),
+        (2**53, "9007199254740993", False),
+        (2**53 + 1, "9007199254740993.0", True),
+        (10**400, "1e400", True),
+        (float("inf"), "1e400", False),
+        (float("inf"), "Infinity", False),
+        ("é", "\xe9", False),
+        ("42", "42", True),
+        ("42", "42.0", False),
+        ("eu", "=?BASE64?ZXU=?=", False),
+        ("=?BASE64?ZXU=?=", "=?BASE64?ZXU=?=", True),
+        ("=?base64?e u?=", "=?base64?e u?=", False),
         (-5, "-5", True),
         (True, "true", True),
         (True, "True", False),
@@ -105,15 +145,15 @@ def test_an_incomplete_envelope_is_none_of_the_headers_business(params: Any) -> 
     ],
 )
 def test_an_argument_with_a_header_of_its_own(value: object, sent: str | None, is_same: bool) -> None:
-    variables = headers() if sent is None else headers(HTTP_MCP_PARAM_REGION=sent)
+    fields = headers() if sent is None else headers(**{"mcp-param-region": sent})
     call = message(name="t", arguments={"place": {"region": value}})
     marked = {"region": ("place", "region")}
 
     if is_same:
-        require_match(variables, call, marked)
+        require_match(fields, call, marked)
     else:
         with pytest.raises(HeaderMismatch):
-            require_match(variables, call, marked)
+            require_match(fields, call, marked)
 
 
 @pytest.mark.parametrize("arguments", [None, [], "x", {"place": 5}, {}])

@@ -209,8 +209,16 @@ def test_an_old_client_has_no_chunks() -> None:
     "name", ["Transfer_Encoding", "Content_Length", "Mcp_Session_Id", "X_Y", "Authorization_", "_Host"]
 )
 def test_a_name_with_an_underscore_counts_for_nothing(name: str) -> None:
-    """In the variables of WSGI it would look like the one with a hyphen, which a proxy may have set."""
+    """Some proxies take it for the name with a hyphen, which they may have checked."""
     assert parsed(f"{name}: 5").fields == {"host": "localhost"}
+
+
+def test_the_name_of_an_argument_may_have_an_underscore() -> None:
+    assert parsed("Mcp-Param-User_Id: 5", "Mcp-Param-User-Id: 6").fields == {
+        "host": "localhost",
+        "mcp-param-user_id": "5",
+        "mcp-param-user-id": "6",
+    }
 
 
 def test_a_request_needs_a_host() -> None:

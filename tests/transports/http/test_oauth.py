@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from tests.support.http import HttpClient, HttpServer
 from tests.support.issuer import RESOURCE, Issuer, encoded, jwk_of, pem_of, private_key
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
+from tests.support.waiting import eventually
 from tests.transports.http.test_legacy_sse import Legacy
 
 SKEW_SECS = 60  # as the setting has it
@@ -247,3 +249,42 @@ def test_a_socket_needs_a_url_that_tokens_can_be_for(project: ProjectBuilder, is
         assert server.wait() == 1
 
         assert "set MCPGREEN_HTTP_PUBLIC_URL" in server.stderr
+
+
+# Writes all that is in its memory into a file, and what others see of its environment.
+DUMP = """
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory, open("dump", "wb") as file:
+    for places, mode in [line.split()[:2] for line in maps]:
+        start, end = [int(place, 16) for place in places.split("-")]
+        if mode.startswith("rw"):
+            memory.seek(start)
+            file.write(memory.read(end - start))
+    file.write(open("/proc/self/environ", "rb").read())
+print("warm" if b"sdk/warm" in open("/proc/self/cmdline", "rb").read() else "fresh", end="")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="scripts are forked on Linux only")
+def test_nothing_of_one_caller_is_in_the_memory_of_a_script_of_another(project: ProjectBuilder, issuer: Issuer) -> None:
+    """Python scripts are forked from a process that the call of another caller has started."""
+    project.forked_tool("dump", DUMP)
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    names = ["first", "second", "third"]
+    with HttpServer(project.root, warm_python="true", **settings) as server:
+        for name in names:
+            client = server.stateless(token=issuer.token(sub=f"sub-of-{name}", team=f"team-of-{name}"))
+
+            def call(client: HttpClient = client, name: str = name) -> str:
+                arguments, meta = (
+                    {"word": f"word-of-{name}"},
+                    {"x/note": f"note-of-{name}", "progressToken": f"token-of-{name}"},
+                )
+                text: str = client.call_tool("dump", arguments, meta=meta)["content"][0]["text"]
+                return text
+
+            assert call() == "fresh" if name == "first" else eventually(lambda: call() == "warm")
+            found = set(
+                re.findall(rb"(sub|team|word|note|token)-of-(first|second|third)", (project.root / "dump").read_bytes())
+            )
+            assert found == {(part, name.encode()) for part in (b"sub", b"team", b"word", b"note", b"token")}

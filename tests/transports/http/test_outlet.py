@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 from itertools import islice
 
@@ -10,15 +11,25 @@ import gevent
 import pytest
 
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, MAX_KEPT_FRAMES, Outlet, Outlets
+from mcpgreen.transports.http.streams.outlet import (
+    MAX_KEPT_BYTES,
+    MAX_KEPT_FRAMES,
+    TRANSITIONS,
+    Event,
+    Outlet,
+    Outlets,
+    State,
+)
 
 LARGE_BYTES = 1 << 30
+MUCH_BYTES = 1 << 20  # for one answer
 
 
 class Carrier:
     """A connection, as far as an outlet knows it."""
 
     has_ended = False
+    sent_at = 0.0
 
     def end(self) -> None:
         self.has_ended = True
@@ -35,9 +46,8 @@ def outlet_of(**options: object) -> Outlet:
 
 def stream_of(outlet: Outlet, carrier: Carrier, *, after: int | None = None) -> list[bytes]:
     """All that goes out before the outlet falls silent, or is over."""
-    outlet.carried_by(carrier, after=after)
     parts = []
-    for part in outlet.stream(carrier, keep_alive_secs=0.001):
+    for part in outlet.stream(carrier, keep_alive_secs=0.001, after=after):
         if part == events.KEEP_ALIVE:
             break
         parts.append(part)
@@ -48,7 +58,7 @@ def test_an_answer_that_comes_first_is_alone() -> None:
     outlet = outlet_of()
     outlet.respond(b"{}")
 
-    assert outlet.is_answer_alone
+    assert outlet.answer is not None
     assert outlet.take_answer() == b"{}"
 
 
@@ -57,7 +67,7 @@ def test_an_answer_after_something_else_is_not_alone() -> None:
     outlet.notify(b"progress")
     outlet.respond(b"{}")
 
-    assert not outlet.is_answer_alone
+    assert outlet.answer is None
     assert stream_of(outlet, Carrier()) == [b"data: progress\n\ndata: {}\n\n"]
 
 
@@ -76,7 +86,7 @@ def test_a_client_that_takes_no_stream_hears_only_the_answer() -> None:
 
     assert not outlet.carries_requests
     outlet.respond(b"{}")
-    assert outlet.is_answer_alone
+    assert outlet.answer is not None
 
 
 def test_nothing_of_a_cancelled_call_goes_out() -> None:
@@ -108,7 +118,7 @@ def test_a_client_that_comes_back_gets_what_it_has_not_seen() -> None:
 
 
 def test_a_frame_that_nobody_asks_for_again_is_sent_once() -> None:
-    outlet = outlet_of(key=0, is_for_session=True)
+    outlet = outlet_of(key=0)
     outlet.notify(b"a")
     assert stream_of(outlet, Carrier()) == [b"id: 0-1\ndata: a\n\n"]
     outlet.notify(b"b")
@@ -117,12 +127,11 @@ def test_a_frame_that_nobody_asks_for_again_is_sent_once() -> None:
 
 
 def test_a_second_connection_takes_the_place_of_the_first() -> None:
-    outlet, first, second = outlet_of(key=0, is_for_session=True), Carrier(), Carrier()
-    outlet.carried_by(first)
+    outlet, first, second = outlet_of(key=0), Carrier(), Carrier()
     parts: list[bytes] = []
     reading = gevent.spawn(lambda: parts.extend(outlet.stream(first, keep_alive_secs=10)))
     gevent.sleep(0)
-    outlet.carried_by(second)
+    outlet.stream(second, keep_alive_secs=10)
     outlet.notify(b"news")
     reading.join(5)
 
@@ -132,7 +141,7 @@ def test_a_second_connection_takes_the_place_of_the_first() -> None:
 
 
 def test_the_same_news_wait_once_for_a_client_that_is_away() -> None:
-    outlet = outlet_of(key=0, is_for_session=True)
+    outlet = outlet_of(key=0)
     for _ in range(3):
         outlet.notify(b"tools changed")
 
@@ -140,7 +149,7 @@ def test_the_same_news_wait_once_for_a_client_that_is_away() -> None:
 
 
 def test_what_waits_for_a_client_that_is_away_is_bounded() -> None:
-    outlet = outlet_of(key=0, is_for_session=True)
+    outlet = outlet_of(key=0)
     for number in range(MAX_KEPT_FRAMES * 3):
         outlet.notify(b"%d" % number)
     outlet.notify(b"x" * MAX_KEPT_BYTES)
@@ -162,19 +171,47 @@ def test_what_is_kept_for_a_client_is_bounded() -> None:
     assert outlet.kept_bytes <= MAX_KEPT_BYTES
 
 
-def test_who_leaves_most_unread_loses_the_connection_and_others_do_not() -> None:
-    outlets = Outlets(max_backlog_bytes=1000)
-    slow, quick = outlets.new(), outlets.new()
-    slow_carrier, quick_carrier = Carrier(), Carrier()
-    slow.carried_by(slow_carrier)
-    quick.carried_by(quick_carrier)
-    slow.respond(b"x" * 900)
+def test_who_has_read_nothing_for_longest_makes_way_for_an_answer_that_waits() -> None:
+    outlets = Outlets(max_backlog_bytes=1000, patience_secs=0)
+    carriers = [Carrier() for _ in range(3)]
+    reading, idle, waiting = (outlets.new(carrier=each) for each in carriers)
+    for outlet in (reading, idle):
+        outlet.respond(b"x" * 900)
+    carriers[0].sent_at = time.monotonic()
 
-    quick.respond(b"y" * 200)
+    waiting.wait_for_room_for(MUCH_BYTES)
 
-    assert slow_carrier.has_ended and slow.is_lost
-    assert not quick_carrier.has_ended
-    assert stream_of(quick, quick_carrier) == [b"data: " + b"y" * 200 + b"\n\n"]
+    assert [each.has_ended for each in carriers] == [False, True, False]
+
+
+def test_nobody_makes_way_who_may_still_read() -> None:
+    outlets = Outlets(max_backlog_bytes=1000, patience_secs=3600)
+    carrier = Carrier()
+    slow, next_one = outlets.new(carrier=carrier), outlets.new()
+    slow.respond(b"x" * 1100)
+    waiting = gevent.spawn(next_one.wait_for_room_for, MUCH_BYTES)
+    gevent.sleep(0)
+    assert not waiting.ready() and not carrier.has_ended
+    assert not next_one.has_room  # no script should start that makes another answer
+
+    slow.take_answer()
+    slow.release()
+
+    waiting.join(5)
+    assert waiting.ready() and next_one.has_room
+
+
+def test_nothing_waits_for_a_client_that_leaves() -> None:
+    outlets = Outlets(max_backlog_bytes=1000, patience_secs=3600)
+    slow, next_one = outlets.new(), outlets.new()
+    slow.respond(b"x" * 1100)
+    waiting = gevent.spawn(next_one.wait_for_room_for, MUCH_BYTES)
+    gevent.sleep(0)
+
+    next_one.lose()
+
+    waiting.join(5)
+    assert waiting.ready()
 
 
 def test_one_large_answer_alone_is_no_reason_to_lose_the_connection() -> None:
@@ -195,6 +232,27 @@ def test_what_streams_keep_is_bounded_for_all_together() -> None:
 
     assert older.kept_bytes == 0
     assert newer.kept_bytes == 600
+
+
+def test_a_caller_with_many_unread_answers_leaves_room_for_another() -> None:
+    outlets = Outlets(max_backlog_bytes=1000)
+    while (outlet := outlets.new(owner="mallory")).has_room_for(MUCH_BYTES):
+        outlet.respond(b"y" * 100)
+
+    assert outlets.new(owner="ada").has_room_for(MUCH_BYTES)
+
+
+def test_a_caller_with_many_streams_does_not_cost_another_what_is_kept_for_it() -> None:
+    outlets = Outlets(max_backlog_bytes=1000)
+    kept = outlets.new(key=1, owner="ada")
+    kept.notify(b"x" * 300)
+    stream_of(kept, Carrier())
+    for _ in range(20):
+        outlet = outlets.new(key=1, owner="mallory")
+        outlet.notify(b"y" * 100)
+        stream_of(outlet, Carrier())
+
+    assert kept.kept_bytes == 300
 
 
 def test_who_does_not_read_has_no_room() -> None:
@@ -227,10 +285,11 @@ def test_nobody_waits_for_room_at_a_client_that_is_gone() -> None:
 def test_a_client_that_is_gone_has_room_for_calls_but_for_no_more_news() -> None:
     """A call that stood behind others of its batch asked for ever whether there was room, and the hub never ran again:
     the whole server hung, because one client had left much unread when it went."""
-    outlet = Outlets(max_backlog_bytes=100).new(key=1)
+    outlet, carrier = Outlets(max_backlog_bytes=100).new(key=1), Carrier()
+    outlet.stream(carrier, keep_alive_secs=10)
     outlet.notify(b"x" * 200)
 
-    outlet.lose()
+    outlet.lose(carrier)
 
     assert outlet.has_room
     outlet.notify(b"dropped")
@@ -242,14 +301,13 @@ def test_a_stream_that_nobody_reads_to_the_end_leaves_nothing() -> None:
     outlet, carrier = outlets.new(), Carrier()
     outlet.notify(b"x" * 100)
     outlet.respond(b"y" * 100)
-    outlet.carried_by(carrier)
     stream = outlet.stream(carrier, keep_alive_secs=10)
     list(islice(stream, 1))
 
     stream.close()  # type: ignore[attr-defined]
 
     assert outlet.unread_bytes == 0
-    assert "0 bytes, 0 readers" in repr(outlets._backlog)
+    assert "0 bytes, 0 readers" in repr(outlets.backlog)
     gc.collect()
 
 
@@ -272,9 +330,8 @@ def test_the_name_of_an_event_is_understood(text: str, expected: tuple[int, int]
 def test_what_a_client_has_left_on_the_way_is_not_unread_for_ever() -> None:
     """Each connection that was lost while it sent added to what its session seemed to have left unread."""
     outlets = Outlets(max_backlog_bytes=LARGE_BYTES)
-    outlet = outlets.new(key=0, is_for_session=True)
+    outlet = outlets.new(key=0)
     carrier = Carrier()
-    outlet.carried_by(carrier)
     outlet.notify(b'{"first"}')
     stream = outlet.stream(carrier, keep_alive_secs=1)
     next(stream)
@@ -288,7 +345,6 @@ def test_what_waits_for_a_client_to_come_back_counts() -> None:
     """It was held without being counted, once the call was over."""
     outlet = outlet_of(key=1)
     carrier = Carrier()
-    outlet.carried_by(carrier)
     outlet.notify(b"x" * (MAX_KEPT_BYTES + 1))
     outlet.respond(b"y" * 1000)
     stream = outlet.stream(carrier, keep_alive_secs=1)
@@ -305,8 +361,8 @@ def test_a_connection_that_carried_it_once_cannot_lose_it() -> None:
     """A client that came back was cut off when its first connection was found dead."""
     outlet = outlet_of(key=1)
     first, second = Carrier(), Carrier()
-    outlet.carried_by(first)
-    outlet.carried_by(second)
+    outlet.stream(first, keep_alive_secs=10)
+    outlet.stream(second, keep_alive_secs=10)
 
     outlet.lose(first)
 
@@ -318,10 +374,9 @@ def test_a_connection_that_carried_it_once_cannot_lose_it() -> None:
 def test_news_for_a_client_that_leaves_while_much_is_sent_to_it_are_no_error() -> None:
     """What was on its way counted, and news were dropped until there were none left to drop: the look for changes on
     disk that told them failed, or the call whose answer it was."""
-    outlet, carrier = outlet_of(key=0, is_for_session=True), Carrier()
-    outlet.carried_by(carrier)
-    outlet.respond(b"x" * (MAX_KEPT_BYTES + 1))
+    outlet, carrier = outlet_of(key=0), Carrier()
     stream = outlet.stream(carrier, keep_alive_secs=10)
+    outlet.respond(b"x" * (MAX_KEPT_BYTES + 1))
     next(stream)
 
     outlet.lose(carrier)
@@ -335,12 +390,11 @@ def test_what_is_unread_never_counts_below_nothing() -> None:
     """A connection that was broken off while it sent took what it had sent from the count of what came later."""
     outlets = Outlets(max_backlog_bytes=1000)
     outlet, other, carrier, call = outlets.new(key=1), outlets.new(key=2), Carrier(), FakeCall()
-    outlet.carried_by(carrier)
     outlet.notify(b"x" * 900)
     stream = outlet.stream(carrier, keep_alive_secs=10)
     next(stream)
     other.notify(b"y" * 200)
-    assert carrier.has_ended
+    outlet.break_off()
     outlet.notify(b"z" * 100, call)
     stream.close()
     call.is_cancelled = True
@@ -348,20 +402,19 @@ def test_what_is_unread_never_counts_below_nothing() -> None:
     stream_of(outlet, Carrier())
 
     assert outlet.unread_bytes == 0
-    assert "200 bytes, 1 readers" in repr(outlets._backlog)
+    assert "200 bytes, 1 readers" in repr(outlets.backlog)
 
 
 def test_what_is_sent_again_counts_as_long_as_it_is_there() -> None:
-    """When there was too much of it, it was forgotten, and half of it still counted."""
-    outlets = Outlets(max_backlog_bytes=1000)
-    outlet, other = outlets.new(key=1), outlets.new(key=2)
+    outlet = outlet_of(key=1)
     for _ in range(3):
         outlet.notify(b"x" * 300)
     stream_of(outlet, Carrier())
-    other.notify(b"y" * 500)
 
-    outlet.carried_by(Carrier(), after=0)
+    outlet.stream(Carrier(), keep_alive_secs=10, after=0)
 
+    assert outlet.unread_bytes == 900
+    outlet.break_off()
     assert outlet.is_lost and outlet.is_silent
     assert outlet.unread_bytes == 0
 
@@ -395,3 +448,49 @@ def test_nothing_that_was_said_of_a_cancelled_call_is_said_again() -> None:
 
     assert stream_of(outlet, Carrier(), after=0) == [events.OPENED]
     assert (outlet.unread_bytes, outlet.kept_bytes) == (0, 0)
+
+
+def states_of(outlet: Outlet, *events: str) -> list[str]:
+    """The states that an outlet goes through, as its methods are called."""
+    carrier, states = Carrier(), [outlet.state]
+    for event in events:
+        if event == Event.STREAM:
+            outlet.stream(carrier, keep_alive_secs=10)
+        elif event == Event.TAKE:
+            outlet.take_answer()
+        else:
+            {Event.END: lambda: outlet.respond(b"{}"), Event.SENT: outlet.release, Event.LOSE: outlet.lose}[event]()
+        states.append(outlet.state)
+    return states
+
+
+@pytest.mark.parametrize(
+    ("key", "events", "states"),
+    [
+        (7, "end take sent", "waiting answered json ended"),
+        (7, "end stream lose", "waiting answered finishing kept"),
+        (7, "stream end lose stream lose", "waiting streaming finishing kept finishing kept"),
+        (7, "stream lose stream end", "waiting streaming detached streaming finishing"),
+        (7, "stream lose end stream", "waiting streaming detached kept finishing"),
+        (7, "lose end", "waiting abandoned ended"),
+        (None, "stream lose end", "waiting streaming abandoned ended"),
+        (None, "stream end lose", "waiting streaming finishing ended"),
+        (None, "end lose", "waiting answered ended"),
+        (None, "end take lose sent", "waiting answered json ended ended"),
+        (0, "stream lose stream", "detached streaming detached streaming"),
+    ],
+)
+def test_the_life_of_an_answer(key: int | None, events: str, states: str) -> None:
+    assert states_of(outlet_of(key=key), *events.split()) == states.split()
+
+
+def test_an_answer_can_lose_its_connection_in_every_state_and_ends_once_in_each_that_is_not_over() -> None:
+    names = {value for name, value in vars(State).items() if name.isupper()}
+
+    assert names == {state for state, event in TRANSITIONS if event == Event.LOSE}
+    assert {state for state, event in TRANSITIONS if event == Event.END} == {
+        State.WAITING,
+        State.STREAMING,
+        State.DETACHED,
+        State.ABANDONED,
+    }

@@ -83,20 +83,14 @@ def test_who_has_the_token_is_served_in_both_eras(project: ProjectBuilder, serve
     assert text_of(server.stateless(token=TOKEN).call_tool("hello")) == "hello\n"
 
 
-@pytest.mark.requirement("H-04")
-def test_an_unknown_session_is_404_to_every_method(shared_server: HttpServer) -> None:
-    client = shared_server.client(revision="2025-11-25")
-    client.session_id = "0" * 32
-
-    assert [client.start("ping").status, client.get().status, client.delete().status] == [404, 404, 404]
-
-
 @pytest.mark.requirement("H-04", "G-http-delete")
-def test_a_session_that_was_ended_is_404_to_every_method(shared_server: HttpServer) -> None:
-    client = shared_server.session()
-    assert client.delete().status == 204
+def test_a_session_that_is_unknown_or_was_ended_is_404_to_every_method(shared_server: HttpServer) -> None:
+    unknown, ended = shared_server.client(revision="2025-11-25"), shared_server.session()
+    unknown.session_id = "0" * 32
+    assert ended.delete().status == 204
 
-    assert [client.start("ping").status, client.get().status, client.delete().status] == [404, 404, 404]
+    for client in (unknown, ended):
+        assert [client.start("ping").status, client.get().status, client.delete().status] == [404, 404, 404]
 
 
 @pytest.mark.requirement("H-04")
@@ -149,8 +143,16 @@ def marked(shared_project: ProjectBuilder) -> Iterator[HttpServer]:
     """With tools whose arguments have headers."""
     region, count = ({"type": kind, "x-mcp-header": kind} for kind in ("string", "integer"))
     schema = {"type": "object", "properties": {"region": region, "count": count}}
-    shared_project.tool("never", 'touch "$MCPGREEN_PROJECT_ROOT/ran"', inputSchema=schema)
+    # As a reference the mark is not where the author's schema has the property, but clients are sent it there.
+    referring = {
+        "type": "object",
+        "properties": {"region": {"$ref": "#/$defs/region"}, "count": count},
+        "$defs": {"region": region},
+    }
+    shared_project.tool("never", 'touch "$MCPGREEN_PROJECT_ROOT/ran"', inputSchema=referring)
     shared_project.tool("hello", "echo", inputSchema=schema)
+    user = {"type": "integer", "x-mcp-header": "user_id"}
+    shared_project.tool("under", "echo", inputSchema={"type": "object", "properties": {"user": user}})
     with HttpServer(shared_project.root) as server:
         yield server
 
@@ -179,9 +181,26 @@ def test_headers_that_say_the_same_are_taken_also_encoded(marked: HttpServer, va
 
 
 @pytest.mark.requirement("H-07")
-@pytest.mark.parametrize(("value", "sent", "status"), [(42, "42", 200), (42, "042", 200), (42, "43", 400)])
+@pytest.mark.parametrize(("value", "sent", "status"), [(42, "42", 200), (42, "42.0", 200), (42, "43", 400)])
 def test_integers_are_compared_as_numbers(marked: HttpServer, value: int, sent: str, status: int) -> None:
     with marked.stateless().start_tool("hello", {"count": value}, headers={"mcp-param-INTEGER": sent}) as reply:
+        assert reply.status == status
+
+
+@pytest.mark.requirement("H-07")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Mcp-Param-User_Id": "5"}, 200),
+        ({"Mcp-Param-User-Id": "5"}, 400),
+        ({"Mcp-Param-User_Id": "5", "Mcp-Param-User-Id": "6"}, 200),
+        ({"Mcp-Param-User_Id": "6", "Mcp-Param-User-Id": "5"}, 400),
+    ],
+)
+def test_an_underscore_in_the_name_of_a_header_is_no_hyphen(
+    marked: HttpServer, headers: dict[str, str | None], status: int
+) -> None:
+    with marked.stateless().start_tool("under", {"user": 5}, headers=headers) as reply:
         assert reply.status == status
 
 
@@ -289,7 +308,7 @@ def test_a_call_of_a_session_outlives_its_connection(project: ProjectBuilder, se
 
 @pytest.mark.requirement("H-09")
 def test_a_listen_ends_with_its_connection(project: ProjectBuilder, serve: Serve) -> None:
-    server = serve(max_listens=1)
+    server = serve(MAX_LISTENS=1)
     listen = server.stateless().listen(toolsListChanged=True)
     assert server.stateless().start("subscriptions/listen", {"notifications": {}}).error()
 

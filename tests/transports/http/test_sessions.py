@@ -13,6 +13,7 @@ from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
 from tests.support.project import ProjectBuilder
+from tests.transports.http.test_outlet import Carrier
 
 
 @pytest.fixture
@@ -33,24 +34,6 @@ def sessions(server: Server, outlets: Outlets) -> Iterator[HttpSessions]:
     sessions.stop()
 
 
-def test_an_answer_that_is_about_to_be_sent_makes_way_for_no_other_stream(
-    sessions: HttpSessions, outlets: Outlets
-) -> None:
-    """A client with many calls at a time lost answers: between the end of a call and the turn of the connection that
-    waited for it, a new call of the same session made it forget them, and it said 202."""
-    session = sessions.open(None)
-    answered = outlets.new(key=session.new_key())
-    session.keep(1, answered)
-    answered.carried_by(object())
-    answered.respond(b"{}")
-
-    for _ in range(MAX_OUTLETS):
-        key = session.new_key()
-        session.keep(key, outlets.new(key=key))
-
-    assert answered.take_answer() == b"{}"
-
-
 def test_streams_beyond_those_that_are_kept_are_forgotten_when_they_are_over(
     sessions: HttpSessions, outlets: Outlets
 ) -> None:
@@ -61,7 +44,7 @@ def test_streams_beyond_those_that_are_kept_are_forgotten_when_they_are_over(
         session.keep(key, outlet)
     for outlet in many:
         outlet.respond(b"{}")
-        outlet.take_answer()
+        assert list(outlet.stream(Carrier(), keep_alive_secs=10))
 
     last = session.new_key()
     session.keep(last, outlets.new(key=last))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http import HttpServer
+from tests.support.http import BOTH_TYPES, HttpServer
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import META_PREFIX, MODERN, modern_meta, text_of
@@ -92,9 +92,11 @@ def test_an_envelope_that_is_not_complete_is_400(
 @pytest.mark.requirement("G-http-stateless-status")
 def test_a_capability_that_is_missing_is_400(project: ProjectBuilder, serve: Serve) -> None:
     project.tool("ask", ASKS, needs=["elicitation.form"])
+    client = serve().stateless()
 
-    with serve().stateless().start_tool("ask") as reply:
-        assert (reply.status, reply.error()["code"]) == (400, -32021)
+    for accept in (BOTH_TYPES, "text/event-stream"):
+        with client.start_tool("ask", headers={"Accept": accept}) as reply:
+            assert (reply.status, reply.error()["code"]) == (400, -32021)
 
 
 @pytest.mark.requirement("G-http-stateless-status")
@@ -168,7 +170,7 @@ def test_a_call_that_asks_is_answered_with_its_question_also_as_json(project: Pr
 def test_a_listen_is_acknowledged_first_kept_alive_and_told_of_what_it_wants(
     project: ProjectBuilder, serve: Serve
 ) -> None:
-    client = serve(http_keepalive_secs=0.1).stateless()
+    client = serve(KEEP_ALIVE_SECS=0.1).stateless()
     listen = client.start("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id="here")
 
     first = listen.next_message()

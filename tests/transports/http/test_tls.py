@@ -8,7 +8,7 @@ import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -40,9 +40,8 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
 @pytest.fixture(scope="module")
 def server(shared_project: ProjectBuilder, papers: Papers) -> Iterator[HttpServer]:
     shared_project.tool("large", "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n")
-    limits = {"http_header_timeout_secs": "0.5", "http_body_timeout_secs": "0.5"}
-    env = {f"MCPGREEN_{name.upper()}": value for name, value in limits.items()}
-    with HttpServer(shared_project.root, http_cert=papers.cert, http_key=papers.key, env=env) as started:
+    settings: dict[str, Any] = {"http_cert": papers.cert, "http_key": papers.key, "HEAD_SECS": 0.5, "BODY_SECS": 0.5}
+    with HttpServer(shared_project.root, **settings) as started:
         yield started
         assert "Traceback" not in started.stderr, started.stderr
 
@@ -138,7 +137,7 @@ def test_a_handshake_that_comes_a_byte_at_a_time_is_not_waited_for(server: HttpS
 
 def test_handshakes_that_stall_keep_nobody_out(serve: Serve, project: ProjectBuilder, papers: Papers) -> None:
     """They had places of their own, twice as many, and could not lose them."""
-    server = serve(http_cert=papers.cert, http_key=papers.key, http_max_connections=10, http_header_timeout_secs=600)
+    server = serve(http_cert=papers.cert, http_key=papers.key, http_max_connections=10, HEAD_SECS=600)
     with contextlib.ExitStack() as ends:
         for _ in range(40):
             ends.enter_context(socket.create_connection(server.address, timeout=PATIENCE_SECS)).send(b"\x16\x03")

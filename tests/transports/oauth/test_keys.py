@@ -12,11 +12,13 @@ import gevent
 import pytest
 import trustme
 from gevent import ssl
+from gevent.event import AsyncResult
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
 from mcpgreen.transports.http.oauth import keys
+from mcpgreen.transports.http.oauth.fetching import Unavailable
 from mcpgreen.transports.http.oauth.keys import keys_in
 from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 from mcpgreen.transports.http.oauth.tokens import TokenRefused
@@ -35,7 +37,7 @@ def refused(server: ResourceServer, token: str) -> TokenRefused:
 def why(refusal: TokenRefused) -> str:
     """What the operator is told; the caller learns only that the keys cannot be had."""
     assert refusal.status == 503
-    assert refusal.description == "The keys of the issuer cannot be had now; try again later."
+    assert refusal.description == "The keys of the issuer cannot be fetched now; try again later."
     return str(refusal.__cause__)
 
 
@@ -45,12 +47,12 @@ def publish(issuer: Issuer, *names: str) -> None:
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "LOOK_PAUSE_SECS", 0.0)
+    monkeypatch.setattr(keys, "FETCH_PAUSE_SECS", 0.0)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "LOOK_SECS", 0.2)
+    monkeypatch.setattr(keys, "FETCH_SECS", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_a_key_that_was_taken_back_is_good_no_more(
     assert server.verify(token)
     publish(issuer, "second")
     assert server.verify(token)
-    monkeypatch.setattr(keys, "LOOK_ANYWAY_SECS", 0.0)
+    monkeypatch.setattr(keys, "REFRESH_SECS", 0.0)
     assert server.verify(token)  # begins to look
 
     with gevent.Timeout(PATIENCE_SECS), pytest.raises(TokenRefused, match="no such key"):
@@ -176,7 +178,7 @@ def test_tokens_with_known_keys_are_good_while_the_issuer_is_down(
     issuer.stop()
 
     assert refused(server, issuer.token(key="second")).status == 503
-    monkeypatch.setattr(keys, "LOOK_ANYWAY_SECS", 0.0)
+    monkeypatch.setattr(keys, "REFRESH_SECS", 0.0)
     for number in range(3):
         assert server.verify(issuer.token(jti=str(number)))
         gevent.sleep(0.01)
@@ -198,10 +200,10 @@ BAD_ANSWERS: dict[str, Any] = {
     "huge": (huge, "larger than 262144"),
     "endless": (lambda path: drip(b" " * 65536, 0), "larger than 262144"),
     "slow": (lambda path: drip(b" ", 0.05), "no answer within 0.2 s"),
-    "not JSON": (lambda path: ("200 OK", b"<html>"), "no JSON"),
-    "a list": (lambda path: ("200 OK", b"[]"), "no JSON object"),
-    "deep": (lambda path: ("200 OK", b"[" * 100_000), "no JSON"),
-    "empty": (lambda path: ("200 OK", b""), "no JSON"),
+    "not JSON": (lambda path: ("200 OK", b"<html>"), "not JSON"),
+    "a list": (lambda path: ("200 OK", b"[]"), "not a JSON object"),
+    "deep": (lambda path: ("200 OK", b"[" * 100_000), "not JSON"),
+    "empty": (lambda path: ("200 OK", b""), "not JSON"),
     "an error": (lambda path: ("503 Busy", b""), "status 503"),
 }
 
@@ -216,7 +218,7 @@ def test_a_bad_answer_costs_little_and_is_told(
 
 
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 200 OK\r\nX: "], ids=["nothing", "half a head"])
-def test_an_issuer_that_hangs_holds_up_nobody_else(
+def test_an_issuer_that_hangs_does_not_hold_up_other_callers(
     issuer: Issuer, trusting: Trusting, impatient: None, says: bytes
 ) -> None:
     def hang(socket: Any, address: Any) -> None:
@@ -238,6 +240,31 @@ def test_an_issuer_that_hangs_holds_up_nobody_else(
 
     assert "no answer" in why(refusing.get())
     assert turns > 20
+
+
+def test_few_wait_for_an_issuer_that_hangs_and_nobody_right_after(issuer: Issuer) -> None:
+    """Each of them held a connection, and one look followed the other."""
+    answer, looks = AsyncResult(), []
+
+    def look() -> Any:
+        looks.append(1)
+        return answer.get()
+
+    def find() -> None:
+        with pytest.raises(Unavailable):
+            known.find("made up", "RS256")
+
+    known = keys.KeySet(look, max_waiting=2)
+    known.take({"keys": issuer.keys})
+    finding = [gevent.spawn(find) for _ in range(6)]
+    gevent.joinall(finding[2:], timeout=PATIENCE_SECS, raise_error=True)
+    assert [each.ready() for each in finding] == [False] * 2 + [True] * 4
+    assert known.find("first", "RS256")
+    answer.set_exception(Unavailable("it hangs"))
+    gevent.joinall(finding, timeout=PATIENCE_SECS, raise_error=True)
+    find()
+
+    assert len(looks) == 1
 
 
 def test_an_issuer_has_to_prove_its_name(

@@ -19,7 +19,7 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import ProtectedResourceMetadata
 
 from mcpgreen.errors import ProjectError
-from mcpgreen.settings.table import load
+from mcpgreen.settings.settings import load
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.oauth.resource_server import ResourceServer, metadata_paths, metadata_url
 from mcpgreen.transports.http.oauth.tokens import TokenRefused
@@ -47,8 +47,7 @@ def test_the_metadata_says_where_to_get_a_token(issuer: Issuer, trusting: Trusti
     assert [str(each).rstrip("/") for each in read.authorization_servers] == [issuer.name]
 
 
-def test_the_metadata_of_another_address(server: ResourceServer) -> None:
-    assert server.metadata("http://127.0.0.1:8808/mcp")["resource"] == "http://127.0.0.1:8808/mcp"
+def test_the_metadata_names_scopes_only_if_there_are_any(server: ResourceServer) -> None:
     assert "scopes_supported" not in server.metadata()
 
 
@@ -105,14 +104,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an issuer without TLS": ({"issuer": "http://issuer.example.com"}, "MCPGREEN_HTTP_OAUTH_ISSUER: it must begin"),
     "an issuer that looks like loopback": ({"issuer": "http://localhost.example.com"}, "must begin with https"),
     "an issuer that is no URL": ({"issuer": "issuer.example.com"}, "must be an https:// URL"),
-    "an issuer with a port that is none": ({"issuer": "https://a:b"}, "is no URL"),
+    "an issuer with a port that is none": ({"issuer": "https://a:b"}, "is not a URL"),
     "an issuer with a query": ({"issuer": "https://issuer.example.com/?a=1"}, "no query"),
     "an issuer with a user": ({"issuer": "https://me:secret@issuer.example.com"}, "no user"),
     "keys without TLS": ({"jwks_url": "http://issuer.example.com/keys"}, "MCPGREEN_HTTP_OAUTH_JWKS_URL: it must begin"),
     "keys in a file that is missing": ({"jwks_url": "/nowhere/keys.json"}, "JWKS_URL: /nowhere/keys.json: it cannot"),
     "keys in what is no file": ({"jwks_url": "/dev/zero"}, "cannot be read"),
-    "a shared secret": ({"algorithms": "RS256 HS256"}, "HS256 is not allowed; choose from RS256"),
-    "no signature": ({"algorithms": "none"}, "none is not allowed"),
     "a scope that is none": ({"required_scopes": 'a"b'}, "a scope is"),
     "keys without an issuer": ({"issuer": "", "jwks_url": "https://a/keys"}, "there is no issuer for it"),
     "an audience without an issuer": ({"issuer": "", "audience": "x"}, "there is no issuer for it"),

@@ -65,12 +65,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "without an end": ({"exp": None}, "no exp"),
     "not yet valid": ({"nbf": int(time.time()) + LATER}, "not valid yet"),
     "from the future": ({"iat": int(time.time()) + LATER}, "not valid yet"),
-    "for somebody else": ({"aud": "https://other.example.com/mcp"}, "somebody else"),
-    "for a part of our name": ({"aud": RESOURCE[:-1]}, "somebody else"),
-    "for more than our name": ({"aud": RESOURCE + "/other"}, "somebody else"),
-    "for our host": ({"aud": "https://mcp.example.com"}, "somebody else"),
+    "for another server": ({"aud": "https://other.example.com/mcp"}, "another audience"),
+    "for a part of our name": ({"aud": RESOURCE[:-1]}, "another audience"),
+    "for more than our name": ({"aud": RESOURCE + "/other"}, "another audience"),
+    "for our host": ({"aud": "https://mcp.example.com"}, "another audience"),
     "for nobody": ({"aud": None}, "no aud"),
-    "for no one in a list": ({"aud": []}, "no aud|somebody else"),
+    "for no one in a list": ({"aud": []}, "no aud|another audience"),
     "for an object": ({"aud": {RESOURCE: 1}}, "aud is neither"),
     "for a list with more than texts": ({"aud": [RESOURCE, 1]}, "aud is neither"),
     "from another issuer": ({"iss": "https://other.example.com"}, "another issuer"),
@@ -79,9 +79,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "of nobody": ({"sub": None}, "neither a subject nor a client"),
     "of no text": ({"sub": 5, "client_id": "robot"}, "neither a subject|cannot be verified"),
     "of somebody with a long name": ({"sub": "a" * 2000}, "too long"),
-    "that ends with a text": ({"exp": str(int(time.time()) + LATER)}, "exp is no time"),
-    "that ends with yes": ({"exp": True}, "exp is no time"),
-    "that begins with null in a list": ({"nbf": [None]}, "nbf is no time"),
+    "that ends with a text": ({"exp": str(int(time.time()) + LATER)}, "exp is not a time"),
+    "that ends with yes": ({"exp": True}, "exp is not a time"),
+    "that begins with null in a list": ({"nbf": [None]}, "nbf is not a time"),
     "bound to a key": ({"cnf": {"jkt": "abc"}}, "bound to a key"),
 }
 
@@ -106,8 +106,9 @@ def test_the_clocks_may_differ_a_little(issuer: Issuer, trusting: Callable[..., 
     late, early = issuer.token(exp=now - 30), issuer.token(nbf=now + 30, iat=now + 30)
 
     for token in (late, early):
-        assert trusting(clock_skew_secs=60).verify(token)
-        refused(trusting(clock_skew_secs=5), token)
+        assert trusting().verify(token)
+    for token in (issuer.token(exp=now - 90), issuer.token(nbf=now + 90, iat=now + 90)):
+        refused(trusting(), token)
 
 
 @pytest.mark.parametrize("audience", [RESOURCE, RESOURCE + "/", ["https://other.example.com", RESOURCE]])
@@ -282,7 +283,7 @@ def test_a_scope_that_everything_needs(issuer: Issuer, trusting: Callable[..., R
 def test_a_token_that_is_remembered_expires_all_the_same(
     issuer: Issuer, trusting: Callable[..., ResourceServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = trusting(clock_skew_secs=0)
+    server = trusting()
     token = issuer.token()
     assert server.verify(token) is server.verify(token)
     real = time.time

@@ -1,1 +1,1 @@
-"""OAuth 2.1: let in callers with access tokens that an authorization server has signed. Needs the extra `oauth`."""
+"""OAuth 2.1: verify access tokens that an authorization server has signed. Needs the extra `oauth`."""

@@ -1,10 +1,11 @@
-"""A resource server as OAuth 2.1 has it: who may come in with which token, and what others are told about that.
+"""A resource server as in OAuth 2.1: it verifies tokens, and tells clients where to get one.
 
-Not an authorization server: it gives no tokens, keeps no users, and shows no page. Clients learn from its metadata
-(RFC 9728) where to get a token, and from a challenge (RFC 6750) where the metadata is and which scopes they need.
+It is not an authorization server: it issues no tokens, keeps no users, and shows no page. Clients learn from its
+metadata (RFC 9728) where to get a token, and from a challenge (RFC 6750) where the metadata is and which scopes they
+need.
 
 Rule: a token is verified once and remembered by its digest, until it expires or the keys of the issuer change. The
-token itself is kept nowhere, and no text of a refusal repeats any of it.
+token itself is not kept, and no refusal repeats any part of it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MAX_NAME_CHARS = 1024
 
 
 class ResourceServer:
-    """`resource_url` is how clients reach the endpoint, as in https://host/mcp; `name` is for people."""
+    """`resource_url` is the URL of the endpoint, such as https://host/mcp; `name` is for people."""
 
     def __init__(
         self,
@@ -53,10 +54,10 @@ class ResourceServer:
             clock_skew_secs=clock_skew_secs,
         )
         self._clock_skew_secs = clock_skew_secs
-        self._kept: dict[bytes, tuple[Principal, float, int]] = {}  # with when it expires, and by which keys
+        self._kept: dict[bytes, tuple[Principal, float, int]] = {}  # by digest; with expiry and generation of keys
 
     def verify(self, token: str) -> Principal:
-        """Who brings this token. May wait for the issuer's keys. Raises TokenRefused."""
+        """The caller that this token names. May wait for the issuer's keys. Raises TokenRefused."""
         self._keys.stay_current()
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         principal, expires_at, generation = self._kept.pop(digest, (None, 0.0, 0))
@@ -65,7 +66,7 @@ class ResourceServer:
             expires_at, generation = claims["exp"] + self._clock_skew_secs, self._keys.generation
             principal = principal_of(claims, expires_at=expires_at)
             self._require_scopes(principal)
-        self._kept[digest] = principal, expires_at, generation  # at the end: the first is the one not used for longest
+        self._kept[digest] = principal, expires_at, generation  # moved to the end: the first one was used longest ago
         if len(self._kept) > MAX_KEPT_TOKENS:
             del self._kept[next(iter(self._kept))]
         return principal
@@ -76,11 +77,11 @@ class ResourceServer:
             text = f"The access token lacks {' '.join(missing)}"
             raise TokenRefused(403, "insufficient_scope", text, scopes=self.required_scopes)
 
-    def metadata(self, resource_url: str | None = None, *, scopes: Iterable[str] = ()) -> Json:
-        """Protected resource metadata (RFC 9728), with the scopes that are required and these, of tools."""
+    def metadata(self, *, scopes: Iterable[str] = ()) -> Json:
+        """Protected resource metadata (RFC 9728), with the required scopes and these, of tools and prompts."""
         supported = list(dict.fromkeys((*self.required_scopes, *scopes)))
         document: Json = {
-            "resource": resource_url or self.resource_url,
+            "resource": self.resource_url,
             "authorization_servers": [self.issuer],
             "bearer_methods_supported": ["header"],
         }
@@ -93,18 +94,18 @@ class ResourceServer:
     def challenge(
         self,
         *,
-        resource_url: str | None = None,
         error: str | None = None,
         description: str | None = None,
         scopes: Iterable[str] = (),
     ) -> str:
-        """The value of `WWW-Authenticate`. Without an error for who brought no token: then it says what is required."""
+        """The value of `WWW-Authenticate`. Without an error, for a request without a token, it names the required
+        scopes."""
         wanted = tuple(scopes) or self.required_scopes
         members = {
             "error": error,
             "error_description": description,
             "scope": " ".join(wanted),
-            "resource_metadata": metadata_url(resource_url or self.resource_url),
+            "resource_metadata": metadata_url(self.resource_url),
         }
         return "Bearer " + ", ".join(f'{name}="{_quotable(value)}"' for name, value in members.items() if value)
 
@@ -116,8 +117,7 @@ class ResourceServer:
 
 
 def metadata_paths(resource_url: str) -> tuple[str, str]:
-    """Where the metadata of a resource is asked for: RFC 9728 puts the path of the resource at the end; without it is
-    where clients look next."""
+    """The paths at which clients ask for the metadata: with the path of the resource, as in RFC 9728, and without."""
     return WELL_KNOWN + urlsplit(resource_url).path.rstrip("/"), WELL_KNOWN
 
 
@@ -127,12 +127,12 @@ def metadata_url(resource_url: str) -> str:
 
 
 def principal_of(claims: Json, *, expires_at: float) -> Principal:
-    """Who a verified token, which is good until then, speaks of. Raises TokenRefused if its claims name nobody."""
+    """The caller that the claims of a verified token name. Raises TokenRefused if they name none."""
     subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp"))
     if type(subject) is str and subject:
         name = f"{claims['iss']}|{subject}"
     elif subject is None and type(client) is str and client:
-        name = f"{claims['iss']} client {client}"  # a space is in no issuer: no subject can be called like that
+        name = f"{claims['iss']} client {client}"  # no issuer contains a space, so no subject can have this name
     else:
         raise invalid("it names neither a subject nor a client")
     if len(name) > MAX_NAME_CHARS:
@@ -146,12 +146,12 @@ def principal_of(claims: Json, *, expires_at: float) -> Principal:
 
 
 def _scopes_in(claims: Json) -> frozenset[str]:
-    """`scope` as RFC 9068 has it; some issuers write `scp`, or an array."""
+    """The scopes in `scope`, as in RFC 9068; some issuers write `scp`, or an array."""
     given = claims.get("scope", claims.get("scp", ""))
     words = given.split() if type(given) is str else given if type(given) is list else ()
     return frozenset(word for word in words if type(word) is str)
 
 
 def _quotable(text: str) -> str:
-    """As RFC 6750 allows it in a challenge: printable ASCII without quotes."""
+    """Replace what RFC 6750 does not allow in a challenge: only printable ASCII without quotes stays."""
     return "".join("'" if char in '"\\' else char if " " <= char <= "~" else "?" for char in text)

@@ -1,10 +1,10 @@
-"""From the text of an access token to its claims: a JWT that the issuer signed, for us, and for now.
+"""Verify an access token and return its claims: a JWT that the issuer has signed, for us, and that is valid now.
 
-PyJWT verifies the signature and the registered claims. What it leaves to its users, or had wrong in some version, is
-checked here before: which algorithms, which headers, names that occur twice, types, what else a JWT may be.
+PyJWT verifies the signature and the registered claims. What it leaves to its users, or got wrong in some version, is
+checked here before: algorithms, headers, names that occur twice, types, other kinds of JWT.
 
-Rule: nothing that a token says decides how it is verified, beyond which of the issuer's keys signed it. Where keys are
-(`jku`, `x5u`), and keys themselves (`jwk`, `x5c`), may stand in its header; nobody looks at them.
+Rule: nothing in a token decides how it is verified, except which of the issuer's keys signed it. URLs of keys (`jku`,
+`x5u`) and keys themselves (`jwk`, `x5c`) in its header are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import binascii
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jwt
 
@@ -28,13 +28,13 @@ MAX_TOKEN_CHARS = 16_384
 MAX_KEY_ID_CHARS = 512
 REQUIRED_CLAIMS = ["iss", "aud", "exp"]
 TIMES = ("exp", "nbf", "iat")
-# A JWT may be many things, and an issuer signs all of them with the same keys. These are access tokens, or unnamed.
+# An issuer signs many kinds of JWT with the same keys. These are access tokens, or have no type.
 TOKEN_TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
 
 
 class TokenRefused(McpgreenError):
-    """Who brought this token cannot come in: the status of the answer, and what a challenge says. `scopes` are those
-    that would be needed, if that is why."""
+    """A token that is refused: the status of the answer, and the text of the challenge. `scopes` are needed, if they
+    are the reason."""
 
     def __init__(self, status: int, error: str, description: str, *, scopes: Sequence[str] = ()) -> None:
         super().__init__(description)
@@ -66,19 +66,19 @@ class Verifier:
             raise invalid(f"it is longer than {MAX_TOKEN_CHARS} characters")
         parts = token.split(".")
         if len(parts) != 3 or not token.isascii():
-            raise invalid("it is no signed JWT")
+            raise invalid("it is not a signed JWT")
         header, claims = _object_in(parts[0], "header"), _object_in(parts[1], "payload")
         algorithm = self._algorithm(header)
         _require_sound(claims)
         if claims.get("iss") != self._issuer:
-            raise invalid("it is from another issuer")  # and no reason to look for a key
+            raise invalid("it is from another issuer")  # and no reason to fetch keys
         try:
             key = self._keys.find(_key_id(header), algorithm)
         except UnknownKey as error:
             raise invalid(str(error)) from error
         except Unavailable as error:
-            # Why is for the operator, who has it in the log: it names addresses and files.
-            text = "The keys of the issuer cannot be had now; try again later."
+            # The reason names URLs and files, so only the log has it.
+            text = "The keys of the issuer cannot be fetched now; try again later."
             raise TokenRefused(503, "temporarily_unavailable", text) from error
         self._require_signed(token, key, algorithm)
         return claims
@@ -110,7 +110,7 @@ class Verifier:
         except jwt.ImmatureSignatureError as error:
             raise invalid("it is not valid yet") from error
         except jwt.InvalidAudienceError as error:
-            raise invalid("it is for somebody else (aud)") from error
+            raise invalid("it is for another audience (aud)") from error
         except jwt.MissingRequiredClaimError as error:
             raise invalid(f"it has no {error.claim}") from error
         except jwt.InvalidSignatureError as error:
@@ -120,7 +120,7 @@ class Verifier:
 
 
 def _object_in(part: str, what: str) -> Json:
-    """The JSON object in a part of a token. Not yet to be trusted."""
+    """The JSON object in a part of a token; not verified yet."""
     try:
         raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
         json_bounds.require_parsable(raw)
@@ -128,26 +128,26 @@ def _object_in(part: str, what: str) -> Json:
     except (ValueError, RecursionError, binascii.Error) as error:
         raise invalid(f"its {what} cannot be read") from error
     if type(value) is not dict:
-        raise invalid(f"its {what} is no object")
+        raise invalid(f"its {what} is not an object")
     return value
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> Json:
-    """What says a thing twice says one to us and the other to somebody else."""
+def _without_doubles(pairs: list[tuple[str, object]]) -> Json:
+    """A name that occurs twice could mean one value to us and the other to another program."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name occurs twice")
     return found
 
 
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
 
 
 def _key_id(header: Json) -> str | None:
     key_id = header.get("kid")
     if key_id is not None and (type(key_id) is not str or not 0 < len(key_id) <= MAX_KEY_ID_CHARS):
-        raise invalid("the name of its key is none")
+        raise invalid("the name of its key is not valid")
     return key_id
 
 
@@ -155,10 +155,10 @@ def _require_sound(claims: Json) -> None:
     for name in TIMES:
         value = claims.get(name, 0)
         if type(value) not in (int, float) or not math.isfinite(value):
-            raise invalid(f"its {name} is no time")
+            raise invalid(f"its {name} is not a time")
     audience = claims.get("aud", "")
     if type(audience) is not str and not (type(audience) is list and all(type(each) is str for each in audience)):
         raise invalid("its aud is neither a text nor an array of texts")
     if "cnf" in claims:
-        # RFC 9449, 7.2: a token that is bound to a key is none for whoever merely has it, and nobody here checks that.
+        # RFC 9449, 7.2: such a token is valid only with a proof of its key, which is not checked here.
         raise invalid("it is bound to a key of its holder, which is not supported")

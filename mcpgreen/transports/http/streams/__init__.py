@@ -1,1 +1,1 @@
-"""Where frames go over HTTP: the answer to a POST, the stream of a session, events and their replay."""
+"""Where frames wait for the connection that sends them, and what is kept for clients that come back."""

@@ -1,29 +1,95 @@
-"""Where the frames of one stream wait for the connection that carries them.
+"""The life of one answer over HTTP, as a table of states, and the frames that wait for the connection that sends them.
 
-The stream of a POST has one answer and then is over; that of a session, which a GET carries, goes on. A connection may
-be lost and another take its place: what has a number is kept for a while, and sent again from wherever the client says.
+An outlet is the sink of one stream. The stream of a POST ends with its answer, which goes out as JSON if it is the
+only frame, and as events otherwise. The stream of a session, which a GET carries, ends with the session. When a
+connection is lost, another one may take its place: events that have a number are kept for a while, and are sent again
+from the number that the client names.
 
-Rules: a frame goes to one connection at a time, and to a second one only if the client asks for it by a number. Nothing
-of a cancelled call is handed out.
+Rules: `TRANSITIONS` is all that can happen. A frame goes to one connection at a time, and to a second one only if the
+client asks for it by its number. Nothing of a cancelled call is sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from time import monotonic
+from typing import NamedTuple, Protocol
 
-from gevent.event import Event
+from gevent.event import Event as Signal
 
-from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.links.sink import Answerable, Line, size_of
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.streams.backlog import Backlog
-from mcpgreen.transports.http.streams.history import History
+from mcpgreen.transports.http.streams.limits import Backlog, History
+
+MAX_KEPT_FRAMES = 256
+MAX_KEPT_BYTES = 1 << 18
 
 OnFrame = Callable[[Line, Answerable | None], None]
 
-MAX_KEPT_FRAMES = 256
-MAX_KEPT_BYTES = 1 << 18  # what was sent may be asked for again
+
+class State:
+    WAITING = "waiting"  # the connection of a POST waits for the first frame
+    ANSWERED = "answered"  # nothing more will come, and nothing is sent yet
+    JSON = "json"  # the connection sends the answer as JSON
+    STREAMING = "streaming"  # a connection sends events as they come
+    FINISHING = "finishing"  # a connection sends the last events
+    DETACHED = "detached"  # no connection sends events, and the client may come for them
+    KEPT = "kept"  # the same, and nothing more will come
+    ABANDONED = "abandoned"  # the client cannot come back, and its call goes on
+    ENDED = "ended"
+
+
+class Event:
+    STREAM = "stream"  # a connection begins to send events
+    TAKE = "take"  # the connection takes the answer as JSON
+    SENT = "sent"
+    END = "end"  # nothing more will come: the call is answered or cancelled, or the session is over
+    LOSE = "lose"  # the connection is gone
+    GIVE_UP = "give up"  # the client has no number to come back with
+
+
+TRANSITIONS = {
+    (State.WAITING, Event.STREAM): State.STREAMING,
+    (State.WAITING, Event.END): State.ANSWERED,
+    (State.WAITING, Event.LOSE): State.ABANDONED,  # no event was sent from which the client could go on
+    (State.ANSWERED, Event.STREAM): State.FINISHING,
+    (State.ANSWERED, Event.TAKE): State.JSON,
+    (State.ANSWERED, Event.SENT): State.ENDED,  # there was nothing to send
+    (State.ANSWERED, Event.LOSE): State.ENDED,
+    (State.JSON, Event.SENT): State.ENDED,
+    (State.JSON, Event.LOSE): State.ENDED,
+    (State.STREAMING, Event.STREAM): State.STREAMING,  # another connection takes the place of the first
+    (State.STREAMING, Event.END): State.FINISHING,
+    (State.STREAMING, Event.LOSE): State.DETACHED,
+    (State.FINISHING, Event.STREAM): State.FINISHING,
+    (State.FINISHING, Event.LOSE): State.KEPT,  # also when all is sent: the client may not have received it
+    (State.DETACHED, Event.STREAM): State.STREAMING,
+    (State.DETACHED, Event.END): State.KEPT,
+    (State.DETACHED, Event.GIVE_UP): State.ABANDONED,
+    (State.KEPT, Event.STREAM): State.FINISHING,
+    (State.KEPT, Event.GIVE_UP): State.ENDED,
+    (State.ABANDONED, Event.END): State.ENDED,
+    # The backlog may drop the frames of a stream that no connection carries, and a connection may end after its client.
+    (State.DETACHED, Event.LOSE): State.DETACHED,
+    (State.KEPT, Event.LOSE): State.KEPT,
+    (State.ABANDONED, Event.LOSE): State.ABANDONED,
+    (State.ENDED, Event.LOSE): State.ENDED,
+    (State.ENDED, Event.SENT): State.ENDED,
+}
+OVER = frozenset({State.ANSWERED, State.JSON, State.FINISHING, State.KEPT, State.ENDED})
+LOST = frozenset({State.DETACHED, State.KEPT, State.ABANDONED, State.ENDED})
+GONE = frozenset({State.ABANDONED, State.ENDED})
+BEGUN = frozenset({State.STREAMING, State.FINISHING, State.DETACHED, State.KEPT})
+
+
+class Carrier(Protocol):
+    """A connection that sends frames. `sent_at` is when it last sent something."""
+
+    sent_at: float
+
+    def end(self) -> None: ...
 
 
 class Frame(NamedTuple):
@@ -38,82 +104,95 @@ class Frame(NamedTuple):
 
 
 class Outlet:
-    """A sink. `key` names it in the ids of its events, for a client that may come back, and `history` bounds what is
-    kept for it; None: there are no ids. `takes_events`: whether the client takes anything but an answer."""
-
-    __slots__ = (
-        "__weakref__",
-        "_backlog",
-        "_bell",
-        "_carrier",
-        "_frames",
-        "_history",
-        "_is_for_session",
-        "_kept",
-        "_key",
-        "_last_number",
-        "_max_bytes",
-        "_on_frame",
-        "_room",
-        "has_begun",
-        "is_lost",
-        "is_over",
-        "kept_bytes",
-        "on_over",
-        "takes_events",
-        "unread_bytes",
-    )
+    """A sink over HTTP. `key` names it in the ids of its events; without one, the client cannot come back for them.
+    `takes_events` is False for a client that accepts only JSON."""
 
     def __init__(
         self,
-        backlog: Backlog,
+        outlets: Outlets,
         *,
-        max_bytes: int,
         key: int | None = None,
-        history: History | None = None,
+        carrier: Carrier | None = None,
         takes_events: bool = True,
-        is_for_session: bool = False,
-        on_frame: OnFrame | None = None,
+        owner: Hashable = None,
     ) -> None:
-        self._backlog = backlog
-        self._on_frame = on_frame
-        self._history = history
-        self._max_bytes = max_bytes
+        self._outlets = outlets
         self._key = key
-        self._is_for_session = is_for_session
+        self._is_for_session = key == events.STANDING_KEY
+        self._carrier = carrier
+        self._takes_events = takes_events
+        self.owner = owner
+        self.state = State.DETACHED if self._is_for_session else State.WAITING
         self._frames: deque[Frame] = deque()
-        self._kept: deque[Frame] = deque()
+        self._kept: deque[Frame] = deque()  # sent, and not yet forgotten
         self._last_number = 0
-        self._bell = Event()
-        self._room: Event | None = None
-        self._carrier: Any = None
+        self._changed = Signal()
+        self._room = Signal()
         self.unread_bytes = 0
+        self._unread_since = 0.0
         self.kept_bytes = 0
-        self.takes_events = takes_events
-        self.has_begun = False  # as a stream of events
-        self.is_lost = False  # nobody carries it, or will before the client comes back
-        self.is_over = False  # nothing more will come
-        self.on_over: Callable[[], None] = lambda: None
+        self.on_over: Callable[[], None] | None = None
 
-    # As a sink.
+    def on(self, event: str) -> None:
+        """Go to the next state. Raises KeyError for an event that cannot happen in this state."""
+        self.state = TRANSITIONS[self.state, event]
+        if self.state in GONE:
+            self.forget()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.state in OVER
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no connection sends what is here."""
+        return self.state in LOST
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is nothing to send."""
+        return not self._frames
+
+    @property
+    def answer(self) -> Line | None:
+        """The answer, if it is the only frame and nothing has been sent."""
+        return self._frames[0].line if self.state == State.ANSWERED and len(self._frames) == 1 else None
+
+    def can_resume_after(self, number: int) -> bool:
+        """Whether a client that has seen this event can go on: more is kept, or may still come."""
+        if self.state not in BEGUN:
+            return False
+        return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
+
+    # The methods of a sink.
 
     @property
     def carries_requests(self) -> bool:
-        """One of a session carries them while a GET carries it."""
-        is_carried = self._carrier is not None or not self._is_for_session
-        return self.takes_events and is_carried and not self.is_over
+        if self._is_for_session:
+            return self.state == State.STREAMING
+        return self._takes_events and not self.is_over and self.state != State.ABANDONED
 
     @property
     def has_room(self) -> bool:
-        """Nobody is kept waiting by a client that is gone: it could not make room."""
-        return self.is_lost or not self._is_full
+        """A client that is gone cannot make room, so nothing waits for it. While an answer to the same caller waits,
+        there should not be more of them."""
+        return (self.is_lost or not self._is_full) and not self._has_answers_waiting
 
     def wait_for_room(self) -> None:
-        if not self.has_room:
-            if self._room is None:
-                self._room = Event()
-            self._room.clear()
-            self._room.wait()
+        while not self.has_room:
+            if self._has_answers_waiting:
+                self._outlets.backlog.wait_for_waiting(self.owner)
+            else:
+                self._room.clear()
+                self._room.wait()
+
+    def has_room_for(self, size_bytes: int) -> bool:
+        return self._is_gone() or self._outlets.backlog.has_room(self.owner, size_bytes)
+
+    def wait_for_room_for(self, size_bytes: int) -> None:
+        if not self._is_gone():
+            self._outlets.backlog.wait_for_room(self.owner, size_bytes, is_needless=self._is_gone)
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if not self.is_over:
@@ -122,10 +201,12 @@ class Outlet:
                 self.end()
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
-        if self.is_over or not self.takes_events or (is_droppable and self._is_full):
+        if self.is_over or not self._takes_events:
+            return
+        if is_droppable and (self._is_full or not self.has_room_for(size_of(line))):
             return
         if self._is_for_session and any(frame.line == line for frame in self._frames):
-            return  # nobody has read the first yet; that something has changed is as true as before
+            return  # the client has not read the first one yet, and a second one would say the same
         self._put(line, call)
 
     def request(self, line: Line) -> None:
@@ -133,109 +214,107 @@ class Outlet:
             self._put(line, None)
 
     def expect(self) -> None:
-        """Whoever reads the request waits in any case."""
+        """Do nothing: the connection waits for the answer in any case."""
 
     def withdraw(self) -> None:
-        """The answer will not come, and with it nothing."""
+        """End the stream of a POST: its answer will not come."""
         if not self._is_for_session:
             self.end()
 
-    # For whoever carries it.
+    # For the limit that all outlets share.
+
+    @property
+    def unread_since(self) -> float:
+        return self._unread_since if self._carrier is None else max(self._unread_since, self._carrier.sent_at)
+
+    # For the connection that carries it, and for the session that it belongs to.
 
     def end(self) -> None:
-        if not self.is_over:
-            self.is_over = True
-            if not self.is_answer_alone or self._frames[0].is_void:  # else it is sent at once, most often
-                self._let_go_of_calls()
-            self._bell.set()
-            self.on_over()
+        """Nothing more will come. Calling it again changes nothing."""
+        if self.is_over:
+            return
+        self.on(Event.END)
+        # The calls are over, and a client may come back much later: their arguments need not stay in memory.
+        self._count(-sum(frame.size_bytes for frame in self._frames if frame.is_void))
+        self._count_kept(-sum(frame.size_bytes for frame in self._kept if frame.is_void))
+        self._frames, self._kept = (
+            deque(frame._replace(call=None) for frame in frames if not frame.is_void)
+            for frames in (self._frames, self._kept)
+        )
+        self._changed.set()
+        on_over, self.on_over = self.on_over, None  # a kept stream must not keep what belongs to its request
+        if on_over is not None:
+            on_over()
 
-    @property
-    def is_answer_alone(self) -> bool:
-        """Whether all that there is to say is the answer."""
-        return self.is_over and not self.has_begun and len(self._frames) == 1
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether nothing is there to be sent."""
-        return not self._frames
-
-    @property
-    def is_left(self) -> bool:
-        """Whether nobody is about to send anything of it, or will before the client comes back."""
-        return self.is_over and (self.is_lost or not self._frames)
-
-    def wait(self, secs: float) -> bool:
-        """Until there is something to send, or nobody to send it to; at most so long."""
-        if self._frames or self.is_over or self.is_lost:
-            return True
-        self._bell.clear()
-        return bool(self._bell.wait(secs))
+    def wait(self, secs: float) -> None:
+        """Wait for the first frame, the end, or the loss of the connection, at most so long."""
+        if not self._frames and self.state == State.WAITING:
+            self._changed.clear()
+            self._changed.wait(secs)
 
     def take_answer(self) -> Line:
-        """The only frame."""
+        """Hand over the answer, to be sent as JSON. It counts as unread until `release`."""
+        self.on(Event.TAKE)
         return self._frames.popleft().line
 
     def release(self) -> None:
-        """What was taken has been sent, or never will be."""
-        self._count(-self.unread_bytes)
+        """The answer has been sent, or never will be."""
+        self.on(Event.SENT)
 
-    def lose(self, carrier: Any = None) -> None:
-        """The connection is gone. `carrier`: only if it is still the one that carries this."""
+    def lose(self, carrier: Carrier | None = None) -> None:
+        """The connection is gone. Ignored if this `carrier` does not carry the stream any more."""
         if carrier is not None and carrier is not self._carrier:
             return
         self._carrier = None
-        self.is_lost = True
-        self._bell.set()
-        self._make_room()
+        self.on(Event.LOSE)
+        if self._key is None and self.state not in GONE:
+            self.on(Event.GIVE_UP)
+        self._changed.set()
+        self._room.set()
 
     def break_off(self) -> None:
-        """For a client that does not read."""
+        """Drop all frames of a client that does not read, and end its connection."""
         carrier = self._carrier
-        self._frames.clear()
-        self.release()
+        self._drop_frames()
         self.lose()
         if carrier is not None:
             carrier.end()
 
     def forget_kept(self) -> None:
-        """Nobody can ask for it again."""
+        """Forget what was sent: a client that comes back gets only what is new."""
         self._kept.clear()
-        self._keep_count(-self.kept_bytes)
+        self._count_kept(-self.kept_bytes)
 
     def forget(self) -> None:
-        """Nobody will ever carry it."""
-        self._frames.clear()
-        self.release()
+        """Forget all frames: no connection will ever carry them."""
+        self._drop_frames()
         self.forget_kept()
 
-    def carried_by(self, carrier: Any, *, after: int | None = None) -> None:
-        """From now on by this connection; another one, if there is, ends. `after`: send again what has a higher
-        number."""
+    def stream(
+        self, carrier: Carrier, *, keep_alive_secs: float, is_primed: bool = False, after: int | None = None
+    ) -> Iterator[bytes]:
+        """Let this connection carry the stream from now on, instead of an earlier one; the result is what it sends.
+        `after`: first send again what has a higher number. `is_primed`: begin with an event that tells the client where
+        it is, because some clients forget it when a connection brings them nothing."""
         self._carrier = carrier
-        self.is_lost = False
+        self._unread_since = monotonic()
+        self.on(Event.STREAM)
         if after is not None:
             again = [frame for frame in self._kept if frame.number > after]
             self._frames.extendleft(reversed(again))
             for frame in again:
                 self._kept.remove(frame)
             size_bytes = sum(frame.size_bytes for frame in again)
-            self._keep_count(-size_bytes)
-            self._count(size_bytes)  # last: if it is too much, all of it is forgotten
-        self._bell.set()
+            self._count_kept(-size_bytes)
+            self._count(size_bytes)
+        self._changed.set()
+        return self._sent_by(carrier, keep_alive_secs, is_primed=is_primed)
 
-    def has_more_than(self, number: int) -> bool:
-        """Whether something with a higher number can still be sent, or may come."""
-        return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
-
-    def stream(self, carrier: Any, *, keep_alive_secs: float, is_primed: bool = False) -> Iterator[bytes]:
-        """What is to be sent, as events, for as long as this connection carries it. `is_primed`: at first the client is
-        told where it is. Some forget it when a connection brings them nothing."""
-        self.has_begun = True
+    def _sent_by(self, carrier: Carrier, keep_alive_secs: float, *, is_primed: bool) -> Iterator[bytes]:
         try:
             if is_primed and self._key is not None:
-                told = self._frames[0].number - 1 if self._frames else self._last_number
-                yield events.first_event(f"{self._key}-{told}")
+                seen = self._frames[0].number - 1 if self._frames else self._last_number
+                yield events.first_event(f"{self._key}-{seen}")
             elif not self._frames:
                 yield events.OPENED
             while self._carrier is carrier:
@@ -248,17 +327,14 @@ class Outlet:
                 elif self.is_over:
                     return
                 else:
-                    self._bell.clear()
-                    if not self._bell.wait(keep_alive_secs):
+                    self._changed.clear()
+                    if not self._changed.wait(keep_alive_secs):
                         yield events.KEEP_ALIVE
         finally:
-            if self._carrier is carrier:
-                self.lose()
-                if self._key is None:
-                    self.forget()  # the others count until their client has come back for them
+            self.lose(carrier)
 
     def _next_events(self) -> tuple[bytes, int]:
-        """What can go out together, and how much of what is unread that is."""
+        """The events that go out together, and how many unread bytes they are."""
         parts: list[bytes] = []
         size_bytes = 0
         while self._frames and size_bytes <= MAX_KEPT_BYTES:
@@ -273,12 +349,14 @@ class Outlet:
         return b"".join(parts), size_bytes
 
     def _put(self, line: Line, call: Answerable | None) -> None:
-        if self._on_frame is not None:
-            self._on_frame(line, call)
+        if self._outlets.on_frame is not None:
+            self._outlets.on_frame(line, call)
+        if self.state == State.ABANDONED:
+            return
         self._last_number += 1
-        size_bytes = len(line) if isinstance(line, bytes) else sum(map(len, line))
+        size_bytes = size_of(line)
         self._frames.append(Frame(self._last_number, line, size_bytes, call))
-        self._bell.set()
+        self._changed.set()
         self._count(size_bytes)
         if self._is_for_session and self._carrier is None:
             # What a lost connection had on its way counts as well, until it is known to have failed.
@@ -286,65 +364,51 @@ class Outlet:
                 self._count(-self._frames.popleft().size_bytes)
 
     def _keep(self, frame: Frame) -> None:
-        self._kept.append(frame._replace(call=None) if self.is_over else frame)
-        self._keep_count(frame.size_bytes)
+        self._kept.append(frame)
+        self._count_kept(frame.size_bytes)
         while self._kept and (len(self._kept) > MAX_KEPT_FRAMES or self.kept_bytes > MAX_KEPT_BYTES):
-            self._keep_count(-self._kept.popleft().size_bytes)
+            self._count_kept(-self._kept.popleft().size_bytes)
 
-    def _keep_count(self, change_bytes: int) -> None:
+    def _drop_frames(self) -> None:
+        self._frames.clear()
+        self._count(-self.unread_bytes)
+
+    def _count_kept(self, change_bytes: int) -> None:
         self.kept_bytes += change_bytes
-        if self._history is not None and change_bytes:
-            self._history.change(self, change_bytes)
-
-    def _let_go_of_calls(self) -> None:
-        """They are over, and a client may come back much later: what it asked for need not be in memory until then."""
-        self._count(-sum(frame.size_bytes for frame in self._frames if frame.is_void))
-        self._keep_count(-sum(frame.size_bytes for frame in self._kept if frame.is_void))
-        self._frames, self._kept = (
-            deque(frame._replace(call=None) for frame in frames if not frame.is_void)
-            for frames in (self._frames, self._kept)
-        )
+        if change_bytes:
+            self._outlets.history.change(self, change_bytes)
 
     def _count(self, change_bytes: int) -> None:
         change_bytes = max(change_bytes, -self.unread_bytes)  # what was on its way may have been forgotten meanwhile
+        if not self.unread_bytes:
+            self._unread_since = monotonic()
         self.unread_bytes += change_bytes
         if change_bytes > 0:
-            self._backlog.add(self, change_bytes)
+            self._outlets.backlog.add(self, change_bytes)
         elif change_bytes:
-            self._backlog.remove(self, -change_bytes)
+            self._outlets.backlog.remove(self, -change_bytes)
             if not self._is_full:
-                self._make_room()
+                self._room.set()
 
     @property
     def _is_full(self) -> bool:
-        return self.unread_bytes > self._max_bytes
+        return self.unread_bytes > self._outlets.max_backlog_bytes
 
-    def _make_room(self) -> None:
-        if self._room is not None:
-            self._room.set()
+    @property
+    def _has_answers_waiting(self) -> bool:
+        return not self._is_gone() and self._outlets.backlog.has_waiting(self.owner)
+
+    def _is_gone(self) -> bool:
+        return self.state in GONE
 
 
 class Outlets:
-    """Those of one server, which share what bounds them. `on_frame` hears of all that they get."""
+    """The outlets of one server, which share the limits. `patience_secs` is how long a client may leave unread what
+    others need the room of. `on_frame` is called for every frame."""
 
-    def __init__(self, *, max_backlog_bytes: int, on_frame: OnFrame | None = None) -> None:
-        self._on_frame = on_frame
-        self._max_bytes = max_backlog_bytes
-        self._backlog = Backlog(limit_bytes=max_backlog_bytes)
-        self._history = History(limit_bytes=max_backlog_bytes)
-
-    @property
-    def have_answers(self) -> bool:
-        """Whether some are still being sent."""
-        return self._backlog.has_answers
-
-    def new(self, *, key: int | None = None, takes_events: bool = True, is_for_session: bool = False) -> Outlet:
-        return Outlet(
-            self._backlog,
-            max_bytes=self._max_bytes,
-            key=key,
-            history=None if key is None else self._history,
-            takes_events=takes_events,
-            is_for_session=is_for_session,
-            on_frame=self._on_frame,
-        )
+    def __init__(self, *, max_backlog_bytes: int, patience_secs: float = 15, on_frame: OnFrame | None = None) -> None:
+        self.backlog = Backlog(limit_bytes=max_backlog_bytes, patience_secs=patience_secs)
+        self.history = History(limit_bytes=max_backlog_bytes)
+        self.max_backlog_bytes = max_backlog_bytes
+        self.on_frame = on_frame
+        self.new = partial(Outlet, self)

@@ -1,1 +1,1 @@
-"""HTTP/1.1 as bytes: listeners, connections, heads and bodies. Knows nothing about MCP."""
+"""HTTP/1.1 as bytes: listening sockets, connections, heads and bodies. Knows nothing about MCP."""

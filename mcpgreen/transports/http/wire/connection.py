@@ -1,20 +1,24 @@
-"""One connection: request after request, each answered by the WSGI application, nothing waited for without end.
+"""One connection: request after request, each answered by the application, and nothing waited for without a limit.
 
-In place of gevent's own handler, which knows no time limits, reads doubtful heads leniently, and takes longer for a
-head than the server does for its answer. Reading and writing wait in this greenlet only; it gives others a turn
-between two requests, however fast they come.
+It takes the place of the handler of gevent's own HTTP server, which has no time limits, accepts doubtful heads, and
+takes longer for a head than the server does for its answer. Reading and writing wait in this greenlet only, and other
+greenlets get a turn between two requests, however fast they come.
 
-Rule: whoever waits for a client, to send or to read, is known to the server as waiting, and may lose its place to a new
-client.
+Rule: while a connection waits for its client, to send or to read, the server knows that it waits, and may close it to
+make room for a new client.
 """
 
 from __future__ import annotations
 
+import select
 import socket as native
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
 from gevent import socket
@@ -22,9 +26,7 @@ from gevent import socket
 from mcpgreen import journal
 from mcpgreen.running.turns import Turns, let_others
 from mcpgreen.transports.http.wire import heads
-from mcpgreen.transports.http.wire.bodies import BadBody, Body
-from mcpgreen.transports.http.wire.buffer import Buffer, TooLong
-from mcpgreen.transports.http.wire.hangup import HangupWatch
+from mcpgreen.transports.http.wire.bodies import BadBody, Body, Buffer, TooLong
 from mcpgreen.transports.http.wire.heads import BadHead, Head
 
 if TYPE_CHECKING:
@@ -32,46 +34,71 @@ if TYPE_CHECKING:
 
 READ_BYTES = 65_536
 SEND_BYTES = 1 << 18
-LEAST_BYTES_A_SEC = 16_384  # that a reader takes; a large answer may take longer than a short one
-SMALL_BODY_BYTES = 65_536  # what nobody has read of a body is read by us, if it is so short, and the connection kept
+LEAST_BYTES_A_SEC = 16_384  # that a client has to read; a large answer may take longer than a short one
+SMALL_BODY_BYTES = 65_536  # a body that the application has not read is read here if it is so short
 MAX_LINE_ENDS = 8  # between two requests
 LINGER_SECS = 0.5
 LINGER_BYTES = 1 << 20
-CONNECTION = "mcpgreen.connection"  # its place in the variables of WSGI
-# Names of header lines, as variables. Those that strangers make up must not take the place of others for ever.
-TRANSLATED: dict[str, str] = {}
-MAX_TRANSLATED = 256
-MAX_TRANSLATED_CHARS = 64
+STEADY_LOOK_SECS = 0.25
+READ_EVENT = 1
+HANGUP_SIGNS = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 Headers = list[tuple[str, str]]
 
 
-class Connection:
-    """What gevent's WSGI server calls a handler."""
+@dataclass(slots=True)
+class Request:
+    """What the application gets. `fields` are the headers, by their names in lower case. `owner` is the caller whose
+    share the request counts for."""
 
-    def __init__(self, sock: Any, address: Any, server: HttpServer) -> None:
+    method: str
+    path: str
+    query: str
+    fields: dict[str, str]
+    body: Body
+    connection: Connection
+    owner: Hashable = None
+
+
+class Response(NamedTuple):
+    """What the application returns. `body` is a list if all of it is there, and else a stream."""
+
+    status: str
+    headers: Headers
+    body: Iterable[bytes]
+
+
+class Connection:
+    """A connection with one client. `place` is where the client comes from. `is_wanted`: it may send another request.
+    `is_idle`: it is not sending one."""
+
+    def __init__(self, sock: native.socket, server: HttpServer, place: str, *, is_secure: bool) -> None:
         self._sock = sock
+        self._is_secure = is_secure
         self._server = server
         self._limits = server.limits
-        self._variables = {**server.variables, **_about(address)}
+        self.owner: Hashable = None  # of the request that is being served
+        self.place = place
         self._buffer = Buffer(self._received)
         self._watch = HangupWatch(sock)
         self._turns = Turns()
         self._give_up_at = 0.0
         self._body: Body | None = None  # that is being read
         self._is_kept = False  # for another request
-        self._status = ""
-        self._headers: Headers = []
-        self._has_begun = False  # to answer
+        self._has_begun_to_answer = False
+        self.sent_at = 0.0
         self.is_wanted = not server.is_ending
         self.is_idle = False
 
     def handle(self) -> None:
-        """Until either side has enough. Called by the server, in a greenlet of its own."""
+        """Serve requests until either side has enough. Runs in its own greenlet."""
         try:
+            if self._is_secure:
+                self._secure()
             while self._serve_one():
-                # Who sends many requests at once, or is quicker with the next than we are with its answer, is served
-                # one of them at a time: else each of many such clients would hold up the others for a whole turn.
+                # A client that sends many requests at once, or the next one sooner than we answer, has one of them
+                # served at a time: else each of many such clients would hold up the others for a whole turn.
                 if len(self._buffer) or self._server.connections > 1:
                     let_others()
                 else:
@@ -86,16 +113,34 @@ class Connection:
             self._sock.close()
 
     def end(self) -> None:
-        """By whoever finds that it takes a place for nothing: the greenlet that waits for it wakes up and leaves."""
-        shut_down(self._sock)
+        """Shut the connection down, from another greenlet: the one that waits for it wakes up and leaves. TLS is
+        bypassed: shutting it down properly would take its keys away from under that greenlet."""
+        with suppress(OSError):  # it has ended by itself
+            socket.socket.shutdown(self._sock, native.SHUT_RDWR)
+
+    def serve_for(self, owner: Hashable) -> bool:
+        """Count for the share of this owner until the request is answered. Return False if the share is used up."""
+        if not self._server.make_room_for(owner):
+            return False
+        self._server.serving.take(owner)
+        self.owner = owner
+        return True
 
     def on_hangup(self, callback: Callable[[], None]) -> None:
-        """Called in the hub if the client goes before it is answered. A request that is sent ahead is no such sign."""
+        """Call this in the hub if the client goes before it is answered."""
         self._watch.start(callback)
 
+    def _secure(self) -> None:
+        """Do the TLS handshake, for which the client has as long as for a head. Raises OSError."""
+        self.is_idle = True
+        self._server.begin_waiting(self)
+        with gevent.Timeout(self._limits.head_secs, TimeoutError("the TLS handshake takes too long")):
+            self._sock.do_handshake()  # type: ignore[attr-defined]  # a socket of ssl
+        self._server.end_waiting(self)
+
     def _serve_one(self) -> bool:
-        """Whether another request may follow."""
-        self._has_begun = False
+        """Serve one request. Return whether another one may follow."""
+        self._has_begun_to_answer = False
         self._body = None
         try:
             raw = self._next_head()
@@ -103,10 +148,14 @@ class Connection:
                 return False
             head = heads.parse(raw)
             self._give_up_at = time.monotonic() + self._limits.body_secs
-            limit_bytes = self._limits.body_bytes
-            turn, at_end = let_others, self._end_waiting
-            body = Body(self._buffer, head.length_bytes, limit_bytes=limit_bytes, turn=turn, at_end=at_end)
-            self._body = body
+            body = self._body = Body(
+                self._buffer,
+                head.length_bytes,
+                limit_bytes=self._limits.body_bytes,
+                on_first_read=self._send_continue if head.expects_continue else None,
+                turn=let_others,
+                at_end=lambda: self._server.end_waiting(self),
+            )
             self._is_kept = head.is_kept_alive
             self._answer(head, body)
             if self._is_kept and not body.is_at_end:
@@ -120,11 +169,8 @@ class Connection:
             self._linger()
         return self._is_kept and self.is_wanted
 
-    def _end_waiting(self) -> None:
-        self._server.end_waiting(self)
-
     def _next_head(self) -> bytes | None:
-        """None if there will be none. The server knows meanwhile that nobody would miss this connection."""
+        """Read the head of the next request; None if the client sends none in time."""
         self._server.begin_waiting(self)
         self._give_up_at = time.monotonic() + self._limits.idle_secs
         try:
@@ -142,41 +188,32 @@ class Connection:
         finally:
             self._server.end_waiting(self)
 
+    def _send_continue(self) -> None:
+        self._sock.sendall(CONTINUE)
+
     def _answer(self, head: Head, body: Body) -> None:
-        path, _, query = head.target.partition("?")
-        variables = {
-            **self._variables,
-            "REQUEST_METHOD": head.method,
-            # As it was sent: nothing here needs an escape, and a proxy in front may look for the plain name.
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "SERVER_PROTOCOL": f"HTTP/1.{head.minor_version}",
-            "wsgi.input": body if not head.expects_continue else _AskedFor(body, self._sock),
-            CONNECTION: self,
-        }
-        for name, value in head.fields.items():
-            variables[TRANSLATED.get(name) or _translated(name)] = value
-        parts: Iterable[bytes] = self._server.application(variables, self._begin)
+        path, _, query = head.target.partition("?")  # as it was sent: no path that is served needs an escape
+        response = None
         try:
-            if not body.is_at_end and not _is_passed_over(head):
+            response = self._server.application(Request(head.method, path, query, head.fields, body, self))
+            if not body.is_at_end and not _is_worth_reading(head):
                 self._is_kept = False
-            if isinstance(parts, list):
-                self._send_whole(parts, head)
+            if isinstance(response.body, list):
+                self._send_whole(response, response.body, head)
             else:
-                self._send_stream(parts, head)
+                self._send_stream(response, head)
         finally:
             self._watch.stop()
-            if hasattr(parts, "close"):
-                parts.close()
+            if self.owner is not None:
+                self._server.serving.give_back(self.owner)
+                self.owner = None
+            if response is not None and hasattr(response.body, "close"):
+                response.body.close()
 
-    def _begin(self, status: str, headers: Headers) -> None:
-        """WSGI's `start_response`, without a way to send by hand: the application returns what it sends."""
-        self._status, self._headers = status, headers
-
-    def _send_whole(self, parts: Sequence[bytes], head: Head) -> None:
+    def _send_whole(self, response: Response, parts: Sequence[bytes], head: Head) -> None:
         length_bytes = sum(map(len, parts))
-        has_no_body = self._status[:3] in ("204", "304")
-        begin = self._encoded_head(head, "" if has_no_body else f"Content-Length: {length_bytes}\r\n")
+        has_no_body = response.status[:3] in ("204", "304")
+        begin = self._encoded_head(response, head, "" if has_no_body else f"Content-Length: {length_bytes}\r\n")
         if head.method == "HEAD":
             self._send(begin)
         elif length_bytes <= SEND_BYTES:
@@ -186,13 +223,13 @@ class Connection:
             for part in parts:
                 self._send(part)
 
-    def _send_stream(self, parts: Iterable[bytes], head: Head) -> None:
-        """As long as there are parts: in chunks, or to the end of the connection for who does not know those."""
+    def _send_stream(self, response: Response, head: Head) -> None:
+        """Send the parts as they come: in chunks, or up to the end of the connection if the client is too old."""
         is_chunked = bool(head.minor_version)
         self._is_kept = self._is_kept and is_chunked
-        begin = self._encoded_head(head, "Transfer-Encoding: chunked\r\n" if is_chunked else "")
+        begin = self._encoded_head(response, head, "Transfer-Encoding: chunked\r\n" if is_chunked else "")
         before, after = b"", b""
-        for part in parts:
+        for part in response.body:
             if is_chunked:
                 before, after = b"%x\r\n" % len(part), b"\r\n"
             if len(part) <= SEND_BYTES:
@@ -204,10 +241,10 @@ class Connection:
             begin = b""
         self._send(begin + b"0\r\n\r\n" if is_chunked else begin)
 
-    def _encoded_head(self, head: Head, framing: str) -> bytes:
-        self._has_begun = True
-        lines = [f"HTTP/1.1 {self._status}\r\nDate: {_date()}\r\n"]
-        lines += [f"{name}: {_in_one_line(value)}\r\n" for name, value in self._headers]
+    def _encoded_head(self, response: Response, head: Head, framing: str) -> bytes:
+        self._has_begun_to_answer = True
+        lines = [f"HTTP/1.1 {response.status}\r\nDate: {_date(int(time.time()))}\r\n"]
+        lines += [f"{name}: {_in_one_line(value)}\r\n" for name, value in response.headers]
         if not (self._is_kept and self.is_wanted):
             lines.append("Connection: close\r\n")
         elif not head.minor_version:
@@ -225,19 +262,21 @@ class Connection:
             self._server.begin_waiting(self)
             view = view[self._sock.send(view[:SEND_BYTES]) :]
             self._server.end_waiting(self)
+            self.sent_at = time.monotonic()
             if not view:
                 return
             self._turns.pause()
 
     def _refuse(self, status: str, reason: str) -> None:
-        if self._has_begun:
-            return  # the answer is under way already, and will not end well
+        if self._has_begun_to_answer:
+            return  # a second answer in the middle of the first would make things worse
         body = f"{reason}\n".encode()
-        text = f"HTTP/1.1 {status}\r\nDate: {_date()}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        text = f"HTTP/1.1 {status}\r\nDate: {_date(int(time.time()))}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         self._send(f"{text}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode("latin-1") + body)
 
     def _linger(self) -> None:
-        """A connection that is closed while the client still sends would be reset, and our last words with it."""
+        """Read on for a moment before the connection is closed: closing it while the client still sends would reset
+        it, and the client would not get our last answer."""
         self._sock.shutdown(native.SHUT_WR)
         self._server.begin_waiting(self)
         self._give_up_at = time.monotonic() + LINGER_SECS
@@ -260,75 +299,71 @@ class Connection:
         except TimeoutError:
             raise BadBody("408 Request Timeout", "The body did not come in time.") from None
         if len(data) == READ_BYTES:
-            let_others()  # there is probably more, and who sends that fast would never make us wait
+            let_others()  # there is probably more, and a client that sends so fast would never make us wait
         return data
 
     def _recv(self) -> bytes:
         self._sock.settimeout(max(0.001, self._give_up_at - time.monotonic()))
-        data: bytes = self._sock.recv(READ_BYTES)
+        data = self._sock.recv(READ_BYTES)
         if not data:
             raise ConnectionError("the client has left")
         return data
 
 
-class _AskedFor:
-    """A body that the client sends only if we want it; reading says so."""
+class HangupWatch:
+    """Notices that a client goes while it is being served: nothing is read then that would show it."""
 
-    def __init__(self, body: Body, sock: Any) -> None:
-        self._body = body
+    def __init__(self, sock: native.socket) -> None:
         self._sock = sock
+        self._watcher: Any = None
+        self._callback: Callable[[], None] = self.stop
 
-    def read(self, size: int = -1) -> bytes:
-        if self._sock is not None and not self._body.is_at_end:
-            self._sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        self._sock = None
-        return self._body.read(size)
+    def start(self, callback: Callable[[], None]) -> None:
+        """Call this in the hub, once, when the client has gone."""
+        self._callback = callback
+        if self._watcher is None:
+            self._watcher = gevent.get_hub().loop.io(self._sock.fileno(), READ_EVENT)
+            self._watcher.start(self._look)
+
+    def stop(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher.close()
+            self._watcher = None
+
+    def _look(self) -> None:
+        """There is something to read, or the end."""
+        self.stop()
+        if self._is_hung_up():
+            self._callback()
+            return
+        # The client has sent its next request ahead, which would wake us again and again.
+        self._watcher = gevent.get_hub().loop.timer(STEADY_LOOK_SECS, repeat=STEADY_LOOK_SECS)
+        self._watcher.start(self._look_steadily)
+
+    def _look_steadily(self) -> None:
+        if self._is_hung_up():
+            self.stop()
+            self._callback()
+
+    def _is_hung_up(self) -> bool:
+        poller = select.poll()
+        poller.register(self._sock.fileno(), HANGUP_SIGNS)
+        return bool(poller.poll(0))
 
 
-def shut_down(sock: Any) -> None:
-    """Whoever waits for it wakes up. TLS is passed over: its own way would take the keys from under whoever waits."""
-    try:
-        socket.socket.shutdown(sock, native.SHUT_RDWR)
-    except OSError:
-        return  # it has ended by itself
-
-
-def _is_passed_over(head: Head) -> bool:
-    """Whether it is worth the while to read what nobody has read of a body, and keep the connection."""
+def _is_worth_reading(head: Head) -> bool:
+    """Whether to read a body that the application does not want, so that the connection can be kept."""
     if head.expects_continue or head.length_bytes is None:
         return False
     return head.length_bytes <= SMALL_BODY_BYTES
 
 
+@lru_cache(maxsize=1)
+def _date(now: int) -> str:
+    return formatdate(now, usegmt=True)
+
+
 def _in_one_line(value: str) -> str:
-    """A header that began a line of its own could say anything, and begin another answer."""
+    """A header with a line end in it could begin another header, or another answer."""
     return value if value.isprintable() else "".join(each if each.isprintable() else "?" for each in value)
-
-
-def _about(address: Any) -> dict[str, str]:
-    if isinstance(address, tuple):
-        return {"REMOTE_ADDR": str(address[0]), "REMOTE_PORT": str(address[1])}
-    return {"REMOTE_ADDR": ""}
-
-
-def _translated(name: str) -> str:
-    key = name.upper().replace("-", "_")
-    if name not in ("content-type", "content-length"):
-        key = f"HTTP_{key}"
-    if len(name) <= MAX_TRANSLATED_CHARS:
-        if len(TRANSLATED) >= MAX_TRANSLATED:
-            TRANSLATED.clear()
-        TRANSLATED[name] = key
-    return key
-
-
-_dated = (0, "")
-
-
-def _date() -> str:
-    """Now, as HTTP writes it; put together once a second."""
-    global _dated
-    now = int(time.time())
-    if _dated[0] != now:
-        _dated = now, formatdate(now, usegmt=True)
-    return _dated[1]

@@ -1,8 +1,8 @@
-"""The head of a request: what it says, or the status that refuses it. Pure.
+"""Parse the head of a request, or say with which status it is refused. Pure.
 
-Strict, because a proxy in front may read a doubtful head in another way than we do, and one of the two would then take
-the end of a request for the beginning of the next. No folded lines, no bare newlines, one length or one encoding, no
-host but in `Host`, and nothing that means one thing said twice.
+The parser is strict, because a proxy in front may read a doubtful head differently, and one of the two would then take
+the end of a request for the beginning of the next. It accepts no folded lines, no bare newlines, one length or one
+encoding, no host except in `Host`, and no second value for a header that has one meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])"
 FIELDS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*")
 LENGTH = re.compile(r"[0-9]{1,15}")
 
-# Said twice, each of these could be understood in two ways.
+# Each of these could be understood in two ways if it came twice.
 SINGLE = frozenset(
     {
         "authorization",
@@ -37,11 +37,11 @@ SINGLE = frozenset(
         "transfer-encoding",
     }
 )
-PARAM = "mcp-param-"
+PARAM = "mcp-param-"  # a tool may have chosen a name with an underscore
 
 
 class BadHead(Exception):
-    """A head that is not served. What it says is for whoever sent it."""
+    """A head that is refused; `reason` is for the client."""
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(reason)
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
 
 def parse(raw: bytes) -> Head:
-    """The head up to the empty line, without it. Raises BadHead."""
+    """Parse everything before the empty line. Raises BadHead."""
     line, _, rest = raw.partition(b"\r\n")
     found = REQUEST_LINE.fullmatch(line)
     if found is None:
@@ -73,7 +73,7 @@ def parse(raw: bytes) -> Head:
     if major != b"1":
         raise BadHead("505 HTTP Version Not Supported", "This server speaks HTTP/1.1.")
     if not target.startswith(b"/"):
-        raise BadHead("400 Bad Request", "The target of a request is a path here, and Host says the rest.")
+        raise BadHead("400 Bad Request", "The target of a request must be a path.")
     fields = _fields(rest + b"\r\n" if rest else b"")
     minor_version = int(minor)
     if minor_version and "host" not in fields:
@@ -99,26 +99,26 @@ def _fields(raw: bytes) -> dict[str, str]:
     fields: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        if "_" in name:
-            continue  # in the variables of WSGI it could not be told from the name with hyphens
         name, value = name.lower(), value.strip(" \t")
+        if "_" in name and not name.startswith(PARAM):
+            continue  # some proxies take it for the name with hyphens
         if name not in fields:
             fields[name] = value
         elif name in SINGLE or name.startswith(PARAM):
-            raise BadHead("400 Bad Request", f"{name} is there twice.")
+            raise BadHead("400 Bad Request", f"The header {name} occurs twice.")
         else:
             fields[name] += f", {value}"
     return fields
 
 
 def _length_of(fields: dict[str, str], minor_version: int) -> int | None:
-    """How long the body is; None for one in chunks."""
+    """The length of the body; None for a body in chunks."""
     encoding, length = fields.get("transfer-encoding"), fields.get("content-length")
     if encoding is None:
         if length is None:
             return 0
         if LENGTH.fullmatch(length) is None:
-            raise BadHead("400 Bad Request", "Content-Length is no number.")
+            raise BadHead("400 Bad Request", "Content-Length is not a number.")
         return int(length)
     if length is not None:
         raise BadHead("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other.")

@@ -1,8 +1,9 @@
-"""Where clients knock: addresses, listening sockets, and how many connections there may be.
+"""Addresses, listening sockets, and the limit on the number of connections.
 
-Rule: when all places are taken, the connection goes whose client has been waited for longest, be it for a request, for
-the rest of one, for the handshake of TLS or for an answer to be read; if every one is being served, the new one is told
-to come back. Nobody can keep others out by holding connections open.
+Rule: no client can keep others out by holding connections open. When all places are taken, a connection is closed that
+waits for its client: for a request, for the rest of one, for the TLS handshake, or for an answer to be read. It is the
+oldest one from the place where most of them come from. If all connections are being served, the new client is told to
+come back later; each caller has a share of those.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import re
 import socket as native
 import stat
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-import gevent
 from gevent import socket
-from gevent.pywsgi import WSGIServer
+from gevent.server import StreamServer
 
 from mcpgreen import journal
 from mcpgreen.errors import UsageError
-from mcpgreen.transports.http.wire.connection import Connection, shut_down
+from mcpgreen.running.shares import Shares
+from mcpgreen.transports.http.wire.connection import Connection, Request, Response
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8808
@@ -34,13 +38,14 @@ ADDRESS = re.compile(
 UNIX = "unix:"
 FIRST_PASSED_FD = 3  # as systemd counts
 BACKLOG = 1024
+CLIENT_BITS = 64  # of an IPv6 address
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Application = Callable[[Request], Response]
 
 
 class Limits(NamedTuple):
-    """Of what a connection may take."""
+    """How many connections there may be, and what each may take."""
 
     connections: int
     idle_secs: float
@@ -87,8 +92,22 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def listen(address: Address) -> Any:
-    """A listening socket. Raises UsageError with what to do if there cannot be one."""
+def place_of(address: tuple[str, int] | str) -> str:
+    """Where a client comes from, by the address of its socket. It distinguishes callers without a name."""
+    return _network_of(address[0]) if isinstance(address, tuple) else ""
+
+
+@lru_cache(maxsize=1024)
+def _network_of(host: str) -> str:
+    """In IPv6 each client has a whole network."""
+    if ":" not in host:
+        return host
+    parsed = ipaddress.IPv6Address(host)
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((parsed, CLIENT_BITS), strict=False).network_address)
+
+
+def listen(address: Address) -> native.socket:
+    """Make a listening socket. Raises UsageError, with what to do, if that fails."""
     try:
         return _listen_at_path(address.path) if address.path else _listen_at_port(address)
     except OSError as error:
@@ -96,35 +115,35 @@ def listen(address: Address) -> Any:
         raise UsageError(f"--http {shown}: {error.strerror or error}; choose another address") from error
 
 
-def inherited(environ: Mapping[str, str]) -> Any:
-    """The socket that systemd hands over, if it does (socket activation)."""
+def inherited(environ: Mapping[str, str]) -> native.socket | None:
+    """The socket that systemd passes on (socket activation), or None."""
     if environ.get("LISTEN_PID") != str(os.getpid()) or not environ.get("LISTEN_FDS", "").isdigit():
         return None
     if int(environ["LISTEN_FDS"]) != 1:
         raise UsageError(f"systemd passes {environ['LISTEN_FDS']} sockets; one ListenStream is served")
     os.set_inheritable(FIRST_PASSED_FD, False)
-    sock = socket.socket(fileno=FIRST_PASSED_FD)
+    sock: native.socket = socket.socket(fileno=FIRST_PASSED_FD)
     sock.setblocking(False)
     return sock
 
 
-def address_of(sock: Any) -> Address:
-    """Where a listening socket really is: port 0 has become one that was free."""
+def address_of(sock: native.socket) -> Address:
+    """The real address of a listening socket: port 0 has become a free one."""
     name = sock.getsockname()
     if sock.family == native.AF_UNIX:
         return Address(path=os.fsdecode(name))
     return Address(name[0], name[1])
 
 
-def _listen_at_port(address: Address) -> Any:
+def _listen_at_port(address: Address) -> native.socket:
     found = native.getaddrinfo(address.host, address.port, type=native.SOCK_STREAM, flags=native.AI_PASSIVE)
     family, _, _, _, where = found[0]
     return _bound(family, where)
 
 
-def _listen_at_path(path: str) -> Any:
-    """For its owner alone. A socket that nobody listens at any more makes way; anything else does not."""
-    if os.path.exists(path) and stat.S_ISSOCK(os.lstat(path).st_mode) and not _is_answered(path):
+def _listen_at_path(path: str) -> native.socket:
+    """Only its owner may connect. An old socket without a listener is replaced; nothing else is removed."""
+    if os.path.exists(path) and stat.S_ISSOCK(os.lstat(path).st_mode) and not _has_listener(path):
         os.unlink(path)
     before = os.umask(0o177)
     try:
@@ -133,12 +152,12 @@ def _listen_at_path(path: str) -> Any:
         os.umask(before)
 
 
-def _bound(family: int, where: Any) -> Any:
-    sock = socket.socket(family, native.SOCK_STREAM)
+def _bound(family: int, where: object) -> native.socket:
+    sock: native.socket = socket.socket(family, native.SOCK_STREAM)
     try:
         if family != native.AF_UNIX:
             sock.setsockopt(native.SOL_SOCKET, native.SO_REUSEADDR, 1)
-        sock.bind(where)
+        sock.bind(where)  # type: ignore[arg-type]  # as getaddrinfo returns it, or a path
         sock.listen(BACKLOG)
     except BaseException:
         sock.close()
@@ -146,7 +165,7 @@ def _bound(family: int, where: Any) -> Any:
     return sock
 
 
-def _is_answered(path: str) -> bool:
+def _has_listener(path: str) -> bool:
     with native.socket(native.AF_UNIX, native.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:
@@ -158,49 +177,24 @@ def _is_answered(path: str) -> bool:
         return True
 
 
-class Guest(Protocol):
-    """Who has a place. `is_wanted`: whether it may have another request; `is_idle`: whether it has begun none."""
+class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
+    """A server of gevent, with our connections and a limit on their number."""
 
-    is_wanted: bool
-    is_idle: bool
+    max_accept = 16  # at a time, before each of them has a place or is refused
 
-    def end(self) -> None: ...
-
-
-class Handshake:
-    """A client that has not got as far as a request, because it has not agreed on TLS."""
-
-    def __init__(self, sock: Any) -> None:
-        self._sock = sock
-        self.is_wanted = True
-        self.is_idle = True
-
-    def end(self) -> None:
-        shut_down(self._sock)
-
-
-class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
-    """gevent's, with connections of ours, and a bound on their number."""
-
-    max_accept = 16  # before each of them has, or is refused, its place
-
-    def __init__(self, listener: Any, application: Application, *, limits: Limits, tls: Any = None) -> None:
+    def __init__(
+        self, listener: native.socket, application: Application, *, limits: Limits, tls: SSLContext | None = None
+    ) -> None:
+        self.application = application
         self.limits = limits
-        self.is_ending = False  # who comes now is told so, and each connection has one answer more
+        self.is_ending = False  # then each connection has one more answer, which says so
         self._tls = tls
-        self._waiting: OrderedDict[Guest, None] = OrderedDict()
-        self._open: set[Guest] = set()
-        # Some may still be on their way out, or be told that there is no place.
-        options = {"log": None, "error_log": None, "handler_class": Connection, "spawn": 2 * limits.connections}
-        super().__init__(listener, application, **options)  # which would give a handshake all the time in the world
-        self.variables = {
-            "SCRIPT_NAME": "",
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http" if tls is None else "https",
-            "wsgi.multithread": False,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
-        }
+        self.serving = Shares(limits.connections)  # connections with a request of a known caller
+        self._waiting: dict[str, OrderedDict[Connection, None]] = {}  # by where they come from, the oldest first
+        self._open: set[Connection] = set()
+        # Twice as many greenlets: some clients are being refused, or are on their way out. The TLS context is not
+        # passed on, because gevent would give a handshake all the time in the world.
+        super().__init__(listener, spawn=2 * limits.connections)
 
     @property
     def connections(self) -> int:
@@ -208,44 +202,60 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
     @property
     def has_idle_connections(self) -> bool:
-        return any(guest.is_idle for guest in self._open)
+        return any(connection.is_idle for connection in self._open)
 
-    def update_environ(self) -> None:
-        """gevent would ask the name service for our name, and wait for it."""
-
-    def handle(self, sock: Any, address: Any) -> None:
-        """In a greenlet of its own; gevent closes the socket after it."""
-        if len(self._open) >= self.limits.connections and not self._has_made_room():
+    def handle(self, sock: native.socket, address: tuple[str, int] | str) -> None:
+        """Serve one client, in a greenlet of its own; gevent closes the socket afterwards."""
+        if len(self._open) >= self.limits.connections and not self._evict_waiting():
             self._turn_away(sock)
             return
         if sock.family != native.AF_UNIX:
             sock.setsockopt(native.IPPROTO_TCP, native.TCP_NODELAY, 1)
-        talked_to = sock if self._tls is None else self._secured(sock)
-        if talked_to is not None:
-            connection = Connection(talked_to, address, self)
-            self._open.add(connection)
-            connection.handle()
+        if self._tls is not None:
+            try:
+                sock = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            except OSError as error:
+                journal.debug("a client is gone before the TLS handshake: %s", error)
+                return
+        connection = Connection(sock, self, place_of(address), is_secure=self._tls is not None)
+        self._open.add(connection)
+        connection.handle()
 
-    def begin_waiting(self, guest: Guest) -> None:
-        """For its client. Who waits already has waited since then."""
-        if guest in self._open:
-            self._waiting.setdefault(guest)
+    def make_room_for(self, owner: Hashable) -> bool:
+        """Make room for another request of this owner: close its oldest connection that waits for its client. Return
+        False if there is none."""
+        if self.serving.has_room(owner):
+            return True
+        waiting = (each for connections in self._waiting.values() for each in connections if each.owner == owner)
+        oldest = next(waiting, None)
+        if oldest is not None:
+            self._end_early(oldest)
+        return oldest is not None
 
-    def end_waiting(self, guest: Guest) -> None:
-        self._waiting.pop(guest, None)
+    def begin_waiting(self, connection: Connection) -> None:
+        """This connection waits for its client. If it waits already, it keeps its place in the order."""
+        if connection in self._open:
+            self._waiting.setdefault(connection.place, OrderedDict()).setdefault(connection)
 
-    def forget(self, guest: Guest) -> None:
-        self._open.discard(guest)
-        self._waiting.pop(guest, None)
+    def end_waiting(self, connection: Connection) -> None:
+        waiting = self._waiting.get(connection.place)
+        if waiting is not None:
+            waiting.pop(connection, None)
+            if not waiting:
+                del self._waiting[connection.place]
+
+    def forget(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        self.end_waiting(connection)
 
     def drain(self) -> None:
-        """From now on, each connection has one answer more, which says so; those who still come, too."""
+        """From now on each connection, also a new one, has one more answer, which says so."""
         self.is_ending = True
-        for guest in self._open:
-            guest.is_wanted = False
+        for connection in self._open:
+            connection.is_wanted = False
 
     def stop_listening(self) -> None:
-        """Who has come by now is still answered. Nobody is accepted by the system alone, and then left standing."""
+        """Close the listening socket, after accepting all clients that the system has accepted for us."""
         self.stop_accepting()
         try:
             while not self.full() and (arrived := self.do_read()):
@@ -255,49 +265,34 @@ class HttpServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self.socket.close()
 
     def end_idle(self) -> None:
-        """Those between two requests."""
-        for guest in list(self._open):
-            if guest.is_idle:
-                guest.end()
+        """Close idle connections."""
+        for connection in list(self._open):
+            if connection.is_idle:
+                connection.end()
 
     def end_all(self) -> None:
-        for guest in list(self._open):
-            guest.end()
+        for connection in list(self._open):
+            connection.end()
 
-    def _has_made_room(self) -> bool:
+    def _evict_waiting(self) -> bool:
+        """Close a connection that waits for its client. Return False if there is none."""
         if not self._waiting:
             return False
-        oldest, _ = self._waiting.popitem(last=False)
+        most = max(self._waiting, key=lambda place: len(self._waiting[place]))
+        oldest = next(iter(self._waiting[most]))
         journal.info("all %d connections are taken; the one that has been idle longest is closed", len(self._open))
-        self._open.discard(oldest)
-        oldest.end()
+        self._end_early(oldest)
         return True
 
-    def _turn_away(self, sock: Any) -> None:
+    def _end_early(self, connection: Connection) -> None:
+        self.forget(connection)
+        connection.end()
+
+    def _turn_away(self, sock: native.socket) -> None:
         if self._tls is not None:
-            return  # a handshake would be needed to say anything
+            return  # we could say nothing before the handshake
         sock.settimeout(0)
         try:
             sock.send(FULL)
         except OSError as error:
             journal.debug("a client could not be told that all places are taken: %s", error)
-
-    def _secured(self, sock: Any) -> Any:
-        """By TLS. None if the client does not get on with it, for which it has as long as for a head."""
-        guest = None
-        try:
-            secured = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-            guest = Handshake(secured)
-            self._open.add(guest)
-            self.begin_waiting(guest)
-            with gevent.Timeout(self.limits.head_secs, TimeoutError("the handshake of TLS takes too long")):
-                secured.do_handshake()
-            return secured
-        except OSError as error:
-            journal.debug("a client could not be talked to by TLS: %s", error)
-            if guest is not None:
-                secured.close()
-            return None
-        finally:
-            if guest is not None:
-                self.forget(guest)

@@ -1,0 +1,77 @@
+"""The older pair of paths, for clients of the first revision: `/sse` is a stream, `/messages` takes what they send.
+
+Everything that the server says goes on the stream, answers too, and the session ends with it. Only served if a setting
+asks for it: `/mcp` can do all that this transport can, and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from mcpgreen.engine.link import Link
+from mcpgreen.errors import InternalError, InvalidRequest
+from mcpgreen.transports.http.exchange import KEEP_ALIVE_SECS, Parts, until_token_expires
+from mcpgreen.transports.http.incoming import Reader
+from mcpgreen.transports.http.responses import Refusal, accepted, not_allowed
+from mcpgreen.transports.http.sessions import HttpSession, NoRoom
+from mcpgreen.transports.http.streams import events
+from mcpgreen.transports.http.wire.connection import Connection, Request, Response
+
+if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
+
+STREAM = "/sse"
+MESSAGES = "/messages"
+KEY = "session_id"
+
+
+class LegacySse:
+    """Serves both paths."""
+
+    def __init__(self, parts: Parts, reader: Reader) -> None:
+        self._parts = parts
+        self._reader = reader
+        self._links: dict[str, Link] = {}  # of the sessions that were opened here
+
+    def open(self, request: Request, principal: Principal | None) -> Response:
+        """`GET /sse`. Raises Refusal."""
+        if request.method != "GET":
+            raise not_allowed("GET", "This path takes GET.")
+        sessions, connection = self._parts.sessions, request.connection
+        try:
+            session = sessions.open(principal, owner=request.owner)
+        except NoRoom as error:
+            raise Refusal("503 Service Unavailable", InternalError(str(error))) from error
+        self._links[session.key] = sessions.connect(session, session.standing)
+        sent = session.standing.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS)
+        connection.on_hangup(partial(session.standing.lose, connection))
+        return Response("200 OK", list(events.HEADERS), self._streamed(session, connection, sent))
+
+    def take(self, request: Request, principal: Principal | None) -> Response:
+        """`POST /messages`. Raises Refusal."""
+        if request.method != "POST":
+            raise not_allowed("POST", "This path takes POST.")
+        key = parse_qs(request.query).get(KEY, [""])[0]
+        session = self._parts.sessions.find(key, principal)
+        if session is None or key not in self._links:
+            raise Refusal("404 Not Found", InvalidRequest(f"There is no such session; open one with GET {STREAM}."))
+        message, weight_bytes = self._reader.read(request)
+        link = self._links.get(key)
+        if link is not None:  # the session may have ended while we read
+            link.stream.principal = principal  # the token of this message counts: that of the stream may be older
+            link.receive(message, weight_bytes=weight_bytes)
+        return accepted()
+
+    def _streamed(self, session: HttpSession, connection: Connection, sent: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            yield f"event: endpoint\ndata: {MESSAGES}?{KEY}={session.key}\n\n".encode("ascii")
+            with session, until_token_expires(session.principal, partial(session.standing.lose, connection)):
+                yield from sent
+        finally:
+            link = self._links.pop(session.key)
+            link.drop()
+            self._parts.server.disconnect(link)
+            self._parts.sessions.close(session)
