@@ -1,30 +1,28 @@
-"""Everything that can go wrong, as one small tree.
+"""All exceptions of mcpgreen.
 
-The parent class decides what becomes of an exception: an `RpcError` turns into a JSON-RPC error object, a
-`ToolFailure` into a result that the model can read. (A cancelled call is unwound by gevent's own `GreenletExit`, which
-is no Exception, and becomes nothing at all.) No behaviour lives here; `protocol.revision_fields.error_object` is the
-only place that builds the object on the wire.
+The parent class decides what the client gets: for an `RpcError` a JSON-RPC error object, for a `ToolFailure` a result
+that the model can read. (A cancelled call ends by gevent's own `GreenletExit`, and gets no answer.) There is no
+behaviour here; `protocol.revision_fields.error_object` is the only place that builds the error object.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from collections.abc import Sequence
 
-ERROR_CODES = range(-(1 << 31), 1 << 31)  # those that every client can hold
+from mcpgreen.text.json_types import Json
+
+ERROR_CODES = range(-(1 << 31), 1 << 31)  # 32 bits, which every client can hold
 
 
 class McpgreenError(Exception):
-    """The root of all errors that we raise on purpose."""
+    """The base class of all errors that we raise on purpose."""
 
 
 class RpcError(McpgreenError):
-    """A request that cannot be served; becomes a JSON-RPC error object."""
+    """A request cannot be served; becomes a JSON-RPC error object."""
 
     code = -32603
-    stateless_code: int | None = None  # where the stateless era has another one for it
+    stateless_code: int | None = None  # if it differs in the stateless era
     summary = "Internal error"
 
     def __init_subclass__(cls, *, code: int = 0, stateless_code: int = 0, summary: str = "") -> None:
@@ -32,7 +30,7 @@ class RpcError(McpgreenError):
         cls.stateless_code = stateless_code or cls.stateless_code
         cls.summary = summary or cls.summary
 
-    def __init__(self, message: str | None = None, *, data: Any = None) -> None:
+    def __init__(self, message: str | None = None, *, data: object | None = None) -> None:
         super().__init__(message or self.summary)
         self.message = message or self.summary
         self.data = data
@@ -43,11 +41,11 @@ class ParseError(RpcError, code=-32700, summary="Parse error"):
 
 
 class InvalidRequest(RpcError, code=-32600, summary="Invalid Request"):
-    """JSON, but not a JSON-RPC request."""
+    """The message is JSON, but not a JSON-RPC request."""
 
 
 class MethodNotFound(RpcError, code=-32601, summary="Method not found"):
-    """No such method in the client's revision, or its capability is not offered."""
+    """There is no such method in the client's revision, or its capability is not offered."""
 
 
 class InvalidParams(RpcError, code=-32602, summary="Invalid params"):
@@ -62,15 +60,15 @@ class ResourceNotFound(RpcError, code=-32002, stateless_code=-32602, summary="Re
 
 
 class Denied(InvalidParams):
-    """Allow-list, path check or the project's policy said no."""
+    """The allow-list, a path check or the project's policy refuses the call."""
 
 
 class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
-    """The caller is known, but may not use this: its token lacks scopes.
+    """The caller is known, but its token lacks scopes.
 
-    -32600, as for any request that cannot be served from this caller as it is: no other parameters would help, which
-    -32602 would make a model try, but another token would. A transport that knows of tokens says so in its own words:
-    over HTTP, 403 and a challenge with `required`. `data` has both lists for whoever sees nothing but the message.
+    -32600, because only another token would help: -32602 would make a model try other parameters. A transport that
+    knows tokens also reports it in its own way: over HTTP, 403 and a challenge with `required`. `data` has both lists
+    for clients that see only the error object.
     """
 
     def __init__(self, missing: Sequence[str], *, required: Sequence[str]) -> None:
@@ -83,15 +81,15 @@ class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
 
 
 class InternalError(RpcError):
-    """A bug in the server, or a problem of the machine."""
+    """There is a bug in the server, or a problem of the machine."""
 
 
 class OutputTooLarge(InternalError):
-    """A script or a response went over its byte limit."""
+    """The output of a script, or a response, is larger than its limit."""
 
 
 class NotInitialized(RpcError, code=-32000, summary="Server not initialized"):
-    """Handshake era only: a request before `notifications/initialized`."""
+    """Handshake era only: a request before `initialize`, or over a pipe before `notifications/initialized`."""
 
     remedy = (
         "Send initialize and then notifications/initialized; or, as a stateless client, "
@@ -108,11 +106,11 @@ class ShutdownNotRequested(RpcError, code=-32005, summary="Shutdown not requeste
 
 
 class MissingClientCapability(RpcError, stateless_code=-32021, summary="Missing client capability"):
-    """The call needs to ask something that this client did not declare that it can answer."""
+    """The call needs to ask the client something, and the client has not declared that it can answer."""
 
 
 class HeaderMismatch(RpcError, code=-32020, summary="Header mismatch"):
-    """Stateless era, over HTTP: a header is missing, or says something else than the body."""
+    """Stateless era, over HTTP: a header is missing, or differs from the body."""
 
 
 class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol version"):
@@ -120,27 +118,27 @@ class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol ve
 
 
 class ScriptError(RpcError):
-    """A script chose code, message and data itself (`mcp_fail`, or `mcp_tools_error` in policy.sh)."""
+    """A script has chosen code, message and data (`mcp_fail`, or `mcp_tools_error` in policy.sh)."""
 
-    def __init__(self, code: int, message: str, *, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, *, data: object | None = None) -> None:
         super().__init__(message, data=data)
         self.code = code
 
 
 class ToolFailure(McpgreenError):
-    """The tool ran, or was refused its arguments; becomes a result with `isError` that the model can act on.
+    """The tool failed, or its arguments are wrong; becomes a result with `isError` that the model can act on.
 
-    `meta` and `structured` go into the result as `_meta` and `structuredContent`; `more_text`, strings or a
-    LargeText, become further blocks. `problems` end the text; they repeat values, so a log has `what` without them.
+    `meta` and `structured` become `_meta` and `structuredContent` of the result; `more_text`, strings or a LargeText,
+    become further blocks. `problems` are appended to the text; they repeat values, so a log shows `what` only.
     """
 
     def __init__(
         self,
         text: str,
         *,
-        meta: dict[str, Any] | None = None,
-        structured: dict[str, Any] | None = None,
-        more_text: tuple[Any, ...] = (),
+        meta: Json | None = None,
+        structured: Json | None = None,
+        more_text: tuple[object, ...] = (),
         problems: Sequence[str] = (),
     ) -> None:
         self.what = text
@@ -153,13 +151,13 @@ class ToolFailure(McpgreenError):
 
 
 class UnexpectedOutput(ToolFailure):
-    """What the tool printed is not what its description promises."""
+    """The output of the tool does not match its description."""
 
 
 class InputNeeded(McpgreenError):
     """A stateless client has to come back with answers; becomes an `input_required` result."""
 
-    def __init__(self, questions: dict[str, Any], state: str) -> None:
+    def __init__(self, questions: Json, state: str) -> None:
         super().__init__("input is needed")
         self.questions = questions
         self.state = state
@@ -168,14 +166,14 @@ class InputNeeded(McpgreenError):
 class ScriptAsks(McpgreenError):
     """A script printed `inputRequests` instead of a result, and a state of its own to be run again with."""
 
-    def __init__(self, questions: Any, state: Any) -> None:
+    def __init__(self, questions: object, state: object) -> None:
         super().__init__("the script asks")
         self.questions = questions
         self.state = state
 
 
 class ProjectError(McpgreenError):
-    """Something in the project on disk is wrong: a warning where the rest can be served, else a reason not to start."""
+    """A file of the project is wrong: a warning if the rest can be served, else the server does not start."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -184,11 +182,11 @@ class ProjectError(McpgreenError):
 
 
 class Untrusted(ProjectError):
-    """Others could have written a file that decides what is run."""
+    """Other users could have written a file that decides what is run."""
 
 
 class Unanswered(McpgreenError):
-    """A request of ours to the client got no result."""
+    """The client gave no result for a request of the server."""
 
 
 class AnswerOverdue(Unanswered):
@@ -202,11 +200,11 @@ class LinkClosed(Unanswered):
 class RefusedByClient(Unanswered):
     """The client answered with an error; `code` is None when it gave no integer."""
 
-    def __init__(self, message: str, *, code: int | None, data: Any = None) -> None:
+    def __init__(self, message: str, *, code: int | None, data: object | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.data = data
 
 
 class UsageError(McpgreenError):
-    """The command line makes no sense: message on stderr, exit status 2."""
+    """The command line is wrong: message on stderr, exit status 2."""

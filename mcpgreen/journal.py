@@ -1,28 +1,25 @@
-"""What the operator reads: one line an event, on stderr.
+"""The log for the operator: one line per event, on stderr.
 
-Not `logging`: that would cost 15 ms before the first answer, and a blocking write to a stderr pipe that nobody drains
-would stop every greenlet. Here a line that does not fit is dropped. Other formats and files are in `logs`, which is
-loaded when a setting asks for it.
+It does not use `logging`: a blocking write to a full stderr pipe would stop every greenlet. Here a line that does not
+fit is dropped. Other formats and files are in `logs`, which is loaded when a setting asks for it.
 
-Rule: who would have to put a line together first asks whether anybody wants it (`tells_calls` and its neighbours): at
-the default level a call that succeeds costs one such question.
+Rule: code that has to compose a line first checks whether the line is wanted (`tells_calls` and the like), so that at
+the default level a call that succeeds costs one check.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Protocol
+Fields = Mapping[str, object]
+Output = Callable[[str, str, str, Fields], None]  # level, message, what follows it in a line of text, fields
 
-    Fields = Mapping[str, Any]
-    Output = Callable[[str, str, str, Fields], None]  # level, message, what follows it in a line of text, fields
 
-    class Writer(Protocol):
-        def __call__(self, text: str, *values: Any) -> None: ...
+class Writer(Protocol):
+    def __call__(self, text: str, *values: object) -> None: ...
 
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -33,10 +30,10 @@ NO_FIELDS: Fields = {}
 
 _threshold = LEVELS.index("info")
 _fd = 2
-_is_torn = False  # whether stderr took only a part of the last line
+_is_torn = False  # stderr took only a part of the last line
 
-# Whether calls that fail, all calls, and every frame have a line each. Nobody wants that of a server inside another
-# program or a command, so it takes `set_level`.
+# Whether failed calls, all calls, and all frames have a line each. Off until `set_level`, because a server inside
+# another program or a command must not write them.
 tells_failures = tells_calls = tells_frames = False
 
 
@@ -49,7 +46,7 @@ def set_level(level: str) -> None:
 
 
 def send_to(*outputs: Output) -> None:
-    """Where lines go from now on."""
+    """Send lines to these outputs from now on."""
     global _outputs
     _outputs = outputs
 
@@ -57,8 +54,8 @@ def send_to(*outputs: Output) -> None:
 def never_block() -> None:
     """Write through a private, non-blocking description of stderr from now on, where the system offers one.
 
-    The flag would otherwise change the description that we share with whoever started us. A plain file never blocks,
-    and there others write where the shared description says: a private one would write at the same place.
+    Otherwise the flag would change the description that we share with the process that started us. A plain file never
+    blocks, and a private description of it would overwrite what other processes write.
     """
     global _fd
     try:
@@ -69,7 +66,7 @@ def never_block() -> None:
         _fd = 2
 
 
-def exception(text: str, *values: Any) -> None:
+def exception(text: str, *values: object) -> None:
     """As `error`, with the traceback of the exception being handled."""
     import traceback
 
@@ -78,17 +75,14 @@ def exception(text: str, *values: Any) -> None:
         error("| %s", line)
 
 
-def in_one_line(value: Any) -> Any:
-    """What a client or a script chose must not look like a line of ours, nor tell a terminal what to do."""
-    if not isinstance(value, (str, BaseException)):
-        return value
-    text = str(value)
+def in_one_line(text: str) -> str:
+    """Escape a text of a client or script, so that it neither looks like another line nor controls a terminal."""
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def record(level: str, message: str, rest: str = "", fields: Fields = NO_FIELDS) -> None:
-    """One line, if this level is wanted: all of it is printable by now. A line of text ends with `rest`; a program that
-    reads lines of JSON finds the same, and more, in the fields."""
+    """Write one line, if its level is wanted. All of it must be printable. A line of text ends with `rest`; a line of
+    JSON has the same, and more, as fields."""
     if LEVELS.index(level) >= _threshold:
         for output in _outputs:
             output(level, message, rest, fields)
@@ -101,14 +95,14 @@ def as_text(level: str, message: str, rest: str, mark: str = "mcpgreen") -> byte
 
 
 def write(line: bytes) -> None:
-    """To stderr, as far as that takes it."""
+    """Write to stderr, as far as it takes the line."""
     global _is_torn
     if _is_torn:
         line = b"\n" + line
     try:
         _is_torn = os.write(_fd, line) < len(line)
     except OSError:
-        return  # stderr is full or closed; diagnostics must never cost us the protocol
+        return  # stderr is full or closed; that must not disturb the protocol
 
 
 def to_stderr(level: str, message: str, rest: str, fields: Fields) -> None:
@@ -118,12 +112,16 @@ def to_stderr(level: str, message: str, rest: str, fields: Fields) -> None:
 _outputs: tuple[Output, ...] = (to_stderr,)
 
 
+def _printable(value: object) -> object:
+    return in_one_line(str(value)) if isinstance(value, (str, BaseException)) else value
+
+
 def _writer(level: str) -> Writer:
     rank = LEVELS.index(level)
 
-    def tell(text: str, *values: Any) -> None:
+    def tell(text: str, *values: object) -> None:
         if rank >= _threshold:
-            record(level, text % tuple(map(in_one_line, values)) if values else text)
+            record(level, text % tuple(map(_printable, values)) if values else in_one_line(text))
 
     return tell
 

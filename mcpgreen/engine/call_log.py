@@ -1,80 +1,90 @@
-"""The line of a call: what was asked for, how it ended, how long that took, and why it failed.
+"""Write a line about each call: what was asked for, how it ended, how long that took, and why it failed.
 
-The only place that writes it. Neither arguments nor results are in it, and of what a failed script wrote to stderr the
-end, without what is secret.
+A line has neither arguments nor results. For a failed script it has the end of its stderr, without secrets.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
 
 from mcpgreen import journal
-from mcpgreen.engine.confidential import Confidential
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
 from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
-from mcpgreen.logs.mentions import A_SECOND, Mentions
 from mcpgreen.logs.secrets import Secrets
 from mcpgreen.protocol.schemas.problems import without_values
-from mcpgreen.running.processes.process import Ending
+from mcpgreen.running.processes.run import Ending
+from mcpgreen.text.json_types import Json
 
-MAX_CHARS = 500  # of what others chose
-LONG_WAIT_MS = 100  # before the script began: a line says so
+MAX_CHARS = 500  # of a text from a client or a script
+MENTIONED_A_SECOND = 20  # lines of one kind: a client must not be able to fill the log
+LONG_WAIT_MS = 100  # a longer wait for the script to begin is mentioned
 
-Json = dict[str, Any]
+
+class Mentions:
+    """Counts lines by their kind, in each second anew."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._second = 0
+        self._counts: dict[str, int] = {}
+
+    def count(self, kind: str) -> int:
+        """Count one more of this kind; return how many there have been in this second."""
+        second = int(self._clock())
+        if second != self._second:
+            self._second = second
+            self._counts.clear()
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return self._counts[kind]
 
 
 class CallLog:
-    """Of one server."""
+    """Writes the lines of one server."""
 
     def __init__(self, services: Services) -> None:
-        self.confidential = Confidential(services)
+        self.confidential = services.confidential
         self._mentions = Mentions()
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
-        """A call with a result, perhaps one in which a tool says that it failed, or we say it."""
+        """A call has a result. `failure` is set if the server says there that the tool failed; the tool may say so
+        itself."""
         if failure is not None:
             self.failed(call, failure)
         elif isinstance(result, dict) and result.get("isError"):
-            self._tell_failure(call, "failed", "The tool says so itself.")
+            self._write_failure(call, "failed", "The tool says so itself.")
         else:
-            self._tell_success(call, "ok")
+            self.succeeded(call, "ok")
 
-    def asks(self, call: Call) -> None:
-        """The client has to come back with answers."""
-        self._tell_success(call, "asks")
-
-    def cancelled(self, call: Call) -> None:
-        self._tell_success(call, "cancelled")
+    def succeeded(self, call: Call, outcome: str) -> None:
+        """A call has ended without a failure: `outcome` is "ok", "asks" or "cancelled"."""
+        line, fields = _line(call, outcome, self.confidential.always)
+        journal.record("info", line, fields=fields)
 
     def failed(self, call: Call, error: ToolFailure | RpcError) -> None:
-        """A call that is answered by an error, or by words for the model."""
+        """A call is answered with an error, or with a failure that the model reads."""
         has_run = call.run is not None and call.run.child is not None
         if has_run and call.run is not None and call.run.ended_by == Ending.DEADLINE:
             outcome = "timed out"
         else:
             outcome = "failed" if has_run or isinstance(error, InternalError) else "refused"
-        self._tell_failure(call, outcome, _reason(error))
+        self._write_failure(call, outcome, _reason(error))
 
-    def refused(self, method: str, params: Any, error: RpcError) -> None:
-        """What never became a call."""
-        if self._is_worth_a_line("refused"):
-            head, fields = _who(method, params, self.confidential.always)
+    def refused(self, method: str, params: object, error: RpcError) -> None:
+        """A request was refused before it became a call."""
+        if self._count("refused"):
+            head, fields = _target(method, params, self.confidential.always)
             reason = _cut(self.confidential.always.text(error.message))
             fields |= {"outcome": "refused", "reason": reason}
             journal.record("warning", f"{head} refused", f": {journal.in_one_line(reason)}", fields)
 
     def answered(self, method: str) -> None:
-        """What takes no call to be answered."""
+        """A request was answered that needs no call."""
         journal.record("info", f"{method} ok", fields={"method": method, "outcome": "ok"})
 
-    def _tell_success(self, call: Call, outcome: str) -> None:
-        line, fields = _line(call, outcome, self.confidential.always)
-        journal.record("info", line, fields=fields)
-
-    def _tell_failure(self, call: Call, outcome: str, reason: str) -> None:
-        if not self._is_worth_a_line(outcome):
+    def _write_failure(self, call: Call, outcome: str, reason: str) -> None:
+        if not self._count(outcome):
             return
         secrets = self.confidential.of(call.method, {**call.params, "arguments": call.arguments})
         line, fields = _line(call, outcome, self.confidential.always if secrets.hides_all else secrets)
@@ -90,28 +100,29 @@ class CallLog:
             rest += f"; stderr ends: {journal.in_one_line(stderr)}"
         journal.record("warning", line, rest, fields)
 
-    def _is_worth_a_line(self, kind: str) -> bool:
-        """A client can have calls refused as fast as it likes. Who wants a line of each call gets it all the same."""
+    def _count(self, kind: str) -> bool:
+        """Count a line, and return False if it is one too many within this second: a client can have calls refused as
+        fast as it likes. If every call is logged, nothing is left out."""
         if journal.tells_calls:
             return True
         count = self._mentions.count(kind)
-        if count == A_SECOND + 1:
+        if count == MENTIONED_A_SECOND + 1:
             journal.warning("more calls of this kind (%s) are not mentioned within this second", kind)
-        return count <= A_SECOND
+        return count <= MENTIONED_A_SECOND
 
 
 def _reason(error: ToolFailure | RpcError) -> str:
-    """What it says, without values that a client sent or a script printed."""
+    """The message of an error, without values from a client or a script."""
     if isinstance(error, RpcError):
         return error.message
     return f"{error.what}: {without_values(error.problems)}" if error.problems else error.what
 
 
 def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
-    """What a line begins with, and the same apart."""
-    line, fields = _who(call.method, call.params, secrets)
+    """The beginning of a line, and the same as fields."""
+    line, fields = _target(call.method, call.params, secrets)
     line += f" {outcome}"
-    fields |= {"id": call.id if type(call.id) is int else _cut(journal.in_one_line(call.id)), "outcome": outcome}
+    fields |= {"id": call.id if isinstance(call.id, int) else _cut(journal.in_one_line(call.id)), "outcome": outcome}
     fields |= _times(call)
     if "ms" in fields:
         line += f" {fields['ms']} ms"
@@ -124,9 +135,9 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
     return line, fields
 
 
-def _who(method: str, params: Any, secrets: Secrets) -> tuple[str, Json]:
-    """The method, and the name or address of what it is about."""
-    name: Any = None
+def _target(method: str, params: object, secrets: Secrets) -> tuple[str, Json]:
+    """The method and the name or URI of its target, as text and as fields."""
+    name: object = None
     if type(params) is dict:
         about = params["ref"] if type(params.get("ref")) is dict else params
         name = about.get("name", about.get("uri"))
@@ -138,7 +149,7 @@ def _who(method: str, params: Any, secrets: Secrets) -> tuple[str, Json]:
 
 
 def _times(call: Call) -> Json:
-    """How long the script took, or else the call; how the script ended; and for how long it was waited for."""
+    """How long the script or else the call took, how the script ended, and how long the call waited for its start."""
     child = call.run.child if call.run is not None else None
     if child is None:
         return {"ms": round((time.monotonic() - call.received_at) * 1000)} if call.received_at else {}
@@ -147,7 +158,7 @@ def _times(call: Call) -> Json:
         "exit": child.exit_code,
         "process": child.pid,
     }
-    if child.is_warm:
+    if child.way:
         times["warm"] = True
     if call.received_at:
         times["waited_ms"] = round((child.began_at - call.received_at) * 1000)

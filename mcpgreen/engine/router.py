@@ -1,111 +1,71 @@
-"""From an admitted request to its handler, and from what the handler gives or raises to one line.
+"""Pass a request to its handler, and answer it with what the handler returns or raises.
 
-Lists, ping and initialize are answered at once, in the reader. What runs a script gets a greenlet and waits for a slot
-there; the reader never waits. Whatever a feature raises ends here.
+Lists, ping and initialize are answered at once, in the reader. A call that runs a script gets a greenlet and waits for
+a slot there; the reader never waits. Every exception of a feature ends here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from contextlib import nullcontext
-from functools import cached_property
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from functools import cache, cached_property
+from importlib import import_module
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.catalog.lists.pages import KINDS
+from mcpgreen.catalog.pages import KINDS
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
-from mcpgreen.features import lifecycle, listing, tools
-from mcpgreen.features.call import Call
-from mcpgreen.features.run import Run, Slot
+from mcpgreen.features.call import Call, Run, Slot
+from mcpgreen.features.route import Route, Target
 from mcpgreen.features.services import Services
-from mcpgreen.links.sink import Line, Sink
+from mcpgreen.links.session import Session
+from mcpgreen.links.sink import Line, Sink, size_of
 from mcpgreen.links.stream import Request
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import Era, Revision
+from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.scripts.results import failure_result
+from mcpgreen.running.shares import Places
+from mcpgreen.running.turns import Queue
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.engine.call_log import CallLog
 
-Json = dict[str, Any]
-
-# What is the same for everybody needs no call. Ping exists in the handshake era only, where nothing may be added.
+# Results that are always the same need no call. Ping exists in the handshake era only, where nothing may be added.
 ANSWERS = {"ping": b"{}"}
 
-NO_TURN = nullcontext()
-
-
-def _later(module: str, function: str) -> Callable[..., Any]:
-    """A function of a feature that is imported when it is first used: start-up does not need it."""
-
-    def load_and_run(*values: Any) -> Any:
-        from importlib import import_module
-
-        return getattr(import_module(f"mcpgreen.features.{module}"), function)(*values)
-
-    return load_and_run
-
-
-class Route(NamedTuple):
-    """How a method is served."""
-
-    handler: Callable[[Call], Json | bytes]
-    runs_script: Callable[[Call], bool] | None = None  # whether this request does, for which its target is found first
-    uses_catalog: bool = False
-    may_repeat: Callable[[Call], bool] | None = None  # for what may ask: whether it may be run twice
-    turn: Callable[[Call], Slot | None] | None = None  # what a request waits for besides a slot
-    fit: Callable[[Json, Revision], Json] | None = None
-    has_own_limit: bool = False  # the handler sees to it itself that a result is not too large
-
-
+# Where the route of each method is declared: the module below `features`, which is imported when it is first needed.
 ROUTES = {
-    "initialize": Route(lifecycle.initialize),
-    "server/discover": Route(lifecycle.discover),
-    "logging/setLevel": Route(lifecycle.set_level),
-    "shutdown": Route(lifecycle.shutdown),
-    "exit": Route(lifecycle.leave),
-    **dict.fromkeys(KINDS, Route(listing.list_page, uses_catalog=True)),
-    "tools/call": Route(
-        tools.call_tool,
-        tools.runs_script,
-        uses_catalog=True,
-        may_repeat=tools.may_repeat,
-        turn=tools.turn,
-        fit=revision_fields.fit_call_result,
-    ),
-    "resources/read": Route(
-        _later("resources", "read_resource"),
-        _later("resources", "runs_script"),
-        uses_catalog=True,
-        may_repeat=lambda call: True,
-        fit=revision_fields.fit_contents,
-        has_own_limit=True,  # of the content, which is longer once it is written as JSON
-    ),
-    "resources/subscribe": Route(
-        lambda call: call.services.subscriptions.subscribe(call), _later("resources", "runs_script"), uses_catalog=True
-    ),
-    "resources/unsubscribe": Route(lambda call: call.services.subscriptions.unsubscribe(call)),
-    "prompts/get": Route(
-        _later("prompts.prompts", "get_prompt"),
-        _later("prompts.prompts", "runs_script"),
-        uses_catalog=True,
-        may_repeat=lambda call: True,
-        fit=revision_fields.fit_prompt_result,
-    ),
-    "completion/complete": Route(
-        _later("completion.completion", "complete"), _later("completion.completion", "runs_script"), uses_catalog=True
-    ),
+    "initialize": ("basics", "INITIALIZE"),
+    "server/discover": ("basics", "DISCOVER"),
+    "logging/setLevel": ("basics", "SET_LEVEL"),
+    "shutdown": ("basics", "SHUTDOWN"),
+    "exit": ("basics", "EXIT"),
+    **dict.fromkeys(KINDS, ("basics", "LIST")),
+    "tools/call": ("tools", "CALL"),
+    "resources/read": ("resources", "READ"),
+    "resources/subscribe": ("resources", "SUBSCRIBE"),
+    "resources/unsubscribe": ("resources", "UNSUBSCRIBE"),
+    "prompts/get": ("prompts", "GET"),
+    "completion/complete": ("completion", "COMPLETE"),
 }
+
+
+@cache
+def route_of(method: str) -> Route[Any]:
+    module, name = ROUTES[method]
+    route: Route[Any] = getattr(import_module(f"mcpgreen.features.{module}"), name)
+    return route
 
 
 class Router:
@@ -114,26 +74,27 @@ class Router:
     def __init__(self, services: Services, changes: ChangeWatch) -> None:
         self.services = services
         self._changes = changes
-        self._slots = Semaphore(services.settings.max_concurrent_requests)
-        self._gates: WeakValueDictionary[Hashable, Semaphore] = WeakValueDictionary()  # of clients that wait for one
+        self._slots = Places(services.settings.max_concurrent_requests)
+        self._looking = 0  # requests that wait for a look at the disk
+        self._line = Queue(1)
+        self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
 
     @property
     def running(self) -> int:
-        """How many places are taken."""
-        free: int = self._slots.counter
-        return int(self.services.settings.max_concurrent_requests) - free
+        """How many slots are taken."""
+        return self._slots.taken
 
-    def tell(self, what: str, *values: Any) -> None:
-        """A line about a call in the log, by one of its methods. Whatever is wrong there, as when nothing can be opened
-        any more, costs no answer."""
+    def _write_log(self, write: Callable[[CallLog], None]) -> None:
+        """Write a line about a call. If that fails, for instance because no file can be opened any more, the call is
+        answered all the same."""
         try:
-            getattr(self._log, what)(*values)
+            write(self._log)
         except Exception as error:
-            journal.error("a call cannot be told of: %s", error)
+            journal.error("a call cannot be logged: %s", error)
 
     @cached_property
     def _log(self) -> CallLog:
-        # Start-up does not need it, nor does a call that succeeds, unless somebody wants a line of each.
+        # Imported late: neither start-up nor a successful call needs it, unless each call is logged.
         from mcpgreen.engine.call_log import CallLog
 
         return CallLog(self.services)
@@ -145,119 +106,141 @@ class Router:
         try:
             view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
-            sink.respond(messages.error(request_id, revision_fields.error_object(error)))
-            if journal.tells_failures:
-                self.tell("refused", method, params, error)
+            self.refuse(sink, request_id, error, method, params)
             return
         if method in ANSWERS:
             sink.respond(messages.response(request_id, ANSWERS[method]))
             if journal.tells_calls:
-                self.tell("answered", method)
+                self._write_log(lambda log: log.answered(method))
             return
         session = None if view.revision.era == Era.STATELESS else link.session
-        call = Call(
-            request_id,
-            method,
-            params,
-            view=view,
-            session=session,
-            stream=link.stream,
-            sink=sink,
-            services=self.services,
-        )
-        call.weight_bytes = weight_bytes
+        call = Call(request_id, method, params, view, session, link.stream, sink, self.services, weight_bytes)
         if journal.tells_calls:
             call.received_at = monotonic()
         try:
             if method == "subscriptions/listen":
                 self.services.subscriptions.open(call)
-            elif not self._is_answered(call, ROUTES[method]):
-                self.services.waiting.require_place(free_slots=self._slots.counter, owner=link.stream.owner)
-                self._start(call, ROUTES[method])
+            else:
+                self._serve_or_start(call, route_of(method))
         except Exception as error:
             call.leave_stream()
             sink.respond(self._refusal(call, error))
 
-    def _is_answered(self, call: Call, route: Route) -> bool:
-        """Answer a request that need not wait for anything."""
-        if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
-            return True
-        if route.uses_catalog and not self._changes.is_ready(call.method):
-            return False  # a hook has to be run first, or a long look to be taken
-        if self._runs_script(call, route):
-            return False
-        call.sink.respond(self._answer(call, route))
-        return True
+    def refuse(
+        self, sink: Sink, id: str | int | None, error: RpcError, method: str = "a request", params: object = None
+    ) -> None:
+        """Answer a request with an error before it becomes a call."""
+        sink.respond(messages.error(id, revision_fields.error_object(error)))
+        if journal.tells_failures:
+            self._write_log(lambda log: log.refused(method, params, error))
 
-    def _runs_script(self, call: Call, route: Route) -> bool:
-        """Find what the request is about, and say whether that takes a script."""
-        runs_script = route.runs_script is not None and route.runs_script(call)
-        if call.interaction.is_repeat and route.may_repeat is not None and not route.may_repeat(call):
+    def _serve_or_start(self, call: Call, route: Route[Target]) -> None:
+        """Answer a request that need not wait for anything, or start a greenlet that does the waiting."""
+        if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
+            return
+        if route.uses_catalog:
+            self._changes.catch_up()
+        if route.uses_catalog and (self._looking or not self._changes.is_current(call.method)):
+            # Behind a request that waits for a look at the disk, others wait too: they are answered in order.
+            self._start(call, self._find_and_serve, call, route)
+            return
+        target = self._find(call, route)
+        if route.needs_process(call, target):
+            self._start(call, self._serve, call, route, target)
+        else:
+            call.sink.respond(self._answer(call, route, target))
+
+    def _find(self, call: Call, route: Route[Target]) -> Target:
+        target = route.find(call)
+        if call.interaction.is_repeat and route.may_repeat is not None and not route.may_repeat(call, target):
             raise InvalidParams("This interaction has expired; start again without requestState.")
-        return runs_script
+        return target
 
     def abandon(self, call: Request) -> None:
-        """The server is going: tell the client that this request will not be finished."""
+        """Cancel a call of a stopping server, and tell the client that it will not be finished."""
         if not call.is_cancelled:
             call.sink.respond(
                 messages.error(call.id, revision_fields.error_object(InternalError("The server is stopping.")))
             )
         call.cancel()
 
-    def _start(self, call: Call, route: Route) -> None:
+    def _start(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
+        self.services.waiting.require_place(free_slots=self._slots.free, owner=call.stream.owner)
         call.token = progress_token(call.params)
         call.stream.take(call)
         call.sink.expect()
         self.services.waiting.add(call)
-        call.greenlet = gevent.spawn(self._serve, call, route)
+        call.greenlet = gevent.spawn(self._finish, call, serve, *values)
 
-    def _serve(self, call: Call, route: Route) -> None:
+    def _finish(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
+        """Answer with what `serve` returns or raises. Runs in the call's own greenlet."""
         try:
-            if route.uses_catalog and call.target is None:
-                # A hook had to be run first. Another call may have done it by now; the target is still to be found.
-                self._changes.make_ready(call.method)
-                call.has_waited = True
-                if not self._runs_script(call, route):
-                    call.finish(self._answer(call, route))
-                    return
-            call.wait_for_roots()
-            line = self._run(call, route)
+            try:
+                line = serve(*values)
+            except Exception as error:
+                line = self._refusal(call, error)
+            call.sink.wait_for_room_for(size_of(line))
         except gevent.GreenletExit:
             if journal.tells_calls:
-                self.tell("cancelled", call)
+                self._write_log(lambda log: log.succeeded(call, "cancelled"))
             return  # no answer
-        except Exception as error:
-            line = self._refusal(call, error)
         call.finish(line)
 
-    def _run(self, call: Call, route: Route) -> Line:
-        """In a slot, for which the call has to wait. Its own turn comes first, because whoever waits for that must not
-        hold a slot; and nobody holds one whose client does not read."""
+    def _find_and_serve(self, call: Call, route: Route[Target]) -> Line:
+        """Serve a request that needs a look at the disk, or a hook, first."""
+        self._looking += 1
+        try:
+            target = self._find_after_look(call, route)
+        finally:
+            self._looking -= 1
+        return (
+            self._serve(call, route, target) if route.needs_process(call, target) else self._answer(call, route, target)
+        )
+
+    def _find_after_look(self, call: Call, route: Route[Target]) -> Target:
+        """A list is always up to date. A request for one item waits for a long look only if the item is not known
+        yet."""
+        with self._line:  # so that requests that wait for the same look are answered in order
+            is_late = not self._changes.look_for_a_moment(call.method)
+            if is_late and call.method not in KINDS:
+                with suppress(RpcError):
+                    return self._find(call, route)
+            elif self._changes.is_current(call.method):
+                return self._find(call, route)
+        self._changes.bring_up_to_date(call.method)
+        return self._find(call, route)
+
+    def _serve(self, call: Call, route: Route[Target], target: Target) -> Line:
+        """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
+        slot meanwhile, and does not hold a slot while the client does not read."""
+        call.wait_for_roots()
         while True:
             call.sink.wait_for_room()
-            call.run = Run(Slot(self._slots, self._gate_of(call)), None if route.turn is None else route.turn(call))
-            with call.run.turn or NO_TURN, call.run.slot:
+            slot = Slot(self._slots, call.stream.owner, self._gate_of(call))
+            call.run = Run(slot, route.turn(call, target))
+            with call.run.turn or nullcontext(), call.run.slot:
                 if call.is_cancelled:
-                    raise gevent.GreenletExit  # which is on its way: a place that was free came first
+                    raise gevent.GreenletExit  # it was killed, but got the free place first
                 if call.sink.has_room:
                     self.services.waiting.remove(call)
-                    return self._answer(call, route)
+                    return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:
-        owner = call.stream.owner
-        if owner is None:
+        """The gate of a session: sessions of one owner take turns, because many people may share an address."""
+        session = call.session
+        if session is None or call.stream.owner is None:
             return None
-        gate = self._gates.get(owner)
+        gate = self._gates.get(session)
         if gate is None:
-            gate = self._gates[owner] = Semaphore(1)
+            gate = self._gates[session] = Semaphore(1)
         return gate
 
-    def _answer(self, call: Call, route: Route) -> Line:
-        """The response line for whatever the handler does."""
+    def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:
+        """Serve the request and return its response line, whatever the feature returns or raises."""
         failure = None
         try:
             try:
-                result = route.handler(call)
+                result = route.serve(call, target)
             finally:
                 call.wait_until_adopted()
         except ToolFailure as error:
@@ -266,7 +249,7 @@ class Router:
         except InputNeeded as needed:
             result = requests.input_required(needed.questions, needed.state)
             if journal.tells_calls:
-                self.tell("asks", call)
+                self._write_log(lambda log: log.succeeded(call, "asks"))
             return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])
         except Exception as error:
             return self._refusal(call, error)
@@ -275,22 +258,22 @@ class Router:
             line = messages.response(call.id, result)
         else:
             try:
-                fitted = result if route.fit is None else route.fit(result, call.view.revision)
+                fitted = route.fit(result, call.view.revision)
                 body = self._encoded(call, fitted, has_limit=not route.has_own_limit)
             except RpcError as error:
                 return self._refusal(call, error)
             line = messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
         if journal.tells_calls or (journal.tells_failures and type(result) is dict and result.get("isError")):
-            self.tell("ended", call, result, failure)
+            self._write_log(lambda log: log.ended(call, result, failure))
         return line
 
     def _refusal(self, call: Call, error: Exception) -> bytes:
-        """What a client hears of an error: of one that nobody foresaw, only that there was one."""
+        """The response line for an error. Of an unexpected exception the client hears only that there was one."""
         if not isinstance(error, RpcError):
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             error = InternalError()
         if journal.tells_failures:
-            self.tell("failed", call, error)
+            self._write_log(lambda log: log.failed(call, error))
         return messages.error(call.id, revision_fields.error_object(error, call.view.revision))
 
     def _encoded(self, call: Call, result: Json, *, has_limit: bool) -> list[bytes]:

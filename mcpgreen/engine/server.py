@@ -1,7 +1,7 @@
-"""The server as a whole: builds the parts from settings and project, watches the disk, stops in good order.
+"""The server as a whole: builds its parts from settings and project, opens sessions and links, stops in good order.
 
 No file descriptors, sockets or signals: a transport calls `connect` with a sink and feeds the link. There is no
-module-level state, so two servers can live in one process.
+module-level state, so two servers can run in one process.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.lists.early import EarlyLists, catalog_of
-from mcpgreen.catalog.lists.keeping import PageKeeper
+from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
@@ -30,7 +29,7 @@ from mcpgreen.protocol.introduction import Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.policy.project_policy import ProjectPolicy
-from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.runner import Runner
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.running.storage import Storage
@@ -45,7 +44,7 @@ STOP_GRACE_SECS = 0.3
 
 
 class Load(NamedTuple):
-    """What a server has to do: calls in their places, calls that wait for one, open listens."""
+    """How many calls run, how many wait for a slot, and how many listens are open."""
 
     running: int
     waiting: int
@@ -63,9 +62,7 @@ class Server:
         environ: Mapping[str, str],
         identity: Identity | None = None,
         roots: Roots | None = None,
-        early: EarlyLists | None = None,
     ) -> None:
-        """`early`: what has been listed before there was a server."""
         identity = identity or Identity(project.server_info(), project.instructions())
         settings = _within_descriptors(settings)
         environ = temporary.with_usable_tmpdir(environ)
@@ -80,18 +77,20 @@ class Server:
             on_named=(lambda path: None) if settings.preserve_state else runner.protect,
         )
         shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
-        early = early or EarlyLists(project, settings, identity.info, {})
-        registrar = early.registrar or Registrar(project, settings=settings)
-        catalog = early.catalog or catalog_of(project, settings, answered=early.answered)
-        catalog.on_change = self._on_change
-        catalog.on_warning = partial(self._log, "mcp.registry", "warning")
-        catalog.files.storage = storage
-        catalog.registrar = registrar
+        registrar = Registrar(project, settings=settings)
+        catalog = Catalog(
+            project,
+            ttl_secs=settings.tools_ttl,
+            max_bytes=settings.registry_max_bytes,
+            is_static=settings.is_static,
+            on_change=self._on_change,
+            on_warning=partial(self._log, "mcp.registry", "warning"),
+            storage=storage,
+            registrar=registrar,
+            replaces_dots=settings.replace_dots,
+        )
         self._disk = DiskWatcher(uses_events=settings.watch_files != "poll")
         self._changes = ChangeWatch(catalog, settings, registrar=registrar, shell=shell, disk=self._disk)
-        self._changes.on_begin = partial(self._tell_news, early)
-        if early.store is not None:
-            self._changes.keeper = PageKeeper(early.store, catalog, early.terms)
         self.services = Services(
             settings,
             project,
@@ -116,25 +115,28 @@ class Server:
         sink: Sink,
         *,
         handshake: Handshake | None = None,
-        has_strangers: bool = False,
+        needs_token: bool = False,
         principal: Principal | None = None,
+        waits_for_initialized: bool = True,
     ) -> Session:
-        """`sink` is for what belongs to no request."""
+        """Open a session. `sink` is for messages that belong to no request; `needs_token` means that others than the
+        client can write to the server, too."""
         services = self.services
         session = Session(
             sink,
             services.settings,
             services.roots,
             handshake=handshake,
-            has_strangers=has_strangers,
+            needs_token=needs_token,
             principal=principal,
+            waits_for_initialized=waits_for_initialized,
         )
         self._sessions.add(session)
         services.subscriptions.add_session(session)
         return session
 
     def close_session(self, session: Session) -> None:
-        """May be called twice."""
+        """Close a session; a closed one is left alone."""
         if session not in self._sessions:
             return
         self._sessions.remove(session)
@@ -142,7 +144,7 @@ class Server:
         self.services.subscriptions.remove_session(session)
 
     def end_session(self, session: Session) -> None:
-        """As its client wants: all that it has running is stopped, by whatever stream it came."""
+        """End a session as its client wants: stop everything on all of its streams, then close it."""
         for stream in list(session.streams):
             stop_stream(stream, self.services.subscriptions)
         self.close_session(session)
@@ -158,13 +160,13 @@ class Server:
         principal: Principal | None = None,
         owner: Hashable = None,
     ) -> Link:
-        """Another stream of a session, or the first one of a new session, which ends with it. Raises Denied for a
-        session of somebody else."""
+        """Open another stream of a session, or the only one of a new session, which ends with it. Raises Denied for the
+        session of another caller."""
         is_own = session is None
         if session is None:
-            session = self.open_session(sink, handshake=handshake, has_strangers=token is not None, principal=principal)
+            session = self.open_session(sink, handshake=handshake, needs_token=token is not None, principal=principal)
         elif session.principal != principal:
-            raise Denied("This session belongs to somebody else.")
+            raise Denied("This session belongs to another caller.")
         stream = Stream(sink, transport=transport, principal=principal, owner=owner)
         link = Link(self._router, session, stream, token=token, owns_session=is_own)
         session.streams.add(link.stream)
@@ -180,7 +182,7 @@ class Server:
         principal: Principal | None = None,
         owner: Hashable = None,
     ) -> Link:
-        """A stream of no session: each request on it says who sends it."""
+        """Open a stream without a session: each request on it describes its client."""
         stream = Stream(sink, transport=transport, principal=principal, owner=owner)
         link = Link(self._router, self._without_session, stream, token=token, owns_session=False)
         self._links[link] = None
@@ -188,17 +190,18 @@ class Server:
 
     @cached_property
     def _without_session(self) -> Session:
-        """Never agrees on anything, and has no streams: what one client says reaches no other."""
+        """Stands for a session where there is none. It has no handshake and no streams, so nothing of one client
+        reaches another."""
         return Session(MemorySink(), self.services.settings, self.services.roots)
 
     def watch(self) -> None:
-        """Begin to notice changes on disk, if they matter."""
+        """Begin to notice changes on disk, unless the server offers nothing that is on disk."""
         if "tools" in self.services.offered:
             self._changes.start()
 
     def disconnect(self, link: Link) -> None:
-        """What it has in flight is dropped. What is parked stays: its client may come back by another link. May be
-        called twice."""
+        """Close a link and cancel what it has in flight; a closed one is left alone. Parked calls stay, because the
+        client may come back by another link."""
         if link not in self._links:
             return
         del self._links[link]
@@ -208,7 +211,7 @@ class Server:
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a client waits for an answer."""
         return any(link.stream.in_flight for link in self._links)
 
     @property
@@ -216,7 +219,7 @@ class Server:
         return Load(self._router.running, len(self.services.waiting), len(self.services.subscriptions))
 
     def end_listens(self) -> None:
-        """In good order, on whatever stream they are."""
+        """End the listens of all links in good order."""
         for link in list(self._links):
             link.close_listens()
 
@@ -232,13 +235,6 @@ class Server:
         self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
         self.services.runner.close(is_clean=self.services.state_dir.remove())
 
-    def _tell_news(self, early: EarlyLists) -> None:
-        """What nobody could be told before there was a session."""
-        for warning in early.warnings:
-            self._log("mcp.registry", "warning", warning)
-        for source, total in early.changed.items():
-            self._on_change(source, total)
-
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)
         self.services.subscriptions.list_changed(source)
@@ -249,7 +245,8 @@ class Server:
 
 
 def _within_descriptors(settings: Settings) -> Settings:
-    """With no more scripts at a time than there are descriptors for: the others wait instead of failing."""
+    """Lower the number of concurrent scripts to what the limit of descriptors allows, so that the others wait instead
+    of failing."""
     limit = descriptor_limit()
     fitting = scripts_that_fit(settings.max_concurrent_requests, limit)
     if fitting == settings.max_concurrent_requests:

@@ -1,7 +1,10 @@
 """`Call`: all that a handler may know about a request, and all that it may say while it works.
 
 It hides era and transport. Progress and log messages of a call go out before its response and never after it; nothing
-of a cancelled call goes out at all (the sink checks `is_cancelled` next to the write).
+of a cancelled call goes out at all (the sink checks `is_cancelled` next to the write). While its script runs, a call
+has a `Run`: places, files, helper greenlets, and room in memory for what the script prints.
+
+Rule: a place that is taken is given back once, whatever happens to the call: see `Slot`.
 """
 
 from __future__ import annotations
@@ -9,7 +12,12 @@ from __future__ import annotations
 import time
 from binascii import b2a_base64
 from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import gevent
+from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.features.asking.interaction import ENDED_EARLY, HEARD, Event, Interaction, State
@@ -18,35 +26,36 @@ from mcpgreen.links.sink import Line, Sink
 from mcpgreen.links.stream import Stream
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView, progress_token
-from mcpgreen.protocol.input.requests import client_variables
+from mcpgreen.protocol.input import requests
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mcpgreen.features.asking.scripts import AskingScript
-    from mcpgreen.features.run import Run
     from mcpgreen.features.services import Services
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
-    from mcpgreen.running.processes.deadline import Deadline
+    from mcpgreen.running.processes.pipes import OutputPlace
+    from mcpgreen.running.processes.process import Child
+    from mcpgreen.running.processes.run import Outcome
+    from mcpgreen.running.scripts.scratch import CallFiles
+    from mcpgreen.running.shares import Places
 
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
 LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
+STDERR_END_BYTES = 1024
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class Throttle:
-    """At most so many in any minute. A limit of 0 means no limit."""
-
-    __slots__ = ("_sent_at",)
+    """Lets through at most `limit_per_minute` messages in any minute. A limit of 0 means no limit."""
 
     def __init__(self, limit_per_minute: int) -> None:
         self._sent_at: deque[float] = deque(maxlen=limit_per_minute)
 
-    def admits(self) -> bool:
+    def count(self) -> bool:
+        """Count one more message; return False if it is one too many."""
         sent_at, now = self._sent_at, time.monotonic()
         if sent_at and len(sent_at) == sent_at.maxlen and sent_at[0] > now - THROTTLE_WINDOW_SECS:
             return False
@@ -54,97 +63,62 @@ class Throttle:
         return True
 
 
+@dataclass(eq=False, slots=True)
 class Call:
     """One request in progress. `session` is None for a stateless one."""
 
-    __slots__ = (
-        "_arguments_json",
-        "_last_progress",
-        "_log_throttle",
-        "_progress_throttle",
-        "greenlet",
-        "has_waited",
-        "id",
-        "interaction",
-        "method",
-        "params",
-        "received_at",
-        "required_scopes",
-        "run",
-        "serial",
-        "services",
-        "session",
-        "sink",
-        "stream",
-        "target",
-        "token",
-        "view",
-        "weight_bytes",
-    )
+    id: str | int
+    method: str
+    params: Json
+    view: ClientView
+    session: Session | None
+    stream: Stream
+    sink: Sink  # for its response: the stream's own sink, or that of a batch
+    services: Services
+    weight_bytes: int = 0  # of the request, in memory
+    serial: int = 0  # marks the files and processes of its script
+    interaction: Interaction = field(default_factory=Interaction)
+    run: Run | None = None  # while it has a script
+    token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
+    received_at: float = 0.0  # set if the journal shows calls
+    required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
+    greenlet: gevent.Greenlet | None = None
+    _arguments_json: bytes | None = None
+    _last_progress: float | None = None
+    _progress_throttle: Throttle | None = None
+    _log_throttle: Throttle | None = None
 
-    def __init__(
-        self,
-        request_id: str | int,
-        method: str,
-        params: dict[str, Any],
-        *,
-        view: ClientView,
-        session: Session | None,
-        stream: Stream,
-        sink: Sink,
-        services: Services,
-    ) -> None:
-        self.id = request_id
-        self.method = method
-        self.params = params
-        self.view = view
-        self.session = session
-        self.stream = stream
-        self.sink = sink  # for its answer: the stream's own, or that of a batch
-        self.services = services
-        self.serial = services.runner.next_serial()  # of what it runs: in the names of its files, and as a mark
-        self.interaction = Interaction()
-        self.run: Run | None = None  # while it has a script
-        self.token: str | int | None = None  # of progress, if the client gave one and the call takes time
-        self.weight_bytes = 0  # of the request, in memory
-        self.received_at = 0.0  # if the log wants to know
-        self.target: Any = None  # what the request is about, once its feature has found it
-        self.required_scopes: Sequence[str] = ()  # of whoever calls, once the target is found
-        self.greenlet: Any = None
-        self.has_waited = False  # for a look at the disk: what was not there then is not there
-        self._arguments_json: bytes | None = None
-        self._last_progress: float | None = None
-        self._progress_throttle: Throttle | None = None
-        self._log_throttle: Throttle | None = None
+    def __post_init__(self) -> None:
+        self.serial = self.services.runner.next_serial()
 
     def __repr__(self) -> str:
         return f"<Call {self.id!r} {self.method}>"
 
     @property
     def worker_key(self) -> bytes:
-        """A file name for the request: base64url of its JSON id, or a digest when that is too long."""
+        """A file name for the request: base64url of its JSON id, or a digest if that is too long."""
         text = b"%d" % self.id if type(self.id) is int else jsontext.dumps(self.id)
         key = b2a_base64(text, newline=False).rstrip(b"=").translate(URL_SAFE)
         return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text]).encode("ascii")
 
     @property
     def roots(self) -> Roots:
-        """What is in scope now: what the client named after its handshake, else what is configured."""
+        """The roots in force now: those that the client has named, else those of the settings."""
         return self.services.roots if self.session is None else self.session.roots.current
 
     @property
     def principal(self) -> Principal | None:
-        """Who calls; None where the transport does not tell callers apart."""
+        """The caller; None if the transport does not tell callers apart."""
         return self.stream.principal
 
     @property
     def auth_json(self) -> str:
-        """What scripts may know of who calls; empty for nobody in particular. Not part of `about_the_client`, which is
-        kept for a session: its client may come with another token."""
+        """The claims of the caller for scripts; empty without a principal. Not part of `client_variables`, which are
+        kept for a session: the next request of its client may have another token."""
         return "" if self.principal is None else self.principal.claims_json
 
     def require_scopes(self, scopes: Sequence[str]) -> None:
-        """Raises InsufficientScope if the target needs scopes that the caller does not have."""
+        """Remember what scopes the target needs. Raises InsufficientScope if the caller does not have them."""
         self.required_scopes = scopes
         if self.principal is not None:
             self.principal.require(scopes)
@@ -158,80 +132,76 @@ class Call:
         return self.session is None
 
     @property
-    def about_the_client(self) -> dict[str, str]:
-        """Variables for scripts."""
+    def client_variables(self) -> dict[str, str]:
+        """What scripts may know of the client."""
         view = self.view
         if view.variables is None:
-            view.variables = client_variables(view.capabilities, view.revision, self.stream.transport)
+            view.variables = requests.client_variables(view.capabilities, view.revision, self.stream.transport)
         return view.variables
 
     @property
     def arguments(self) -> Any:
-        """What the client sent as arguments."""
+        """The arguments as the client sent them."""
         if self._arguments_json is not None:
             return jsontext.loads(self._arguments_json)
         return self.params.get("arguments")
 
     def keep_arguments_as(self, encoded: bytes) -> None:
-        """Large ones need not be in memory twice for as long as a script runs."""
+        """Keep large arguments only as JSON, so that they are not in memory twice while a script runs."""
         if len(encoded) > LARGE_ARGUMENTS_BYTES:
             self._arguments_json = encoded
             del self.params["arguments"]
 
     @property
     def is_retry(self) -> bool:
-        """Whether the client comes back with answers."""
+        """Whether the client repeats a request with its answers."""
         return ("requestState" in self.params or "inputResponses" in self.params) and self.is_stateless
-
-    def may_find_later(self, source: str) -> bool:
-        """Whether what is not known may be on disk all the same, where it takes a while to look."""
-        return not self.has_waited and self.services.catalog.takes_long(source)
 
     @property
     def are_roots_known(self) -> bool:
-        """Whether nobody has to wait for the client to name its roots."""
+        """Whether the client has named its roots, or need not be asked for them."""
         return self.session is None or self.session.roots.is_known
 
     def wait_for_roots(self) -> None:
-        """Until the client has named its roots, if it was asked for them."""
+        """Wait until the client has named its roots, if it was asked for them."""
         if self.session is not None:
             self.session.roots.wait_until_known(self.stream.sink)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Tell the client, if it asked: strictly increasing, not too often."""
+        """Send progress to a client that asked for it: only if it has increased, and not too often."""
         if self.token is None or self.interaction.state not in HEARD:
             return
         if self._last_progress is not None and progress <= self._last_progress:
             return
         if self._progress_throttle is None:
             self._progress_throttle = Throttle(self.services.settings.max_progress_per_min)
-        if not self._progress_throttle.admits():
+        if not self._progress_throttle.count():
             return
         self._last_progress = progress
-        params: dict[str, Any] = {"progressToken": self.token, "progress": progress}
+        params: Json = {"progressToken": self.token, "progress": progress}
         if total is not None:
             params["total"] = total
         if message is not None:
             params["message"] = message
         self._notify("notifications/progress", revision_fields.fit_fields("progress", params, self.view.revision))
 
-    def log(self, level: str, logger: str | None, data: Any) -> None:
-        """A log message for the client, if it wants this level."""
+    def log(self, level: str, logger: str | None, data: object) -> None:
+        """Send a log message to the client, if it wants this level."""
         if self.interaction.state not in HEARD or not wants_level(self.view, level):
             return
         if self._log_throttle is None:
             self._log_throttle = Throttle(self.services.settings.max_logs_per_min)
-        if self._log_throttle.admits():
+        if self._log_throttle.count():
             self._notify("notifications/message", log_params(level, logger, data))
 
     def cancel(self) -> None:
-        """Unwind the call. From here on nothing of it is written."""
+        """End the call without an answer. From here on nothing of it is written."""
         self.end_early(Event.CANCEL)
         self.leave_stream()
         self.sink.withdraw()
 
     def end_early(self, event: str) -> None:
-        """Without a result. The script is told, and stopped."""
+        """Stop the script and the greenlet of the call, which will have no result."""
         self.interaction.on(event)
         if self.run is not None:
             self.run.end()
@@ -239,7 +209,7 @@ class Call:
             self.greenlet.kill(block=False)
 
     def finish(self, line: Line) -> None:
-        """Answer the request. Whoever agreed to visit a URL hears first that this is done."""
+        """Answer the request. A client whose user agreed to visit a URL hears first that this is done."""
         self.interaction.on(Event.FINISH)
         self.leave_stream()
         for elicitation_id in self.interaction.elicitation_ids:
@@ -247,18 +217,18 @@ class Call:
             self.sink.notify(notice, self, is_droppable=False)
         self.sink.respond(line, self)
         if self.run is not None and self.run.output_place is not None:
-            # When it is on its way; a client that does not read holds up its own large outputs.
+            # Only when the answer has been sent: a client that does not read holds up its own large outputs.
             if self.run.output_place.is_held:
                 self.sink.wait_for_room()
             self.run.output_place.release()
 
     def leave_stream(self) -> None:
-        """Its id is free again."""
+        """Free the id of the call on its stream."""
         self.stream.forget(self)
         self.services.waiting.remove(self)
 
     def continue_as(self, retry: Call) -> None:
-        """From now on this is the call of another request."""
+        """Go on as the call of another request."""
         self.id, self.session, self.stream = retry.id, retry.session, retry.stream
         self.sink, self.view = retry.sink, retry.view
         self.token = progress_token(retry.params)
@@ -267,20 +237,32 @@ class Call:
         self.stream.take(self)
         self.sink.expect()
 
+    def step_aside(self) -> None:
+        """Leave the places to others and count as waiting: the call waits for something else than its script."""
+        if self.run is not None and not self.is_cancelled:
+            self.services.waiting.add(self)
+            self.run.leave_places()
+
+    def step_in(self) -> None:
+        """Take back the places if the call has left them. May wait."""
+        if self.run is not None:
+            self.run.take_places()
+            self.services.waiting.remove(self)
+
     def wait_until_adopted(self) -> None:
-        """A script that ends while the call is parked keeps its result until the client is back, but no place."""
+        """Wait until the client of a parked call is back. The result is kept meanwhile, but no place."""
         if self.interaction.state == State.PARKED and self.run is not None:
             self.run.leave_places()
         while self.interaction.state == State.PARKED and self.interaction.adopted is not None:
             self.interaction.adopted.wait()
 
     def stop_helpers(self) -> None:
-        """The script is over, and with it whatever was done for it on the side."""
+        """End the helper greenlets of a script that is over."""
         if self.run is not None:
             self.run.stop_helpers()
         self.interaction.on(Event.STOP_ASKING)
 
-    def _notify(self, method: str, params: dict[str, Any]) -> None:
+    def _notify(self, method: str, params: Json) -> None:
         line = messages.notification(method, params)
         if len(line) > MAX_NOTICE_BYTES:
             journal.warning("a message of %s is too long for the client (%d bytes); it is dropped", method, len(line))
@@ -288,28 +270,98 @@ class Call:
             self.sink.notify(line, self)
 
 
-class Reports:
-    """What a script reports goes to the call, and keeps its deadline away; what it asks is asked."""
+@dataclass(eq=False, slots=True)
+class Slot:
+    """A call's claim to one of the places in which scripts run; held inside of `with`. A call that waits for an answer
+    leaves the place to others.
 
-    def __init__(self, call: Call, deadline: Deadline) -> None:
-        self._call = call
-        self._deadline = deadline
-        self._asking: AskingScript | None = None
-        self.log = call.log
+    With a `gate`, only one of the calls that share it waits for a place, and the others wait for the gate: so each of
+    many sessions of an owner stands in line once, however many calls it has."""
 
-    def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self._deadline.progressed()
-        self._call.progress(progress, total, message)
+    places: Places
+    owner: Hashable = None
+    gate: Semaphore | None = None
+    _is_held: bool = False
+    _is_over: bool = False
 
-    @property
-    def has_room(self) -> bool:
-        return self._asking is None or self._asking.has_room
+    def leave(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self.places.release(self.owner)
 
-    def asking_script(self) -> AskingScript:
-        """Who asks for the script, in whatever way that does it: its questions take turns."""
-        if self._asking is None:
-            self._asking = self._call.services.asking.script_of(self._call, self._deadline)
-        return self._asking
+    def take(self) -> None:
+        """Take a place, unless the call holds one. May wait."""
+        if self._is_held:
+            return
+        if self.gate is None:
+            self.places.acquire(self.owner)
+        else:
+            with self.gate:
+                self.places.acquire(self.owner)
+        if self._is_over:
+            self.places.release(self.owner)  # the call has ended while its helper waited here
+        else:
+            self._is_held = True
 
-    def ask(self, asked: Any, reply: Any, timeout_secs: float | None, *, size_bytes: int) -> None:
-        self.asking_script().ask(asked, reply, timeout_secs, size_bytes=size_bytes)
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self.leave()
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """What a call has while its script runs. `turn` is its place among the calls of one tool, if that tool has a limit.
+    `child`, `ended_by` and `stderr_end` are for the journal, and set when the script is over."""
+
+    slot: Slot
+    turn: Slot | None
+    files: CallFiles | None = None
+    output_place: OutputPlace | None = None
+    child: Child | None = None
+    ended_by: str = ""
+    stderr_end: bytes = b""
+    _helpers: set[gevent.Greenlet] = field(default_factory=set)
+
+    def note_end(self, outcome: Outcome) -> None:
+        """Remember how the script ended, but not its output, which may be large."""
+        self.child = outcome.child
+        self.ended_by = outcome.ended_by
+        if outcome.stderr:
+            self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
+
+    def leave_places(self) -> None:
+        """Leave the places to others."""
+        self.slot.leave()
+        if self.turn is not None:
+            self.turn.leave()
+
+    def take_places(self) -> None:
+        """Take back the places that were left. May wait. The turn comes first, so that no slot is held meanwhile."""
+        if self.turn is not None:
+            self.turn.take()
+        self.slot.take()
+
+    def help_with(self, function: Callable[..., None], *values: object) -> None:
+        """Call the function in a greenlet of its own, which ends with the script at the latest."""
+        helper = gevent.spawn(function, *values)
+        self._helpers.add(helper)
+        helper.rawlink(self._helpers.discard)
+
+    def is_helped_by(self, helper: object) -> bool:
+        """Whether this greenlet has not been stopped: one that has been stopped may run once more before it notices."""
+        return helper in self._helpers
+
+    def stop_helpers(self) -> None:
+        for helper in list(self._helpers):
+            helper.kill(block=False)
+        self._helpers.clear()
+
+    def end(self) -> None:
+        """Tell the script that its call ends, and keep nothing of its output."""
+        if self.files is not None:
+            self.files.mark_cancelled()
+        if self.output_place is not None:
+            self.output_place.release()

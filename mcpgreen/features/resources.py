@@ -9,8 +9,10 @@ from typing import NamedTuple
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
-from mcpgreen.features.call import Call, Reports
-from mcpgreen.features.scripts import ScriptFiles, allowed_secs
+from mcpgreen.features.call import Call
+from mcpgreen.features.route import Route, without_target
+from mcpgreen.features.scripts import Reports, ScriptFiles, allowed_secs
+from mcpgreen.protocol import revision_fields
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import path_of_uri
 from mcpgreen.providers.reading import Content, Request
@@ -26,24 +28,21 @@ READ_TTL_MS = 0
 
 
 class Target(NamedTuple):
-    """What a request wants to read."""
+    """What is to be read, and how its content is described."""
 
     request: Request
     mime_type: str | None  # as the author declared it
     meta: Json | None
 
 
-def runs_script(call: Call) -> bool:
-    """Find what is to be read, and say whether that takes a process, roots that the client has yet to name, or more
-    time than others should wait for."""
-    try:
-        call.target = target = find(call, _uri_of(call))
-    except ResourceNotFound:
-        if call.may_find_later("resources"):
-            return True
-        raise
+def find_resource(call: Call) -> Target:
+    return find(call, _uri_of(call))
+
+
+def needs_process(call: Call, target: Target) -> bool:
+    """Tell whether a read takes a process, roots that the client has yet to name, or more time than the reader has."""
     providers, request = call.services.providers, target.request
-    if providers.runs_script(request.provider) or providers.is_large(request):
+    if providers.needs_process(request.provider) or providers.is_large(request):
         return True
     return (
         request.provider == "file"
@@ -52,23 +51,19 @@ def runs_script(call: Call) -> bool:
     )
 
 
-def read_resource(call: Call) -> Json:
-    return contents_of(call, call.target)
-
-
-def are_needed(messages: list[Json] | None) -> bool:
-    """Whether messages embed a resource that has yet to be read."""
+def embed_unread(messages: list[Json] | None) -> bool:
+    """Tell whether messages embed a resource that has yet to be read."""
     contents = [each.get("content") for each in messages or ()]
-    return any(isinstance(content, dict) and is_only_a_uri(content) for content in contents)
+    return any(isinstance(content, dict) and is_unread(content) for content in contents)
 
 
 def find(call: Call, uri: str) -> Target:
-    """Who reads this URI: the resource that has it, a template that fits it, or whoever serves its scheme."""
+    """Find how to read this URI: as a listed resource, by a template that fits it, or by the provider of its scheme."""
     fault = problem_with(uri)
     if fault:
         raise InvalidParams(f"Invalid resource uri: {fault}.")
     services = call.services
-    resources = services.snapshot("resources")
+    resources = services.catalog.snapshot("resources")
     resource = _by_uri(resources).get(uri) or _file_at(resources, uri, services.project.root) or _app_at(resources, uri)
     if resource is not None:
         variables = {} if resource.path is None else {"MCP_RESOURCE_PATH": resource.path}
@@ -85,7 +80,7 @@ def find(call: Call, uri: str) -> Target:
 
 def contents_of(call: Call, target: Target) -> Json:
     providers, request = call.services.providers, within_limits(call, target.request)
-    content = _read_by_script(call, request) if providers.runs_script(request.provider) else providers.read(request)
+    content = _read_by_script(call, request) if providers.needs_process(request.provider) else providers.read(request)
     try:
         return {"contents": [_contents(target, content)], "ttlMs": READ_TTL_MS}
     finally:
@@ -93,12 +88,12 @@ def contents_of(call: Call, target: Target) -> Json:
 
 
 def _read_by_script(call: Call, request: Request) -> Content:
-    """A script may report and ask, as that of a tool does."""
+    """Run a provider's script, which may report and ask as a tool does."""
     secs = allowed_secs(call, call.services.settings.resource_timeout_secs)
     with ScriptFiles(call) as files:
         variables = {
             **request.variables,
-            **call.about_the_client,
+            **call.client_variables,
             "MCP_ASK_REPLY": files.reply_prefix,
             "MCP_CANCEL_FILE": os.fsdecode(files.place + CANCEL_FILE),
             "MCP_PROGRESS_TOKEN": token_variable(call.token),
@@ -113,16 +108,17 @@ def _read_by_script(call: Call, request: Request) -> Content:
 
 
 def within_limits(call: Call, request: Request) -> Request:
-    """With the directories below which a file may be read now. A script of the project is told who wants it; that makes
-    it another read than that of somebody else, also where a subscription looks."""
+    """Add the directories below which a file may be read now, and the owner. A provider of the project also gets the
+    claims of the caller, so that subscriptions do not share the read with another caller."""
     allowed = [*call.services.resource_directories, *call.roots.paths]
+    request = request._replace(allowed=allowed, owner=call.stream.owner)
     if not call.auth_json or not call.services.providers.has_own(request.provider):
-        return request._replace(allowed=allowed)
-    return request._replace(allowed=allowed, variables={**request.variables, AUTH_VARIABLE: call.auth_json})
+        return request
+    return request._replace(variables={**request.variables, AUTH_VARIABLE: call.auth_json})
 
 
-def is_only_a_uri(block: Json) -> bool:
-    """Whether a content block embeds a resource that has yet to be read."""
+def is_unread(block: Json) -> bool:
+    """Tell whether a content block embeds a resource that has yet to be read."""
     resource = block.get("resource")
     return (
         isinstance(resource, dict) and isinstance(resource.get("uri"), str) and not resource.keys() & {"text", "blob"}
@@ -142,7 +138,7 @@ def _contents(target: Target, content: Content) -> Json:
 
 
 def _uri_of(call: Call) -> str:
-    """The URI that a request names, itself or by the name of a resource."""
+    """The URI of a request, which may also name a listed resource instead."""
     uri, name = call.params.get("uri"), call.params.get("name")
     if isinstance(uri, str) and uri:
         return uri
@@ -150,7 +146,7 @@ def _uri_of(call: Call) -> str:
         raise InvalidParams("uri must be a string.")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Resource name or uri required")
-    resource: Resource | None = call.services.snapshot("resources").by_name.get(name)
+    resource: Resource | None = call.services.catalog.snapshot("resources").by_name.get(name)
     if resource is None:
         raise ResourceNotFound(name)
     return resource.uri
@@ -164,7 +160,7 @@ def _by_uri(snapshot: Snapshot) -> dict[str, Resource]:
 
 
 def _file_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
-    """A file is the same resource however its URI is written."""
+    """Find the listed file of a URI, whatever way the URI is written."""
     if scheme_of(uri) != "file":
         return None
     by_path: dict[str, Resource] | None = snapshot.cache.get("by path")
@@ -174,11 +170,11 @@ def _file_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
     try:
         return by_path.get(path_of_uri(uri, base=root))
     except ProviderFailure:
-        return None  # whoever reads it says why
+        return None  # reading it will say why
 
 
 def _app_at(snapshot: Snapshot, uri: str) -> Resource | None:
-    """An app is known by its name, whatever server the URI names, or none."""
+    """Find an app by its name; the server in the URI does not matter."""
     if scheme_of(uri) != "ui":
         return None
     name = uri.rpartition("/")[2]
@@ -193,9 +189,25 @@ def _target(item: Resource | ResourceTemplate, uri: str, more: dict[str, str], *
 
 
 def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:
-    """The parts of the URI that stand for variables: one by one, and together."""
+    """The values of the template's variables for a script, one by one and as JSON."""
     return {
         **{"MCP_RESOURCE_VAR_" + re.sub(r"\W", "_", name): value for name, value in values.items()},
         "MCP_RESOURCE_ARGS_JSON": jsontext.dumps(values).decode("ascii"),
         "MCP_RESOURCE_TEMPLATE": template.template.text,
     }
+
+
+READ = Route(
+    find_resource,
+    contents_of,
+    needs_process,
+    may_repeat=lambda call, target: True,
+    fit=revision_fields.fit_contents,
+    has_own_limit=True,  # of the content, which is longer once it is written as JSON
+)
+SUBSCRIBE = Route(
+    find_resource,
+    lambda call, target: call.services.subscriptions.subscribe(call, target.request),
+    needs_process,
+)
+UNSUBSCRIBE = without_target(lambda call: call.services.subscriptions.unsubscribe(call))

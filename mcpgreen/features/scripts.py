@@ -1,39 +1,41 @@
-"""Run a script for a request: with files of its own, as tools are run, and with the client's patience."""
+"""Run a script for a request: with its own temporary files, the SDK at hand, and a time limit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
-from mcpgreen.features.asking.files import ElicitationFiles
-from mcpgreen.features.call import Call, Reports
+from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
+from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
+from mcpgreen.running.launch import run_script
 from mcpgreen.running.processes.deadline import MAX_SECS, Deadline
-from mcpgreen.running.processes.process import Ending, Outcome
+from mcpgreen.running.processes.run import Ending, Limits, Outcome, Script, ScriptRun
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.channel import Channel
 from mcpgreen.running.scripts.environment import Environment
-from mcpgreen.running.scripts.launch import Limits, Script, ScriptRun, run_script
 from mcpgreen.running.scripts.scratch import CallFiles
 from mcpgreen.text import jsontext
+
+if TYPE_CHECKING:
+    from mcpgreen.logs.last_words import LastWords
 
 MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
 
 class ScriptFiles:
-    """Temporary files for the script of a call. Whatever happens to it, they go, and its helpers with them. What the
-    call runs next has another number, and so other files."""
-
-    __slots__ = ("_call", "_files", "_run")
+    """The temporary files of one script of a call, inside of `with`. At the end they are removed and the helpers of the
+    script stopped. The next script of the call gets another serial, and so other files."""
 
     def __init__(self, call: Call) -> None:
         services, run = call.services, call.run
         assert run is not None
-        services.runner.prepare()  # who would have to remove the files after a crash is there before them
+        services.runner.prepare()  # first: the guardian has to be there to remove the files after a crash
         self._call = call
         self._run = run
         self._files = run.files = services.state_dir.new_call(call.serial)
@@ -42,9 +44,9 @@ class ScriptFiles:
     def __enter__(self) -> CallFiles:
         return self._files
 
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         call = self._call
-        self._run.files = None  # whoever cancels the call from now on has no script to tell
+        self._run.files = None  # from now on a cancellation has no script to tell
         if kind is not None and issubclass(kind, gevent.GreenletExit):
             # The script may still be looking for its cancel file.
             call.services.runner.after_stopping(self._files.remove)
@@ -52,6 +54,33 @@ class ScriptFiles:
             self._files.remove()
         call.stop_helpers()
         call.serial = call.services.runner.next_serial()
+
+
+class Reports:
+    """Passes on what a script writes on its control pipe: progress, log messages and input requests."""
+
+    def __init__(self, call: Call, deadline: Deadline) -> None:
+        self._call = call
+        self._deadline = deadline
+        self._asking: AskingScript | None = None
+        self.log = call.log
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self._deadline.progressed()
+        self._call.progress(progress, total, message)
+
+    @property
+    def has_room(self) -> bool:
+        return self._asking is None or self._asking.has_room
+
+    def asking_script(self) -> AskingScript:
+        """The same for the control pipe and for elicitation by file, so that their input requests take turns."""
+        if self._asking is None:
+            self._asking = self._call.services.asking.new_script(self._call, self._deadline)
+        return self._asking
+
+    def ask(self, asked: object, reply: object, timeout_secs: float | None, *, size_bytes: int) -> None:
+        self.asking_script().ask(asked, reply, timeout_secs, size_bytes=size_bytes)
 
 
 def run_for(
@@ -64,8 +93,8 @@ def run_for(
     deadline: Deadline,
     limits: Limits,
 ) -> tuple[Outcome, bytes, bytes]:
-    """Run it as a tool is run, with the SDK at hand: `env` has what is the same for several calls. Gives how it ended,
-    and what it left as error and as embedded resources."""
+    """Run a script with the SDK at hand. `env` has the variables that several calls share. Return how the script ended,
+    its error report and its report of embedded resources."""
     services, interaction = call.services, call.interaction
     assert call.run is not None
     with ScriptFiles(call) as files:
@@ -83,38 +112,47 @@ def run_for(
             wants_table=script.wants_table,
         )
         reports = Reports(call, deadline)
-        run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed)
-        with ElicitationFiles(call, files, reports.asking_script):
+        run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
+        can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
+        with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
         call.run.note_end(outcome)
-        call.stop_helpers()  # before its files are looked for: an answer that comes now would stay behind
+        call.stop_helpers()  # before the reports are taken: an answer that comes later would leave its file behind
         return outcome, *files.take_reports()
 
 
-def take_answers(call: Call, label: str, asked: Any, state: Any, *, failure: type[ToolFailure | InternalError]) -> None:
-    """Ask what a script printed, so that it can be run again with the answers and its state. Raises `failure` for what
-    cannot be asked, MissingClientCapability and Unanswered."""
+def take_answers(
+    call: Call, label: str, asked: object, state: object, *, failure: type[ToolFailure | InternalError]
+) -> None:
+    """Ask what a script printed, so that it can be run again with the answers and its state. Raises `failure` for input
+    requests that make no sense, MissingClientCapability and Unanswered."""
     fault = requests.fault_of(asked) or requests.fault_of_state(state)
-    if fault:
+    if fault or not isinstance(asked, dict) or not (state is None or isinstance(state, str)):
         raise failure(f"{label} asks what cannot be asked: {fault}")
     call.interaction.answers |= call.services.asking.ask(call, asked, own_state=state, knows_answers=False)
     call.interaction.own_state = state
     call.interaction.unmet_needs = []
 
 
-def output_or_error(label: str, outcome: Outcome, timeout_secs: float) -> list[bytes]:
+def output_or_error(call: Call, label: str, outcome: Outcome, timeout_secs: float) -> list[bytes]:
+    """Return what a script printed. Raises OutputTooLarge and InternalError if it failed."""
     if outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT):
         raise OutputTooLarge(f"{label} printed too much")
     if outcome.ended_by == Ending.DEADLINE:
         raise InternalError(f"{label} timed out after {timeout_secs:g}s")
     if outcome.exit_code != 0:
-        raise InternalError(f"{label} failed: {results.reason_of(outcome)}")
+        raise InternalError(f"{label} failed: {results.reason_of(outcome, last_words_of(call, outcome))}")
     return outcome.stdout
 
 
-def encoded(value: Mapping[str, Any], what: str) -> bytes:
-    """What a client sent, as JSON for a script. Raises InvalidParams for a number such as 1e999."""
+def last_words_of(call: Call, outcome: Outcome) -> LastWords:
+    """The part of a failed script's stderr that the client may read."""
+    return call.services.confidential.last_words(outcome.stderr, call)
+
+
+def encoded(value: Mapping[str, object], what: str) -> bytes:
+    """Write a client's object as JSON for a script. Raises InvalidParams for a number such as 1e999."""
     if not value:
         return b"{}"
     try:
@@ -123,14 +161,14 @@ def encoded(value: Mapping[str, Any], what: str) -> bytes:
         raise InvalidParams(f"{what} cannot be passed on as JSON: a number is out of range.") from error
 
 
-def as_text(value: Any) -> str:
-    """A text as it is, any other value as JSON. Raises ValueError for a number such as 1e999."""
+def as_text(value: object) -> str:
+    """Return a text as it is, and any other value as JSON. Raises ValueError for a number such as 1e999."""
     return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
 
 
 def allowed_secs(call: Call, own_secs: float, cap_secs: float = 0) -> float:
-    """How long a script may take that has `own_secs` for itself. A client may choose another time (`timeoutSecs` in the
-    parameters, an extension), but no place is its own for longer than the cap, or than the script may have anyway."""
+    """How long a script may run. A client may ask for another time than the script's `own_secs` (`timeoutSecs` in the
+    parameters, an extension): up to the cap, or up to `own_secs` if that is more."""
     secs = call.params.get("timeoutSecs")
     if secs is None:
         return own_secs

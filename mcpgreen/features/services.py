@@ -1,5 +1,5 @@
-"""What handlers share: the parts of one server, put together by `engine.server`. Whatever start-up does not need is
-made when it is first asked for."""
+"""The parts of one server that handlers share, put together by `engine.server`. Parts that start-up does not need are
+made when they are first used."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.lists.pages import Terms
+from mcpgreen.catalog.pages import Terms
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.features.run import Places
-from mcpgreen.features.watching.subscriptions import Subscriptions
-from mcpgreen.links.waiting import WaitingCalls
+from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
+from mcpgreen.links.waiting import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.introduction import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.policy.project_policy import ProjectPolicy
-from mcpgreen.running.processes.runner import Runner
+from mcpgreen.running.runner import Runner
 from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
 from mcpgreen.running.scripts.scratch import StateDir
-from mcpgreen.running.validation.schema_checks import SchemaChecks
+from mcpgreen.running.shares import Places
+from mcpgreen.running.validation.schema_checks import CHECK_SECS, SchemaChecks
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
+    from mcpgreen.features.confidential import Confidential
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
 
 
 class Services:
-    """`roots` are as configured; those of a call are `call.roots`. `snapshot` gives the items of a kind as they are on
-    disk now, `catalog` as they were seen last."""
+    """`roots` are those of the settings; the roots of a call are `call.roots`. `snapshot` gives the items of a kind as
+    they are on disk now, `catalog` as they were seen last."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Services:
         self.offered = offered_capabilities(is_minimal=settings.force_minimal)
         self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
         self.roots = roots
-        self.resource_directories = resource_directories(project, settings)  # for resources, besides the roots
+        self.resource_directories = resource_directories(project, settings)  # where resources may be, besides the roots
         self.catalog = catalog
         self.snapshot = snapshot
         self.runner = runner
@@ -67,23 +68,23 @@ class Services:
         self.environment = ToolEnvironment(
             environ, settings=settings, project_root=project.root, server_info=identity.info
         )
-        self.schema_checks = SchemaChecks(runner, timeout_secs=settings.schema_timeout_secs)
-        self.subscriptions = Subscriptions(
-            lambda: self.watcher, limit=settings.max_subscriptions, max_listens=settings.max_listens
+        self.schema_checks = SchemaChecks(runner, timeout_secs=CHECK_SECS)
+        self.subscriptions: Subscriptions = Subscriptions(
+            lambda: self.watcher, limit=MAX_SUBSCRIPTIONS, max_listens=MAX_LISTENS
         )
-        self.waiting = WaitingCalls(max_calls=settings.max_queued_requests, max_bytes=settings.max_queued_bytes)
-        # Of tools that may not run as often as they are called, as long as somebody calls them.
+        self.waiting = WaitingCalls(max_calls=MAX_QUEUED_REQUESTS, max_bytes=MAX_QUEUED_BYTES)
+        # The places of tools with `maxConcurrent`, as long as calls use them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self._environ = environ
         self._disk = disk
 
     @property
     def has_parked(self) -> bool:
-        """Whether a script waits for a client to come back."""
+        """Whether a parked call waits for its client."""
         return "asking" in self.__dict__ and not self.asking.parking.is_empty
 
     def close(self) -> None:
-        """Before the runner is stopped."""
+        """End parked calls and schema checks. Called before the runner is stopped."""
         if "asking" in self.__dict__:
             self.asking.parking.clear()
         self.schema_checks.close()
@@ -103,7 +104,14 @@ class Services:
             runner=self.runner,
             environment=self.provider_environment,
             state_dir=self.state_dir,
+            reason_in=lambda stderr: self.confidential.last_words(stderr).reason,
         )
+
+    @cached_property
+    def confidential(self) -> Confidential:
+        from mcpgreen.features.confidential import Confidential
+
+        return Confidential(self, self._environ)
 
     @cached_property
     def asking(self) -> Asking:
@@ -111,7 +119,7 @@ class Services:
         from mcpgreen.protocol.input.state import KEY_BYTES, Seal
 
         key = self.settings.state_key.encode("utf-8") or os.urandom(KEY_BYTES)
-        return Asking(self.settings, seal=Seal(key))
+        return Asking(seal=Seal(key))
 
     @cached_property
     def watcher(self) -> Watcher:

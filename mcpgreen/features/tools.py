@@ -1,13 +1,23 @@
-"""`tools/call`."""
+"""`tools/call`: check the arguments, run the tool's script, and make a result of what it printed.
+
+What is the same for all calls of a tool (its script, schemas and limits) is put together once per snapshot, as
+`ToolTerms`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import gevent
 
 from mcpgreen import journal
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import (
+    InternalError,
     InvalidParams,
     MissingClientCapability,
     ScriptAsks,
@@ -15,58 +25,80 @@ from mcpgreen.errors import (
     Unanswered,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call
-from mcpgreen.features.prepared_tool import ToolTerms, terms_of
-from mcpgreen.features.run import Places, Slot
-from mcpgreen.features.scripts import MAX_ROUNDS, encoded, run_for, take_answers
+from mcpgreen.features.call import Call, Slot
+from mcpgreen.features.route import Route
+from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, encoded, last_words_of, run_for, take_answers
+from mcpgreen.features.services import Services
+from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.processes.process import Ending, Outcome
+from mcpgreen.protocol.schemas.validator import BadSchema
+from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.run import Ending, Limits, Outcome, Script
 from mcpgreen.running.scripts import embedding, results
+from mcpgreen.running.scripts.environment import Environment
+from mcpgreen.running.scripts.results import Expectation
+from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.scripts.stray_text import stray_in
+from mcpgreen.running.shares import Places
+from mcpgreen.running.validation.schema_checks import Schema
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
+if TYPE_CHECKING:
+    from mcpgreen.logs.last_words import LastWords
 
-def call_tool(call: Call) -> Json:
+SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
+A_MOMENT_SECS = 0.1  # a check may take so long before the call leaves its slot: most are quick, and calls stay in order
+
+
+class FoundTool(NamedTuple):
+    """A tool and its snapshot."""
+
+    tool: Tool
+    snapshot: Snapshot
+
+
+def call_tool(call: Call, found: FoundTool) -> Json:
     services = call.services
-    snapshot, tool = call.target
+    tool, snapshot = found
     terms = terms_of(services, snapshot, tool)
     services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
     arguments_json = _checked_arguments(call, tool, terms)
-    if tool.description.needs:  # one that will ask does not start for a client that cannot be asked
-        with _explained(call, tool):
-            requests.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
+    if tool.description.needs:
+        _require_needs(call, tool)
     if tool.description.interaction == "park" and "requestState" not in call.params:
-        call.interaction.answers = {}  # answers to what it has not asked
+        call.interaction.answers = {}  # it has asked nothing yet, so these are no answers
     for _ in range(MAX_ROUNDS):
         try:
             return _run_once(call, tool, terms, arguments_json)
         except ScriptAsks as script:
-            with _explained(call, tool):
+            with _explained(tool):
                 take_answers(call, f"Tool '{tool.name}'", script.questions, script.state, failure=ToolFailure)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
 def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
-    """The arguments as JSON for the script; if what the client sent is large, that is kept in this form alone."""
+    """Check the arguments and return them as JSON for the script."""
     arguments = call.arguments
     if arguments is None:
         arguments = {}
     if type(arguments) is not dict:
         raise InvalidParams("arguments must be an object.")
     sent = encoded(arguments, "arguments")
-    problems, arguments_json = terms.checked_arguments(arguments, sent)
+    problems, arguments_json = terms.checked_arguments(arguments, sent, call)
     if problems:
         raise ToolFailure(f"Invalid arguments for tool '{tool.name}'", problems=problems)
-    call.keep_arguments_as(sent)  # not what was made of it: a client that comes back sends the same again
+    call.keep_arguments_as(sent)  # as sent, not as checked: a client that comes back sends the same again
     return arguments_json
 
 
 def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:
+    call.step_in()
     deadline, expected = terms.time_and_expectation(call)
     outcome, error_report, resources_report = run_for(
         call,
         terms.script,
-        terms.environment(call.roots.variables, call.about_the_client),
+        terms.environment(call.roots.variables, call.client_variables),
         entry_json=terms.entry_json,
         arguments_json=arguments_json,
         deadline=deadline,
@@ -78,14 +110,15 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
     elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
         _warn(call, f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
+    words = cache(partial(last_words_of, call, outcome))
     try:
-        result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks)
+        result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks, last_words=words)
     except UnexpectedOutput as failure:
         call.log("warning", "mcp.tools", f"Tool '{tool.name}': {failure.text}")  # stderr has the line of the call
         raise
-    except ToolFailure:
-        if call.is_stateless and _failed_for_want_of_an_answer(call, outcome):
-            raise _gave_up(call, tool, outcome) from None
+    except ToolFailure as failure:
+        if results.has_failed(outcome) and _fell_over_a_question(call, outcome, words()):
+            raise _explained_failure(call, tool, failure, results.reason_of(outcome, words())) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
         _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
@@ -93,66 +126,65 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
 
 
 @contextmanager
-def _explained(call: Call, tool: Tool) -> Iterator[None]:
-    """Who cannot be asked: a stateless client can repeat the request with more capabilities; of others only the model
-    can make sense."""
+def _explained(tool: Tool) -> Iterator[None]:
+    """Raise ToolFailure for input requests without an answer: a model can read that, while few clients show the model
+    the protocol's own errors."""
     try:
         yield
     except MissingClientCapability as error:
-        text = f"Tool '{tool.name}' cannot run here: {error.message}"
-        raise (MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)) from error
+        raise ToolFailure(f"Tool '{tool.name}' cannot run here: {error.message}") from error
     except Unanswered as error:
         raise ToolFailure(f"Tool '{tool.name}' asked, and there is no answer: {error}") from error
 
 
-def _failed_for_want_of_an_answer(call: Call, outcome: Outcome) -> bool:
-    """Whether a script failed because it could not ask: its last words are what it was told then, or it left without
-    any. One that says something else, or asked again, has gone on without the answer."""
-    if not call.interaction.unmet_needs or not results.has_failed(outcome):
-        return False
-    words = results.last_words(outcome)
-    left_silently = not words and outcome.exit_code <= 128  # above that it was killed
-    return left_silently or any(requests.lack_of(need) in words for need in call.interaction.unmet_needs)
+def _require_needs(call: Call, tool: Tool) -> None:
+    """Refuse the call if the tool will ask and the client cannot be asked. A stateless client gets the protocol's
+    error: it can repeat the request with more capabilities."""
+    try:
+        requests.require_met(tool.description.needs, call.view.capabilities, call.view.revision)
+    except MissingClientCapability as error:
+        text = f"Tool '{tool.name}' cannot run here: {error.message}"
+        raise (MissingClientCapability(text, data=error.data) if call.is_stateless else ToolFailure(text)) from error
 
 
-def _gave_up(call: Call, tool: Tool, outcome: Outcome) -> MissingClientCapability:
-    """A script that could not ask, and failed: the client may repeat the request with more capabilities."""
-    needs = list(dict.fromkeys(call.interaction.unmet_needs))
-    reason = results.last_words(outcome) or results.reason_of(outcome)
-    text = f"Tool '{tool.name}' failed without a client that has {', '.join(needs)}: {reason}"
-    return requests.missing_capability(text, needs)
+def _fell_over_a_question(call: Call, outcome: Outcome, words: LastWords) -> bool:
+    """Tell whether a script failed because it could not ask: its last words are the reason that it was given, or there
+    are none. A script with other last words, or that asked again, has gone on without the answer."""
+    needs = call.interaction.unmet_needs
+    left_silently = not words.last and outcome.exit_code <= 128  # above that, a signal killed it
+    return bool(needs) and (left_silently or any(requests.lack_of(need) in words.last for need in needs))
 
 
-def may_repeat(call: Call) -> bool:
-    """Whether running the tool a second time is as good as going on with the first."""
-    _, tool = call.target
+def _explained_failure(call: Call, tool: Tool, failure: ToolFailure, reason: str) -> ToolFailure:
+    needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
+    text = f"Tool '{tool.name}' failed without a client that has {needs}: {reason}"
+    return ToolFailure(text, meta=failure.meta, more_text=failure.more_text)
+
+
+def may_repeat(call: Call, found: FoundTool) -> bool:
+    """Tell whether running the tool a second time is as good as going on with the first run."""
+    tool = found.tool
     if tool.description.interaction != "auto":
         return bool(tool.description.interaction == "replay")
     hints = tool.definition.get("annotations", {})
     return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
 
 
-def runs_script(call: Call) -> bool:
-    """Find the tool, with the snapshot that it is from. It always takes a process; if one has to look for it first,
-    that of the look."""
+def find_tool(call: Call) -> FoundTool:
     name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Tool name is required")
     snapshot = call.services.catalog.snapshot("tools")
-    if name not in snapshot.by_name:
-        snapshot = call.services.snapshot("tools")  # it may have come this very moment
-    tool = snapshot.by_name.get(name)
-    if tool is not None:
-        call.require_scopes(tool.description.scopes)  # before anything waits: HTTP can still say it by its status
-        call.target = snapshot, tool
-    elif not call.may_find_later("tools"):
+    tool: Tool | None = snapshot.by_name.get(name)
+    if tool is None:
         raise InvalidParams(f"Tool '{name}' not found")
-    return True
+    call.require_scopes(tool.description.scopes)  # before the call waits, so that HTTP can answer with a status
+    return FoundTool(tool, snapshot)
 
 
-def turn(call: Call) -> Slot | None:
-    """What a call waits for when its tool says how many of it may run at a time."""
-    _, tool = call.target
+def turn(call: Call, found: FoundTool) -> Slot | None:
+    """The place that a call waits for if its tool has `maxConcurrent`."""
+    tool = found.tool
     most = tool.description.max_concurrent
     if most is None:
         return None
@@ -160,8 +192,8 @@ def turn(call: Call) -> Slot | None:
     places = turns.get(tool.name)
     if places is None:
         places = turns[tool.name] = Places(most)
-    places.resize(most)  # those that run already count, whatever the limit was then
-    return Slot(places)
+    places.resize(most)  # calls that run already count, also if the limit was another one
+    return Slot(places, call.stream.owner)
 
 
 def _embedded(call: Call, report: bytes) -> list[Json]:
@@ -177,6 +209,134 @@ def _embedded(call: Call, report: bytes) -> list[Json]:
 
 
 def _warn(call: Call, text: str) -> None:
-    """Whoever wrote the tool should know, be it from our stderr or from the client's log."""
+    """Tell the author of the tool, on stderr and in the client's log."""
     journal.warning("%s", text)
     call.log("warning", "mcp.tools", text)
+
+
+def terms_of(services: Services, snapshot: Snapshot, tool: Tool) -> ToolTerms:
+    key = ("terms", tool.name)
+    terms: ToolTerms | None = snapshot.cache.get(key)
+    if terms is None:
+        terms = snapshot.cache[key] = ToolTerms(services, tool)
+    return terms
+
+
+class ToolTerms:
+    """What every call of a tool needs to know of it."""
+
+    def __init__(self, services: Services, tool: Tool) -> None:
+        settings = services.settings
+        described = tool.description
+        extends = described.progress_extends_timeout
+        self._tool = tool
+        self._has_output_schema = "outputSchema" in tool.definition
+        self._checks = services.schema_checks
+        self._schemas: dict[str, Schema] = {}
+        is_strict = described.strict_arguments
+        self._is_lenient = not (settings.strict_arguments if is_strict is None else is_strict)
+        self._extends = settings.progress_extends_timeout if extends is None else extends
+        self._cap_secs = described.max_timeout_secs or settings.max_timeout_secs
+        self.limits = Limits.of(settings)
+        self._expected = Expectation(
+            stdout_limit_bytes=self.limits.stdout_bytes,
+            stderr_limit_bytes=self.limits.stderr_bytes,
+            stderr_tail_bytes=settings.tool_stderr_tail_limit,
+            timeout_secs=described.timeout_secs or settings.default_tool_timeout,
+            meta_on=settings.result_meta,
+            timeout_hint=described.timeout_hint,
+            max_timeout_secs=self._cap_secs,
+            response_limit_bytes=settings.max_response_bytes,
+        )
+        ground = services.project.ground(services.project.tools_dir)
+        self.script = Script(
+            f"Tool '{tool.name}'",
+            tool.path,
+            tool.command,
+            ground,
+            warm=_modules(described.warm),
+            wants_table=may_use_shell_sdk(tool.path),
+        )
+        self.entry_json = jsontext.dumps(tool.registry_entry)
+        self._base = services.environment
+        self._variables = _variables(tool)
+        self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
+
+    def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
+        """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
+        JSON for its script. May wait; the call has left its places then."""
+        return self._judge("inputSchema", "argument", arguments, encoded, call, is_lenient=self._is_lenient)
+
+    def time_and_expectation(self, call: Call) -> tuple[Deadline, Expectation]:
+        """How long a call that begins now may take, and what is expected of its output."""
+        expected = self._expected
+        if self._has_output_schema:
+            expected = expected._replace(output_problems=partial(self._output_problems, call))
+        if "timeoutSecs" in call.params:
+            expected = expected._replace(timeout_secs=allowed_secs(call, expected.timeout_secs, self._cap_secs))
+        return Deadline(expected.timeout_secs, extends=self._extends, cap_secs=self._cap_secs), expected
+
+    def environment(self, root_variables: Mapping[str, str], client_variables: Mapping[str, str]) -> Environment:
+        """The variables that are the same in every call of a client. Raises Denied if the script may not have one that
+        it needs."""
+        roots, client, env = self._environment
+        if root_variables is not roots or client_variables is not client:
+            env = self._base.with_more(self._variables, root_variables, client_variables)
+            self._environment = root_variables, client_variables, env
+        return env
+
+    def _output_problems(self, call: Call, value: object) -> list[str]:
+        encoded = jsontext.dumps(value)
+        return self._judge("outputSchema", "property", value, encoded, call, is_lenient=False)[0]
+
+    def _judge(
+        self, which: str, noun: str, value: object, encoded: bytes, call: Call | None, *, is_lenient: bool
+    ) -> tuple[list[str], bytes]:
+        try:
+            schema = self._schemas.get(which)
+            if schema is None:
+                schema = self._schemas[which] = Schema(self._tool.definition[which], noun=noun)
+            valid = schema.judge_at_once(value, encoded, is_lenient=is_lenient)
+            if valid is not None:
+                return [], valid
+            if call is None:
+                return self._checks.judge(schema, encoded, is_lenient=is_lenient)
+            may_leave = which == "inputSchema" or len(encoded) <= SMALL_OUTPUT_BYTES
+            leaving = gevent.spawn_later(A_MOMENT_SECS, call.step_aside) if may_leave else None
+            try:
+                return self._checks.judge(schema, encoded, is_lenient=is_lenient, owner=call.stream.owner)
+            finally:
+                if leaving is not None:
+                    leaving.kill(block=False)
+        except BadSchema as error:
+            raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
+
+
+def _modules(warm: bool | list[str]) -> tuple[str, ...] | None:
+    """The modules that are loaded ahead for a Python script; None if each call is to be a fresh start."""
+    if isinstance(warm, bool):
+        return () if warm else None
+    return tuple(warm)
+
+
+def _variables(tool: Tool) -> dict[str, str]:
+    """The variables that every run of this tool has."""
+    variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
+    described = tool.description
+    if described.progress_extends_timeout is not None:
+        variables["MCPBASH_PROGRESS_EXTENDS_TIMEOUT"] = "true" if described.progress_extends_timeout else "false"
+    if described.max_timeout_secs:
+        variables["MCPBASH_MAX_TIMEOUT_SECS"] = f"{described.max_timeout_secs:g}"
+    if described.timeout_hint:
+        variables["MCPBASH_TIMEOUT_HINT"] = described.timeout_hint
+    return variables
+
+
+CALL = Route(
+    find_tool,
+    call_tool,
+    needs_process=lambda call, found: True,
+    may_repeat=may_repeat,
+    turn=turn,
+    fit=revision_fields.fit_call_result,
+)

@@ -1,1 +1,1 @@
-"""What the journal needs when somebody wants more than lines of text on stderr."""
+"""Logs beyond lines of text on stderr: JSON, files, and what they must not show."""

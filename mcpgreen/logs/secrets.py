@@ -1,9 +1,9 @@
-"""What a log must not show: values whose names or schemas say that they are secret, and texts that carry such.
+"""Hide secrets in what a log shows: values that are secret by their name or schema, and such values within texts.
 
-Names are looked at as people write them (`apiKey`, `API_KEY`, `x-api-key`). A value that is secret once is hidden
-wherever it comes again, as in the output of a tool that repeats its arguments.
+A name may be written in any of the usual ways (`apiKey`, `API_KEY`, `x-api-key`). A value that was secret once is
+hidden wherever it appears again, as in the output of a tool that repeats its arguments.
 
-Rule: rather hide too much than too little, and look at no more than a bounded part of what others sent.
+Rule: hide too much rather than too little, and look at no more than a bounded part of what a client or script sent.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_pointers import pointed_at
+from mcpgreen.text.json_types import Json
 
 HIDDEN = "[redacted]"
 MAX_SCHEMA_NODES = 10_000
@@ -29,7 +29,7 @@ READ_CHARS = 16_384  # of one text
 SHOWN_CHARS = 1024
 MAX_SHOWN_BYTES = 4096
 
-# Anywhere in a name, without its separators; and as a word of its own.
+# PARTS make a name secret wherever they stand in it, without its separators; WORDS only as words of their own.
 PARTS = (
     *("password", "passwd", "passphrase", "passcode", "secret", "token", "credential", "authorization", "cookie"),
     *("apikey", "accesskey", "privatekey", "signingkey", "requeststate"),
@@ -38,24 +38,33 @@ WORDS = frozenset({"auth", "bearer", "jwt", "key", "keys", "otp", "pass", "pin",
 HARMLESS = frozenset({"progresstoken"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-# In a text: a header to the end of its line, a name with its value, a bearer's token, and who logs in to an address.
-# All repeats but the last one of each have a bound, so that no text takes long.
+# Secrets in a text: a header to the end of its line, a name with its value, a login in a URL, what looks like a key.
+# All repeats but the last one of each are bounded, so that no text takes long.
 HEADER = re.compile(r"(?i)((?:authorization|cookie)\\?[\"']?[ \t]{0,8}[:=][ \t]{0,8})[^\r\n]+")
-NAMED = (
-    r"(?i)((?:{names})[\w.-]{{0,64}}\\?[\"']?\s{{0,8}}[:=]\s{{0,8}})"
-    r"(\\?\"(?:[^\"\\]|\\[^\"])*(?:\\?\")?|'[^']*'?|[^\s\"'&,;<>{{}}\[\]]+)"
+VALUE = (
+    r"([\[({]|(?:[bru]{1,2}(?=[\"']))?(?:\\\"(?:[^\"\\]|\\[^\"])*(?:\\?\")?|\"(?:[^\"\\]|\\[\s\S])*\"?"
+    r"|'(?:[^'\\]|\\[\s\S])*'?|[^\s\"'&,;<>{}\[\]]+))"
 )
-ASSIGNED = re.compile(
-    NAMED.format(
-        names=r"password|passwd|passphrase|passcode|secret|token|credential|(?:api|access|private|signing)[_-]?key"
-    )
+NAMES = r"password|passwd|passphrase|passcode|secret|token|credential|(?:api|access|private|signing)[_-]?key"
+NAMED = rf"(?i)((?:%s)[\w.-]{{0,64}}\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"
+ASSIGNED = re.compile(NAMED % NAMES)
+OPTION = re.compile(rf"(?i)(?<![\w-])(--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}\s{{1,8}})(?!-){VALUE}")
+# What matters within a list or an object that is a value.
+BRACKET_OR_STRING = re.compile(
+    r"([\[({])|([\])}])|\\\"[\s\S]*?(?:\\\"|\Z)|\"(?:[^\"\\]|\\[\s\S])*\"?|'(?:[^'\\]|\\[\s\S])*'?"
 )
 BEARER = re.compile(r"(?i)\b(bearer\s{1,8})[\w.~+/=-]{8,}")
-LOGIN = re.compile(r"(://[^/\s:@]{0,200}:)[^/\s@]{1,200}@")
+LOGIN = re.compile(r"(://[^/\s:@]{0,200}:)(?!\d{1,5}[/?#])[^\s\"'<>]{1,200}(?=@)")
+USER = re.compile(r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:)[^\s\"']+")
+PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|\Z)"
+LOOKS = re.compile(
+    rf"(){PRIVATE_KEY}|\b(?:gh[a-z]_\w{{16,}}|github_pat_\w{{16,}}|glpat-[\w-]{{16,}}|sk[-_][\w-]{{16,}}"
+    r"|A[KS]IA[A-Z0-9]{16}\b|xox[a-z]-[\w-]{8,})|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+)
 
 
-def is_secret_name(name: str, value: Any = None) -> bool:
-    """Whether what has this name is secret. A number of tokens is not."""
+def is_secret_name(name: str, value: object | None = None) -> bool:
+    """Whether a value with this name is secret. A number of tokens is not."""
     words = [word.lower() for word in WORD.findall(name[:200])]
     joined = "".join(words)
     if joined in HARMLESS or (joined.endswith("tokens") and isinstance(value, (int, float))):
@@ -64,34 +73,34 @@ def is_secret_name(name: str, value: Any = None) -> bool:
 
 
 class Secrets:
-    """What is secret in one conversation: these names besides those that say it themselves, and these values. Where too
-    much would have to be looked at to know them, every text is."""
+    """The secrets of one conversation: these names, besides names that are secret anyway, and these values. With
+    `hides_all` every text is hidden, because finding the secrets would take too long."""
 
     def __init__(self, names: Iterable[str] = (), values: Iterable[str] = (), *, hides_all: bool = False) -> None:
         self.names = frozenset(names)
         self.hides_all = hides_all
         found = {value[:MAX_VALUE_CHARS] for value in values if len(value) >= SHORTEST_VALUE}
-        # As they are, and as they stand in JSON within a text; long ones first, which may have short ones in them.
+        # Plain, and as they are written in JSON within a text. Long ones first: they may contain short ones.
         found |= {jsontext.dumps(value)[1:-1].decode("ascii") for value in found}
         self._values = sorted(found, key=len, reverse=True)[: 2 * MAX_VALUES]
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
-        self._named = re.compile(NAMED.format(names=listed)) if listed else None
+        self._named = re.compile(NAMED % listed) if listed else None
 
-    def with_values_in(self, value: Any) -> Secrets:
-        """Those that stand in this value, too."""
+    def with_values_in(self, value: object) -> Secrets:
+        """A copy that also knows the secrets in this value."""
         found = self._values_in(value)
         is_too_much = found is None or len(found) > MAX_VALUES
         return Secrets(self.names, [*self._values, *(found or ())], hides_all=self.hides_all or is_too_much)
 
     def with_those(self, others: Iterable[Secrets]) -> Secrets:
-        """All that is secret to one of them."""
+        """A copy that also knows the secrets of the others."""
         together = [self, *others]
         names = {name for each in together for name in each.names}
         values = {value for each in together for value in each._values}
         return Secrets(names, values, hides_all=any(each.hides_all for each in together))
 
-    def hides_in(self, members: dict[str, Any], name: str) -> bool:
-        """Whether one of these members is secret: by its name, or as the value in {"name": "token", "value": ...}."""
+    def hides_in(self, members: Json, name: str) -> bool:
+        """Whether this member is secret: by its name, or as the value in {"name": "token", "value": ...}."""
         value = members[name]
         if value is None:
             return False
@@ -99,13 +108,13 @@ class Secrets:
             return members["name"] in self.names or is_secret_name(members["name"], value)
         return name in self.names or is_secret_name(name, value)
 
-    def _values_in(self, value: Any) -> list[str] | None:
-        """The texts and numbers in it that are secret; None if it is too large or too deep to tell."""
+    def _values_in(self, value: object) -> list[str] | None:
+        """The secret texts and numbers in a value; None if it is too large or too deep to be searched."""
         found: list[str] = []
-        level: list[tuple[Any, bool]] = [(value, False)]
+        level: list[tuple[object, bool]] = [(value, False)]
         left_nodes = MAX_VALUE_NODES
         for _ in range(MAX_DEPTH):
-            below: list[tuple[Any, bool]] = []
+            below: list[tuple[object, bool]] = []
             for each, is_hidden in level:
                 if isinstance(each, (dict, list)):
                     left_nodes -= len(each)
@@ -120,34 +129,59 @@ class Secrets:
             level = below
         return None if level else found
 
-    def text(self, text: str) -> str:
-        """A text without what is secret in it, at most `READ_CHARS` long."""
+    def text(self, text: str, *, limit_chars: int = READ_CHARS) -> str:
+        """The text with its secrets hidden, cut at the limit."""
         if self.hides_all:
             return HIDDEN if text else ""
-        is_cut = len(text) > READ_CHARS
-        text = text[:READ_CHARS]
+        is_cut = len(text) > limit_chars
+        text = text[:limit_chars]
         for value in self._values:
             text = text.replace(value, HIDDEN)
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
-        for pattern in (HEADER, ASSIGNED, *((self._named,) if self._named else ()), BEARER):
+        text = HEADER.sub(rf"\1{HIDDEN}", text)
+        for named in (ASSIGNED, OPTION, *((self._named,) if self._named else ())):
+            text = _without_values(text, named)
+        for pattern in (BEARER, LOGIN, USER, LOOKS):
             text = pattern.sub(rf"\1{HIDDEN}", text)
-        return LOGIN.sub(rf"\1{HIDDEN}@", text)
+        return text
 
-    def shown(self, value: Any) -> str:
-        """A JSON value as one line of ASCII: what is secret is hidden, what is long is cut, with its size."""
+    def shown(self, value: object) -> str:
+        """A JSON value as one line of ASCII, with secrets hidden and long parts cut."""
         encoded = jsontext.dumps(_Copy(self).of(value)).decode("ascii")
         return encoded if len(encoded) <= MAX_SHOWN_BYTES else f"{encoded[:MAX_SHOWN_BYTES]}... ({len(encoded)} bytes)"
 
 
+def _without_values(text: str, named: re.Pattern[str]) -> str:
+    """The text without the values that the pattern finds. Of a list or an object it finds the first bracket."""
+    kept: list[str] = []
+    start = 0
+    while found := named.search(text, start):
+        kept += [text[start : found.end(1)], HIDDEN]
+        start = _end_of_brackets(text, found.end()) if found[2] in ("[", "(", "{") else found.end()
+    return "".join([*kept, text[start:]])
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Where the bracket is closed that was opened before. If it is not: the end of the line, as it may be "Unexpected
+    token: {", or the end of the text if the value plainly goes on in the next line."""
+    depth = 1
+    for found in BRACKET_OR_STRING.finditer(text, start):
+        depth += bool(found[1]) - bool(found[2])
+        if depth == 0:
+            return found.end()
+    end = text.find("\n", start)
+    return len(text) if end < 0 or text[start - 1 : end].rstrip().endswith(("[", "(", "{", ",")) else end
+
+
 class _Copy:
-    """A copy of a value that is fit to be shown, made until it is long enough."""
+    """Copies a value for a log: secrets are hidden, and the copy ends when it is long enough."""
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._left_chars = MAX_SHOWN_BYTES
 
-    def of(self, value: Any, depth: int = 0) -> Any:
+    def of(self, value: object, depth: int = 0) -> object:
         self._left_chars -= 2
         if isinstance(value, str):
             return self._text(value, depth)
@@ -155,12 +189,12 @@ class _Copy:
             if depth >= MAX_DEPTH or self._left_chars <= 0:
                 return f"... ({len(value)} members)" if value else value
             return self._members(value, depth) if isinstance(value, dict) else self._items(value, depth)
-        # What ujson cannot write, infinity among it.
+        # ujson cannot write these, infinity among them.
         is_odd = isinstance(value, (int, float)) and not abs(value) < 1 << 63
         return str(value)[:SHOWN_CHARS] if is_odd else value
 
-    def _members(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
-        copy: dict[str, Any] = {}
+    def _members(self, value: Json, depth: int) -> Json:
+        copy: Json = {}
         for name, member in value.items():
             if self._left_chars <= 0:
                 copy["..."] = f"{len(value) - len(copy)} more"
@@ -170,8 +204,8 @@ class _Copy:
             copy[self._secrets.text(name)[:SHOWN_CHARS]] = HIDDEN if is_hidden else self.of(member, depth + 1)
         return copy
 
-    def _items(self, value: list[Any], depth: int) -> list[Any]:
-        copy: list[Any] = []
+    def _items(self, value: list[object], depth: int) -> list[object]:
+        copy: list[object] = []
         for item in value:
             if self._left_chars <= 0:
                 return [*copy, f"... ({len(value) - len(copy)} more)"]
@@ -181,7 +215,7 @@ class _Copy:
     def _text(self, text: str, depth: int) -> str:
         shown = None
         if text[:1] in ("{", "[") and len(text) <= READ_CHARS and depth < MAX_DEPTH:
-            # What a tool prints is often JSON, and comes as text too.
+            # The text of a result is often JSON, so its members can be looked at.
             try:
                 value = jsontext.loads(text)
             except ValueError:
@@ -196,9 +230,9 @@ class _Copy:
         return shown
 
 
-def secret_names(schema: Any, *, whole: Iterable[str]) -> set[str]:
-    """Names of the members that a schema declares as secret, at any depth; `whole` if it says so of the value itself,
-    or of members whose names it does not know."""
+def secret_names(schema: object, *, whole: Iterable[str]) -> set[str]:
+    """The names of members that a schema declares as secret, at any depth; `whole` if the value itself is secret, or
+    members that the schema does not name."""
     names: set[str] = set()
     if _is_secret(schema, schema):
         names.update(whole)
@@ -209,7 +243,7 @@ def secret_names(schema: Any, *, whole: Iterable[str]) -> set[str]:
     return names
 
 
-def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+def _parts(schema: object) -> Iterator[Json]:
     waiting = [schema]
     for _ in range(MAX_SCHEMA_NODES):
         if not waiting:
@@ -225,8 +259,8 @@ def _parts(schema: Any) -> Iterator[dict[str, Any]]:
 IN_PLACE = ("additionalProperties", "allOf", "anyOf", "contains", "else", "if", "items", "oneOf", "prefixItems", "then")
 
 
-def _is_secret(part: Any, schema: Any, depth: int = 0) -> bool:
-    """Whether a schema says so of its value, or of what it consists of apart from named members."""
+def _is_secret(part: object, schema: object, depth: int = 0) -> bool:
+    """Whether a schema declares its value secret, or a part of it other than named members."""
     if isinstance(part, list):
         return any(_is_secret(each, schema, depth) for each in part)
     if not isinstance(part, dict) or depth > MAX_REFERENCES:

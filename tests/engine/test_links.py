@@ -10,8 +10,6 @@ import pytest
 
 from mcpgreen.engine.link import MEMBERS_A_TURN
 from mcpgreen.engine.server import Server
-from mcpgreen.links.memory import MemorySink
-from mcpgreen.links.stream import Stream
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
@@ -135,7 +133,7 @@ def test_what_is_asked_for_a_script_ends_with_it(project: ProjectBuilder) -> Non
         assert not link.session.requests.is_waiting
 
 
-def test_a_slow_reader_holds_nobody_up(server: Server, project: ProjectBuilder) -> None:
+def test_a_slow_reader_does_not_hold_up_other_clients(server: Server, project: ProjectBuilder) -> None:
     """It held a slot for each call that could not start because nobody read."""
     slow, quick = FakeLink(server), FakeLink(server)
     slow.sink.set_room(False)
@@ -147,26 +145,6 @@ def test_a_slow_reader_holds_nobody_up(server: Server, project: ProjectBuilder) 
     assert not slow.sink.responses
     slow.sink.set_room(True)
     assert [text_of(slow.response(id)) for id in range(6)] == ["quick\n"] * 6
-
-
-def test_room_that_is_gone_when_the_slot_comes_is_waited_for_without_it(
-    server: Server, project: ProjectBuilder
-) -> None:
-    slow, quick = FakeLink(server), FakeLink(server)
-    for id in range(2):
-        quick.send_stateless("tools/call", {"name": "slow"}, id=f"slow {id}")
-    quick.wait_for(lambda: (project.root / "began").exists() and len(project.read("began")) == 2)
-    for id in range(2):
-        slow.send_stateless("tools/call", {"name": "quick"}, id=id)
-    gevent.sleep(0.02)  # they wait for a slot now
-    slow.sink.set_room(False)
-    project.write("go", "")
-
-    assert text_of(quick.response("slow 0")) == "slow\n"
-    assert text_of(quick.ask_stateless("tools/call", {"name": "quick"}, id=3)) == "quick\n"
-    assert not slow.sink.responses
-    slow.sink.set_room(True)
-    assert [text_of(slow.response(id)) for id in range(2)] == ["quick\n"] * 2
 
 
 def test_requests_of_ours_go_on_the_stream_of_their_call_and_are_answered_on_any(server: Server) -> None:
@@ -218,12 +196,6 @@ def test_a_session_outlives_its_streams_unless_it_came_with_one(server: Server) 
     assert text_of(FakeLink(server, session=session).ask("tools/call", {"name": "quick"}, id=1)) == "quick\n"
 
 
-def test_scripts_learn_from_the_transport_what_it_is(server: Server) -> None:
-    link = FakeLink(server, transport="pigeon")
-
-    assert text_of(link.ask_stateless("tools/call", {"name": "where"}, id=1)) == "pigeon\n"
-
-
 def test_a_request_that_cannot_be_begun_is_answered_and_its_id_is_free(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,56 +213,20 @@ def test_a_request_that_cannot_be_begun_is_answered_and_its_id_is_free(
     assert text_of(link.ask_stateless("tools/call", {"name": "quick"}, id=1)) == "quick\n"
 
 
-def test_a_client_that_is_ready_twice_is_asked_for_its_roots_once(server: Server) -> None:
-    link = FakeLink(server)
-    link.initialize(capabilities={"roots": {}})
-    assert link.request()["method"] == "roots/list"
-    link.send(method="notifications/initialized")
-    gevent.sleep(0.01)
+def test_where_initialized_is_not_waited_for_only_a_request_that_needs_it_counts_as_it(server: Server) -> None:
+    for waits in (True, False):
+        session = server.open_session(FakeLink(server).sink, waits_for_initialized=waits)
+        link = FakeLink(server, session=session)
+        assert link.ask("tools/list", id=1)["error"]["code"] == -32000  # before initialize
+        assert not session.handshake.is_ready
+        link.ask("initialize", id=2)
+        for method in ("ping", "initialize", "exit"):
+            link.ask(method, id=3)
+            assert not session.handshake.is_ready
 
-    assert not link.sink.requests
+        answer = link.ask("tools/list", id=4)
 
-
-class Asked:
-    """As much of a call as a stream or sink wants to know."""
-
-    def __init__(self, *, is_cancelled: bool = False) -> None:
-        self.id = 1
-        self.is_cancelled = is_cancelled
-        self.sink = MemorySink()
-        self.weight_bytes = 0
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-
-
-def test_who_takes_leave_twice_does_not_free_the_id_of_another() -> None:
-    """A cancelled call has left its stream, and leaves it again when it ends; its id may be in use anew by then."""
-    stream = Stream(MemorySink(), transport="fake")
-    first, second = Asked(), Asked()
-    stream.take(first)
-    assert not stream.idle.is_set()
-    stream.forget(first)
-    assert stream.idle.is_set()
-    stream.take(second)
-    stream.forget(first)
-
-    assert stream.is_used(1)
-    assert not stream.idle.is_set()
-
-
-def test_a_sink_in_memory_keeps_what_a_pipe_would_carry() -> None:
-    sink, call, cancelled = MemorySink(), Asked(), Asked(is_cancelled=True)
-    for number, each in enumerate((None, call, cancelled)):
-        sink.respond(b"%d" % number, each)
-        sink.notify(b"%d" % (10 + number), each)
-    sink.set_room(False)
-    sink.notify(b"20", call)
-    sink.notify([b"2", b"1"], call, is_droppable=False)
-
-    assert sink.responses == [0, 1]
-    assert sink.notifications == [10, 11, 21]
-    assert sink.frames == [0, 10, 1, 11, 21]
+        assert ("error" in answer, session.handshake.is_ready) == (waits, not waits)
 
 
 def test_nothing_more_of_a_batch_is_begun_once_its_link_is_closed(server: Server) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gevent
-import pytest
 
 from mcpgreen.links import postponed
 from mcpgreen.links.memory import MemorySink
@@ -35,17 +34,6 @@ class Office:
             self.postponed.add({"id": message, "method": "x"}, 100)
 
 
-def test_it_is_not_empty_before_the_last_message_has_been_served() -> None:
-    seen: list[bool] = []
-    office = Office(on_serve=lambda message: seen.append(bool(office.postponed)))
-    office.add(1, 2)
-    office.postponed.wait_until_served()
-
-    assert seen == [True, True]
-    assert not office.postponed
-    assert office.served == [1, 2]
-
-
 def test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served() -> None:
     office = Office(max_bytes=500)
     office.add(*range(5))
@@ -58,19 +46,6 @@ def test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_a
 
     office.postponed.wait_until_served()
     assert office.served == [*range(7)]
-
-
-def test_a_dropped_one_is_not_served_and_takes_no_room() -> None:
-    office = Office(max_bytes=200)
-    office.add(1, 2, 3)
-    for id in (2, 2, 9):
-        office.postponed.drop(id)
-    office.postponed.wait_until_served()
-    office.add(2)
-    office.postponed.wait_for_room()
-    office.postponed.wait_until_served()
-
-    assert office.served == [1, 3, 2]
 
 
 def test_to_drop_one_of_many_takes_no_longer_than_one_of_few() -> None:
@@ -86,37 +61,3 @@ def test_to_drop_one_of_many_takes_no_longer_than_one_of_few() -> None:
     office.postponed.wait_until_served()
     small.postponed.wait_until_served()
     assert office.served == small.served == []
-
-
-def test_nothing_is_served_while_the_client_does_not_read() -> None:
-    office = Office()
-    office.sink.set_room(False)
-    office.add(1, 2)
-    gevent.sleep(0.01)
-    assert office.served == [1]  # its answer is what waits
-
-    office.sink.set_room(True)
-    office.postponed.wait_until_served()
-    assert office.served == [1, 2]
-
-
-def test_after_its_end_nothing_is_served() -> None:
-    office = Office()
-    office.add(1, 2)
-    office.postponed.close()
-    office.postponed.wait_for_room()
-    gevent.sleep(0.01)
-
-    assert office.served == []
-    assert not office.postponed
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_fault_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without whoever serves them all that come later would wait for ever."""
-    office = Office(on_serve=lambda message: 1 / message)
-    office.add(0)
-    gevent.sleep(0.01)
-
-    (failed,) = office.faults
-    assert isinstance(failed.exception, ZeroDivisionError)

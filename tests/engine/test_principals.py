@@ -64,13 +64,13 @@ def test_claims_that_are_too_long_are_no_claims() -> None:
         _ = Principal("a", claims={"x": "y" * (MAX_CLAIMS_BYTES - 7)}).claims_json
 
 
-def test_a_session_belongs_to_whoever_opened_it(server: Server) -> None:
+def test_a_session_belongs_to_the_caller_who_opened_it(server: Server) -> None:
     first = FakeLink(server, principal=ADA)
     first.initialize()
 
     assert first.session.principal == ADA
     for somebody_else in (BOB, None):
-        with pytest.raises(Denied, match="somebody else"):
+        with pytest.raises(Denied, match="another caller"):
             FakeLink(server, session=first.session, principal=somebody_else)
     renewed = Principal(ADA.name, frozenset(), {"sub": "ada", "jti": "2"})
     again = FakeLink(server, session=first.session, principal=renewed)
@@ -78,7 +78,7 @@ def test_a_session_belongs_to_whoever_opened_it(server: Server) -> None:
     assert json.loads(text_of(again.ask("tools/call", {"name": "show"}, id=2)))["jti"] == "2"
 
 
-def test_a_session_of_nobody_cannot_be_used_by_somebody(server: Server) -> None:
+def test_a_session_without_a_caller_cannot_be_used_by_a_caller(server: Server) -> None:
     first = FakeLink(server)
     with pytest.raises(Denied):
         FakeLink(server, session=first.session, principal=ADA)
@@ -95,7 +95,7 @@ def test_a_sealed_state_is_good_for_its_principal_alone(server: Server, project:
     assert text_of(call(server, "asker", ADA, requestState=state, inputResponses=ANSWER)).startswith("Ada")
 
 
-def test_a_state_of_nobody_is_not_that_of_somebody(server: Server) -> None:
+def test_a_state_without_a_caller_is_refused_to_a_caller(server: Server) -> None:
     state = call(server, "asks-all")["result"]["requestState"]
 
     refused = call(server, "asks-all", ADA, requestState=state, inputResponses=ANSWER)
@@ -175,7 +175,7 @@ def test_a_prompt_program_and_a_completion_know_the_caller(server: Server) -> No
     assert suggested == ["{sub:ada}"]
 
 
-def test_the_claims_that_our_own_surroundings_name_are_nobodys(
+def test_claims_in_the_servers_environment_are_not_passed_on(
     project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tool of a remote server may start a server of its own: its callers are not those of the first one."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from mcpgreen.engine.server import Server
+from mcpgreen.features import services
+from mcpgreen.features.asking import asking
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
@@ -18,9 +20,10 @@ NOTE = (
 
 
 @pytest.fixture
-def server(project: ProjectBuilder) -> Iterator[Server]:
+def server(project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     project.tool("note", NOTE)
-    with serving(project.root, max_concurrent_requests=1, max_queued_requests=16) as server:
+    monkeypatch.setattr(services, "MAX_QUEUED_REQUESTS", 16)
+    with serving(project.root, max_concurrent_requests=1) as server:
         server.services.snapshot("tools")  # a look at the disk would be a line of its own
         yield server
 
@@ -58,10 +61,10 @@ def test_those_of_one_client_run_in_their_order(server: Server, project: Project
 
 def test_a_client_can_not_take_all_the_places_in_line(server: Server, project: ProjectBuilder) -> None:
     greedy, modest = FakeLink(server, owner="greedy"), FakeLink(server, owner="modest")
-    for number in range(8):
+    for number in range(14):
         call(greedy, number, "greedy")
 
-    refused = greedy.response(7)
+    refused = greedy.response(13)
 
     assert "your requests are waiting" in refused["error"]["message"]
     call(modest, 0, "modest")
@@ -69,7 +72,7 @@ def test_a_client_can_not_take_all_the_places_in_line(server: Server, project: P
     assert "result" in modest.response(0)
 
 
-def test_a_client_that_is_gone_keeps_nobody_waiting(server: Server, project: ProjectBuilder) -> None:
+def test_a_client_that_is_gone_does_not_keep_others_waiting(server: Server, project: ProjectBuilder) -> None:
     greedy, modest = FakeLink(server, owner="greedy"), FakeLink(server, owner="modest")
     for number in range(4):
         call(greedy, number, "greedy")
@@ -83,9 +86,12 @@ def test_a_client_that_is_gone_keeps_nobody_waiting(server: Server, project: Pro
     assert len(server.services.waiting) == 0
 
 
-def test_a_client_with_many_open_questions_does_not_push_out_those_of_another(project: ProjectBuilder) -> None:
+def test_a_client_with_many_open_questions_does_not_push_out_those_of_another(
+    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MAX_PARKED", 2)
     project.python_tool("asker", f"{ASK}\nprint(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content'])\n")
-    with serving(project.root, parked_max=2) as server:
+    with serving(project.root) as server:
         modest, greedy = FakeLink(server, owner="modest"), FakeLink(server, owner="greedy")
         asked = modest.ask_stateless("tools/call", {"name": "asker"}, id=1, capabilities=FORM)["result"]
         for number in range(3):

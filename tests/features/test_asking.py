@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mcpgreen.features.asking.interaction import Interaction, State
-from mcpgreen.features.asking.scripts import AskingScript
-from mcpgreen.protocol.admission import ClientView
-from mcpgreen.protocol.revisions import BY_NAME
-from mcpgreen.running.processes.deadline import Deadline
-from tests.support.client import HANDSHAKE_REVISIONS, Client
+from tests.support.client import HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.questions import ALL, ASK, FORM, POLLING, accept, form, said, sample, url
+from tests.support.questions import ALL, ASK, FORM, accept, form, said, sample, url
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
 
 Json = dict[str, Any]
-Speak = Callable[..., Client]
 
 WITH_FORMS = ("2025-06-18", "2025-11-25")
 NAME = form("Who are you?", name={"type": "string"})
-TITLED = [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]
 
 
 def asker(project: ProjectBuilder, questions: Json, *, name: str = "asker", more: str = "", **fields: Any) -> None:
@@ -100,15 +90,6 @@ def test_what_a_client_did_not_declare_is_not_asked(project: ProjectBuilder, spe
     assert not [message for message in client.wire.seen if "method" in message and "id" in message]
 
 
-@pytest.mark.requirement("P-204", "G-ask-live")
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])
-def test_forms_did_not_exist_before_they_did(project: ProjectBuilder, speak: Speak, revision: str) -> None:
-    asker(project, {"who": NAME})
-    client = speak(revision, capabilities=FORM)
-
-    assert replies_of(client, client.start_tool("asker"))["who"]["status"] == "unsupported"
-
-
 @pytest.mark.requirement("P-210", "G-ask-live")
 def test_an_address_has_an_id_and_the_client_hears_when_it_is_done(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"in": url("Sign in", "https://example.org/in"), "other": url("No", "https://example.org/no")})
@@ -128,58 +109,6 @@ def test_an_address_has_an_id_and_the_client_hears_when_it_is_done(project: Proj
 
 
 @pytest.mark.requirement("G-ask-live")
-def test_a_script_may_be_more_patient_than_any_clock(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, more=", timeoutSecs=10**400")
-    client = speak(capabilities=FORM)
-    id = client.start_tool("asker")
-    client.answer(client.asked("elicitation/create"), accept(name="x"))
-
-    assert replies_of(client, id)["who"]["status"] == "answered"
-
-
-@pytest.mark.requirement("P-210", "G-ask-live")
-def test_the_end_of_a_visit_is_no_member_of_a_batch(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"in": url("Sign in", "https://example.org/in")})
-    project.tool("slow", "until [ -e go ]; do sleep 0.01; done; echo done")
-    client = speak("2025-11-25", capabilities=ALL, compat_batches="true")
-    calls = [{"id": name, "method": "tools/call", "params": {"name": name}} for name in ("asker", "slow")]
-    client.wire.send([{"jsonrpc": "2.0", **call} for call in calls])
-    client.answer(client.asked("elicitation/create"), {"action": "accept"})
-    client.wire.notice("notifications/elicitation/complete")
-    project.write("go", "")
-
-    batch = client.wire.receive(lambda message: "batch" in message)["batch"]
-    assert {answer["id"] for answer in batch} == {"asker", "slow"}
-
-
-@pytest.mark.requirement("G-ask-live")
-@pytest.mark.parametrize(
-    ("revision", "shown"),
-    [
-        ("2025-06-18", {"type": "string", "enum": ["a", "b"], "enumNames": ["A", "B"]}),
-        ("2025-11-25", {"type": "string", "oneOf": TITLED, "default": "a"}),
-    ],
-)
-def test_titled_choices_have_the_shape_of_the_revision(
-    project: ProjectBuilder, speak: Speak, revision: str, shown: Json
-) -> None:
-    asker(project, {"which": form("?", which={"type": "string", "oneOf": TITLED, "default": "a"})})
-    params, _ = ask_once(speak(revision, capabilities=FORM), "elicitation/create", accept(which="b"))
-
-    assert params["requestedSchema"]["properties"]["which"] == shown
-
-
-@pytest.mark.requirement("G-ask-live")
-def test_several_choices_are_unsupported_where_forms_have_none(project: ProjectBuilder, speak: Speak) -> None:
-    several = form("?", which={"type": "array", "items": {"type": "string", "enum": ["a", "b"]}})
-    asker(project, {"which": several})
-    client = speak("2025-06-18", capabilities=FORM)
-    reply = replies_of(client, client.start_tool("asker"))["which"]
-
-    assert reply == {"status": "unsupported", "message": "This client cannot choose several (which)."}
-
-
-@pytest.mark.requirement("G-ask-live")
 def test_several_questions_of_one_round_are_open_at_the_same_time(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"who": NAME, "text": sample("?")})
     client = speak(capabilities=ALL)
@@ -192,18 +121,6 @@ def test_several_questions_of_one_round_are_open_at_the_same_time(project: Proje
         "who": {"status": "answered", "result": {"action": "decline"}},
         "text": {"status": "answered", "result": said("x")},
     }
-
-
-@pytest.mark.requirement("G-ask-live")
-def test_the_same_question_twice_is_asked_twice(project: ProjectBuilder, speak: Speak) -> None:
-    body = f"{ASK}\nsaid = [ask({{'who': form('?', name=TEXT)}})['who']['result']['content']['name'] for _ in '12']"
-    project.python_tool("asker", f"{body}\nprint(said, end='')")
-    client = speak(capabilities=FORM)
-    id = client.start_tool("asker")
-    for name in ("a", "b"):
-        client.answer(client.asked("elicitation/create"), accept(name=name))
-
-    assert text_of(client.wire.response(id)["result"]) == "['a', 'b']"
 
 
 @pytest.mark.requirement("G-ask-live")
@@ -223,33 +140,6 @@ def test_a_second_round_waits_for_the_first(project: ProjectBuilder, speak: Spea
         assert second["b"]["result"]["content"] == {"name": "b"}
 
     assert text_of(client.call_tool("other")) == "here\n"
-
-
-@pytest.mark.requirement("G-ask-live")
-def test_a_script_without_fifos_waits_for_a_file(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("asker", f"QUESTION='{json.dumps(NAME)}'\n{POLLING}")
-    _, replies = ask_once(speak(capabilities=FORM), "elicitation/create", accept(name="x"))
-
-    assert replies == {"who": {"status": "answered", "result": accept(name="x")}}
-
-
-@pytest.mark.requirement("G-ask-live")
-def test_the_python_sdk_asks(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool(
-        "asker",
-        """
-import os, sys
-sys.path.insert(0, os.environ["MCP_SDK"])
-import mcp_tool
-print(mcp_tool.confirm("Sure?"), mcp_tool.confirm("Really?"), mcp_tool.choice("Which?", ["a", "b"]), end="")
-""",
-    )
-    client = speak(capabilities=FORM)
-    id = client.start_tool("asker")
-    for content in ({"confirmed": True}, {"confirmed": False}, {"choice": "b"}):
-        client.answer(client.asked("elicitation/create"), accept(**content))
-
-    assert text_of(client.wire.response(id)["result"]) == "True False b"
 
 
 @pytest.mark.requirement("P-211", "G-ask-live")
@@ -276,17 +166,6 @@ def test_the_script_learns_how_its_question_ended(
         assert replies["who"]["status"] == "error" and reply in replies["who"]["message"]
     else:
         assert replies["who"] == reply
-
-
-@pytest.mark.requirement("G-repeated-bounds")
-def test_a_long_refusal_is_cut(project: ProjectBuilder, speak: Speak) -> None:
-    """What a client says in an error went to the script, and back to the client."""
-    asker(project, {"who": NAME})
-    refusal = {"code": -1, "message": "no " * 100_000, "data": "x" * 100_000}
-    _, replies = ask_once(speak(capabilities=FORM), "elicitation/create", error=refusal)
-
-    assert replies["who"]["message"].startswith("no no no ")
-    assert len(replies["who"]["message"]) < 2000
 
 
 @pytest.mark.requirement("P-211", "G-ask-live")
@@ -322,21 +201,6 @@ def test_what_makes_no_sense_is_an_error_of_the_script(
     [reply] = replies_of(client, client.start_tool("asker")).values()
 
     assert reply["status"] == "invalid" and message in reply["message"]
-
-
-@pytest.mark.requirement("G-ask-live")
-def test_an_author_learns_from_both_sdks_that_a_question_makes_no_sense(project: ProjectBuilder, speak: Speak) -> None:
-    """It looked like an error of the client, and named a key that the author had never seen."""
-    schema = '{"type": "object", "properties": {"odd": {"type": "object"}}}'
-    project.tool("shell", f"source \"$MCP_SDK/tool-sdk.sh\"\nmcp_elicit '?' '{schema}' || exit 0")
-    sdk = "import os, sys\nsys.path.insert(0, os.environ['MCP_SDK'])\nimport mcp_tool"
-    project.python_tool("python", f"{sdk}\nmcp_tool.elicit('?', {schema})")
-    client = speak(capabilities=FORM)
-    problem = "The question makes no sense: field odd must have one of the types"
-    told = client.call_tool("shell")["structuredContent"]
-
-    assert (told["reason"], told["message"].partition(" string")[0]) == ("invalid", problem)
-    assert text_of(client.call_tool("python")).startswith(f"Tool failed: ValueError: {problem}")
 
 
 @pytest.mark.requirement("G-ask-live")
@@ -393,19 +257,7 @@ def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, spe
 
 
 @pytest.mark.requirement("G-ask-rest")
-def test_time_goes_on_after_the_answer(project: ProjectBuilder, speak: Speak) -> None:
-    body = f"{ASK}\nask({{'who': form('?', name=TEXT)}})\ntime.sleep(60)"
-    project.python_tool("asker", body, timeoutSecs=2)
-    client = speak(capabilities=FORM)
-    id = client.start_tool("asker")
-    client.answer(client.asked("elicitation/create"), accept(name="x"))
-    result = client.wire.response(id)["result"]
-
-    assert result["isError"] and "timed out" in text_of(result)
-
-
-@pytest.mark.requirement("G-ask-rest")
-def test_whoever_waits_for_an_answer_leaves_the_slot_to_others(project: ProjectBuilder, speak: Speak) -> None:
+def test_a_script_that_waits_for_an_answer_leaves_its_slot_to_others(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"who": NAME})
     project.tool("other", "echo here")
     client = speak(capabilities=FORM, max_concurrent_requests=2)
@@ -416,22 +268,6 @@ def test_whoever_waits_for_an_answer_leaves_the_slot_to_others(project: ProjectB
     for request in requests:
         client.answer(request, accept(name="x"))
     assert all(replies_of(client, id)["who"]["status"] == "answered" for id in ids)
-
-
-@pytest.mark.requirement("G-ask-rest")
-def test_not_everybody_who_waits_leaves_the_slot(project: ProjectBuilder, speak: Speak) -> None:
-    """Else a client that does not answer could have any number of scripts started."""
-    asker(project, {"who": NAME})
-    project.tool("other", "touch started; echo here")
-    client = speak(capabilities=FORM, max_concurrent_requests=1, parked_max=1)
-    ids = [client.start_tool("asker") for _ in range(2)]
-    requests = [client.asked("elicitation/create") for _ in ids]
-    other = client.start_tool("other")
-    client.wire.settle()
-    assert not (project.root / "started").exists()
-    client.answer(requests[1], accept(name="x"))
-
-    assert text_of(client.wire.response(other)["result"]) == "here\n"
 
 
 @pytest.mark.requirement("P-017", "G-needs")
@@ -445,13 +281,6 @@ def test_a_tool_that_needs_more_than_the_client_has_does_not_start(
     assert result["isError"]
     assert text_of(result) == "Tool 'needy' cannot run here: This needs a client with elicitation.form."
     assert not (project.root / "started").exists()
-
-
-def test_a_tool_starts_for_a_client_that_has_what_it_needs(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("needy", "echo started", needs=["elicitation.form", "elicitation.url", "sampling.tools"])
-    client = speak(capabilities=ALL)
-
-    assert text_of(client.call_tool("needy")) == "started\n"
 
 
 PRINTING = """
@@ -512,17 +341,6 @@ def test_a_script_that_never_has_enough_is_stopped(project: ProjectBuilder, spea
     assert project.read("runs").count("x") == 10
 
 
-@pytest.mark.requirement("G-ask-printed")
-def test_printed_questions_without_an_answer_are_a_failure(project: ProjectBuilder, speak: Speak) -> None:
-    project.python_tool("printing", PRINTING)
-    client = speak(capabilities=FORM)
-    id = client.start_tool("printing")
-    client.answer(client.asked("elicitation/create"), error={"code": -1, "message": "no dialog"})
-    result = client.wire.response(id)["result"]
-
-    assert result["isError"] and "no dialog" in text_of(result)
-
-
 @pytest.mark.requirement("G-ask-elsewhere")
 def test_a_prompt_program_asks(project: ProjectBuilder, speak: Speak) -> None:
     body = f"#!{sys.executable}\n{ASK}\nreply = ask({{'who': form('?', name=TEXT)}})['who']"
@@ -532,17 +350,6 @@ def test_a_prompt_program_asks(project: ProjectBuilder, speak: Speak) -> None:
     client.answer(client.asked("elicitation/create"), accept(name="Zoë"))
 
     assert client.wire.response(id)["result"]["messages"][0]["content"]["text"] == "Dear Zoë"
-
-
-@pytest.mark.requirement("G-ask-elsewhere", "G-ask-printed")
-def test_a_prompt_program_prints_its_questions(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("letter.py", f"#!{sys.executable}\n{PRINTING}")
-    client = speak(capabilities=FORM)
-    id = client.start("prompts/get", {"name": "letter"})
-    for name in ("a", "b"):
-        client.answer(client.asked("elicitation/create"), accept(name=name))
-
-    assert client.wire.response(id)["result"]["messages"][0]["content"]["text"] == "xx b"
 
 
 @pytest.mark.requirement("G-ask-elsewhere")
@@ -596,18 +403,6 @@ def test_answers_to_the_questions_of_a_prompt_become_arguments(project: ProjectB
 
 
 @pytest.mark.requirement("G-ask-elsewhere")
-def test_what_is_given_as_an_argument_is_not_asked_for(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("letter.txt", "Dear {{name}}, {{joke}} ({{colours}})", meta=LETTER)
-    client = speak(capabilities=ALL)
-    full = client.get_prompt("letter", {"name": "A", "colours": "none", "joke": "ho"})
-    id = client.start("prompts/get", {"name": "letter", "arguments": {"name": "B", "joke": "hi"}})
-    client.answer(client.asked("elicitation/create"), accept(name="C", colours=[]))
-
-    assert full["messages"][0]["content"]["text"] == "Dear A, ho (none)"
-    assert client.wire.response(id)["result"]["messages"][0]["content"]["text"] == "Dear B, hi ()"
-
-
-@pytest.mark.requirement("G-ask-elsewhere")
 @pytest.mark.parametrize(
     ("answer", "error", "code", "reason"),
     [
@@ -636,40 +431,3 @@ def test_a_prompt_whose_questions_cannot_be_asked_of_anybody_is_left_out(project
 
     assert [each["name"] for each in client.result("prompts/list")["prompts"]] == ["good"]
     eventually(lambda: "inputRequests cannot be asked: who: it needs a message" in client.wire.stderr)
-
-
-@pytest.mark.requirement("G-ask-elsewhere")
-def test_a_prompt_that_asks_what_the_client_cannot_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("letter.txt", "Dear {{name}}", inputRequests={"who": NAME})
-    refusal = speak().error("prompts/get", {"name": "letter"})
-
-    assert refusal["code"] == -32603
-    assert refusal["message"] == "Prompt 'letter': This needs a client with elicitation.form."
-
-
-def test_time_goes_on_for_a_script_whose_question_cannot_be_asked_after_all() -> None:
-    """An unforeseen error left its deadline standing still: the script could wait for its answer for ever."""
-
-    def fail(*_: Any) -> Json:
-        raise RuntimeError("unforeseen")
-
-    def help_with(serve: Callable[..., None], *values: Any) -> None:
-        with suppress(RuntimeError):
-            serve(*values)
-
-    asking: Any = SimpleNamespace(ask_live=fail, slot_left=lambda call: nullcontext())
-    call: Any = SimpleNamespace(
-        interaction=Interaction(),
-        is_cancelled=False,
-        is_stateless=False,
-        view=ClientView(BY_NAME["2025-11-25"], FORM, None),
-    )
-    run: Any = SimpleNamespace(
-        files=SimpleNamespace(reply_prefix="/replies/"), help_with=help_with, is_helped_by=lambda helper: True
-    )
-    deadline = Deadline(60)
-    AskingScript(asking, call, run, deadline).ask({"who": NAME}, "/replies/1", None, size_bytes=1)
-
-    assert call.interaction.state == State.RUNNING
-    left_secs = deadline.remaining_secs()
-    eventually(lambda: deadline.remaining_secs() < left_secs)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.client import Client
+from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, FORM, URL, Talk, accept, form, url
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, text_of
 
 Json = dict[str, Any]
-Speak = Callable[..., Client]
 
 # `asked REQUEST` prints the response. The request is written in place, as a script without care does it.
 ASKED = """
@@ -79,17 +77,6 @@ def test_a_stateless_client_comes_back_with_the_answers(project: ProjectBuilder,
     assert responses_in(result) == [accept(name="Zoë"), {"action": "cancel", "content": None}]
 
 
-def test_a_script_that_is_gone_is_run_anew_with_the_answer(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, WHO, annotations={"readOnlyHint": True})
-    options: Json = {"capabilities": ALL, "state_key": "one key for both"}
-    talk = Talk(speak(MODERN, **options), name="asker")
-    talk.begin()
-    talk.client.wire.end()
-    talk.client = speak(MODERN, **options)
-
-    assert responses_in(talk.answer(accept(name="Zoë"))) == [accept(name="Zoë")]
-
-
 def test_what_the_client_cannot_be_asked_is_declined(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, WHO)
     client = speak("2025-11-25", capabilities=URL)
@@ -99,7 +86,7 @@ def test_what_the_client_cannot_be_asked_is_declined(project: ProjectBuilder, sp
 
 
 @pytest.mark.parametrize("capabilities", [FORM, {}], ids=["capable", "not"])
-def test_the_files_are_named_if_there_is_somebody_to_ask(
+def test_the_files_are_named_if_the_client_can_be_asked(
     project: ProjectBuilder, speak: Speak, capabilities: Json
 ) -> None:
     project.tool("named", 'printf "%s" "${MCP_ELICIT_REQUEST_FILE:+request}${MCP_ELICIT_RESPONSE_FILE:+response}"')
@@ -171,7 +158,9 @@ def test_the_response_may_be_a_fifo(project: ProjectBuilder, speak: Speak) -> No
     ["mkfifo", "mkdir", "ln -s /dev/zero", "ln -s /etc/passwd", ":>"],
     ids=["fifo", "directory", "device", "link", "empty"],
 )
-def test_what_is_no_file_is_no_question_and_holds_up_nobody(project: ProjectBuilder, speak: Speak, thing: str) -> None:
+def test_something_other_than_a_file_is_no_question_and_does_not_hold_up_calls(
+    project: ProjectBuilder, speak: Speak, thing: str
+) -> None:
     """The script goes on when another call has been served beside it, after some looks."""
     project.tool(
         "odd", f'{thing} "$MCP_ELICIT_REQUEST_FILE"\nsleep 0.4\nuntil [ -e go ]; do sleep 0.01; done\nprintf on'

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Client
+from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, ROOTS, Talk, accept, form, said, sample, url
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import MODERN, text_of
 
 Json = dict[str, Any]
-Speak = Callable[..., Client]
 
 NAME = form("Who?", name={"type": "string", "minLength": 1})
 EXPIRED = "This interaction has expired; start again without requestState."
@@ -72,15 +71,6 @@ def test_a_script_that_acts_before_it_asks_acts_once(project: ProjectBuilder, cl
     assert project.read("acts") == "\n"
 
 
-@pytest.mark.requirement("P-202")
-def test_a_call_with_large_arguments_may_ask_too(project: ProjectBuilder, client: Client) -> None:
-    asker(project, {"who": NAME})
-    talk = Talk(client, name="asker", arguments={"text": "x" * 200_000})
-    talk.begin()
-
-    assert replies_in(talk.answer(accept(name="x")))["who"]["result"] == accept(name="x")
-
-
 @pytest.mark.requirement("P-207", "P-203")
 def test_there_may_be_many_rounds_each_with_keys_of_its_own(project: ProjectBuilder, client: Client) -> None:
     body = f"{ASK}\nsaid = [ask({{'who': form('?', name=TEXT)}})['who']['result']['content']['name'] for _ in '1234']"
@@ -94,26 +84,6 @@ def test_there_may_be_many_rounds_each_with_keys_of_its_own(project: ProjectBuil
 
     assert text_of(talk.answer(accept(name="d"))) == "abcd"
     assert len(keys) == 4
-
-
-@pytest.mark.requirement("P-203", "G-parked")
-def test_two_questions_of_the_sdk_in_a_row_are_two_questions(project: ProjectBuilder, client: Client) -> None:
-    """The second was answered by what the person had said to the first."""
-    project.python_tool(
-        "asker",
-        """
-import os, sys
-sys.path.insert(0, os.environ["MCP_SDK"])
-import mcp_tool
-print(mcp_tool.confirm("Erase A?"), mcp_tool.confirm("Erase B?"), end="")
-""",
-    )
-    talk = Talk(client, name="asker")
-    talk.begin()
-    asked = talk.answer(accept(confirmed=True))
-
-    assert [each["params"]["message"] for each in asked["inputRequests"].values()] == ["Erase B?"]
-    assert text_of(talk.answer(accept(confirmed=False))) == "True False"
 
 
 @pytest.mark.requirement("P-203", "G-parked")
@@ -151,19 +121,6 @@ def test_what_this_request_did_not_declare_is_not_asked(project: ProjectBuilder,
     assert replies == {"who": {"status": "unsupported", "message": "The client has no elicitation.form."}}
 
 
-@pytest.mark.requirement("P-204", "P-208")
-def test_each_request_declares_for_itself(project: ProjectBuilder, speak: Speak) -> None:
-    body = f"{ASK}\nprint(json.dumps([ask({{'who': {NAME!r}}}), ask({{'text': {sample('?')!r}}})]), end='')"
-    project.python_tool("asker", body)
-    client = speak(MODERN, capabilities=ALL)
-    talk = Talk(client, name="asker")
-    talk.begin()
-    client.capabilities = FORM  # the retry comes without sampling
-    _, second = json.loads(text_of(talk.answer(accept(name="x"))))
-
-    assert second["text"]["status"] == "unsupported"
-
-
 @pytest.mark.requirement("P-204")
 def test_a_question_that_is_still_open_is_not_put_to_a_client_that_cannot_answer_it(
     project: ProjectBuilder, speak: Speak
@@ -198,13 +155,10 @@ def test_a_script_that_fails_because_it_cannot_ask_says_what_it_needs(
     project: ProjectBuilder, speak: Speak, ending: str, is_error: bool
 ) -> None:
     project.python_tool("asker", f"{ASK}\nask({{'who': {NAME!r}}})\n{ending}")
-    answer = speak(MODERN).request("tools/call", {"name": "asker"})
+    result = speak(MODERN).call_tool("asker")
 
-    if is_error:
-        assert answer["error"]["code"] == -32021
-        assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
-    else:
-        assert not answer["result"]["isError"]
+    assert result["isError"] is is_error
+    assert ("without a client that has elicitation.form" in text_of(result)) is is_error
 
 
 @pytest.mark.requirement("P-207", "G-parked")
@@ -224,16 +178,6 @@ def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder,
     assert [reply["result"]["content"]["name"] for reply in replies.values()] == ["A", "B", "C"]
 
 
-@pytest.mark.requirement("P-207")
-def test_a_retry_without_any_answer_is_asked_again(project: ProjectBuilder, client: Client) -> None:
-    asker(project, {"who": NAME})
-    talk = Talk(client, name="asker")
-    talk.begin()
-    again = client.result("tools/call", {"name": "asker", "requestState": talk.state})
-
-    assert again["inputRequests"] == {"who": NAME}
-
-
 @pytest.mark.parametrize("responses", [[], "x", 5, None, True])
 def test_responses_that_are_no_object_are_refused_and_cost_nothing(
     project: ProjectBuilder, client: Client, responses: Any
@@ -244,20 +188,6 @@ def test_responses_that_are_no_object_are_refused_and_cost_nothing(
 
     assert talk.come_back(responses)["code"] == -32602
     assert replies_in(talk.answer(accept(name="x")))["who"]["status"] == "answered"
-
-
-def test_a_number_out_of_range_in_an_answer_is_refused(project: ProjectBuilder, client: Client) -> None:
-    asker(project, {"who": NAME})
-    talk = Talk(client, name="asker")
-    talk.begin()
-    line = {"jsonrpc": "2.0", "id": "big", "method": "tools/call", "params": talk.retry_params({"who": "BIG"})}
-    line["params"]["_meta"] = {
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientCapabilities": ALL,
-    }
-    client.wire.send_bytes(json.dumps(line).replace('"BIG"', '{"x":1e999}').encode() + b"\n")
-
-    assert client.wire.response("big")["error"]["code"] == -32602
 
 
 def tampered(state: str) -> str:
@@ -282,13 +212,6 @@ def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
     eventually(lambda: "a request state is refused" in client.wire.stderr)
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
     assert project.read("acts") == "\n"
-
-
-@pytest.mark.requirement("P-205")
-def test_a_state_that_is_null_is_refused(project: ProjectBuilder, client: Client) -> None:
-    asker(project, {"who": NAME})
-
-    assert client.error("tools/call", {"name": "asker", "requestState": None})["message"] == "Invalid requestState"
 
 
 @pytest.mark.requirement("P-205")
@@ -351,7 +274,7 @@ def test_of_two_retries_at_once_one_goes_on(project: ProjectBuilder, client: Cli
 @pytest.mark.requirement("P-205", "G-parked")
 def test_a_state_expires_with_its_script(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST, annotations={"readOnlyHint": True})
-    client = speak(MODERN, capabilities=FORM, parked_ttl_secs=1)
+    client = speak(MODERN, capabilities=FORM, PARKED_SECS=1)
     talk = Talk(client, name="asker")
     talk.begin()
     pid = project.read("pid")
@@ -380,7 +303,7 @@ def test_a_tool_that_may_be_repeated_is_run_anew_with_the_answers(
     body = f"{ASK}\nnote('acts')\nnote('pid', os.getpid())\n"
     body += f"print(json.dumps([ask({{'q1': {NAME!r}}}), ask({{'q2': {NAME!r}}})]), end='')"
     project.python_tool("asker", body, **fields)
-    client = speak(MODERN, capabilities=FORM, parked_max=1)
+    client = speak(MODERN, capabilities=FORM, MAX_PARKED=1)
     talk = Talk(client, name="asker")
     talk.begin()
     talk.answer(accept(name="one"))
@@ -396,7 +319,7 @@ def test_a_tool_that_may_be_repeated_is_run_anew_with_the_answers(
 @pytest.mark.parametrize("fields", ONCE_ONLY, ids=str)
 def test_any_other_tool_is_not_run_anew(project: ProjectBuilder, speak: Speak, fields: Json) -> None:
     project.python_tool("asker", ACTS_FIRST, **fields)
-    client = speak(MODERN, capabilities=FORM, parked_max=1)
+    client = speak(MODERN, capabilities=FORM, MAX_PARKED=1)
     talk = Talk(client, name="asker")
     talk.begin()
     Talk(client, name="asker", arguments={"x": 1}).begin()
@@ -415,7 +338,7 @@ with open(os.path.join(os.environ['MCPGREEN_PROJECT_ROOT'], 'runs')) as file:
 ask({{'q1': form(f'Erase {{number}}?', sure={{'type': 'boolean'}})}})
 """
     project.python_tool("asker", body, interaction="replay")
-    client = speak(MODERN, capabilities=FORM, parked_max=1)
+    client = speak(MODERN, capabilities=FORM, MAX_PARKED=1)
     talk = Talk(client, name="asker")
     talk.begin()
     Talk(client, name="asker", arguments={"x": 1}).begin()
@@ -459,36 +382,6 @@ def test_the_key_is_hidden_from_scripts(project: ProjectBuilder, speak: Speak) -
     project.tool("spy", "env")
 
     assert "very-secret" not in text_of(speak(MODERN, state_key="very-secret").call_tool("spy"))
-
-
-REGISTER = """mcp_register_tool '{"name":"asker","path":"asker"}'\n"""
-
-
-@pytest.mark.requirement("G-parked")
-def test_a_retry_goes_on_before_the_project_is_registered_anew(project: ProjectBuilder, speak: Speak) -> None:
-    """It was taken for a new request, and the script acted a second time."""
-    project.python_tool("asker", ACTS_FIRST)
-    project.program("server.d/register.sh", REGISTER)
-    client = speak(MODERN, capabilities=FORM, allow_project_hooks="true")
-    talk = Talk(client, name="asker")
-    talk.begin()
-    project.program("server.d/register.sh", f"sleep 0.2\n{REGISTER}")
-    result = talk.answer(accept(name="x"))
-
-    assert replies_in(result)["status"] == "answered"
-    assert project.read("acts") == "\n"
-
-
-@pytest.mark.requirement("G-replay")
-def test_a_retry_may_be_the_first_request_of_a_server_with_a_hook(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, interaction="replay")
-    registered = {"name": "asker", "path": "asker", "interaction": "replay"}
-    project.program("server.d/register.sh", f"mcp_register_tool '{json.dumps(registered)}'\n")
-    talk = Talk(speak(MODERN, capabilities=FORM, state_key="k", allow_project_hooks="true"), name="asker")
-    talk.begin()
-    talk.client = speak(MODERN, capabilities=FORM, state_key="k", allow_project_hooks="true")
-
-    assert replies_in(talk.answer(accept(name="x")))["who"]["result"] == accept(name="x")
 
 
 @pytest.mark.requirement("P-208", "P-209")
@@ -537,32 +430,6 @@ def test_a_script_that_ends_while_parked_keeps_its_result_for_the_retry(
 
     assert text_of(result) == "done"
     assert talk.come_back({})["message"] == EXPIRED
-
-
-@pytest.mark.requirement("P-211", "G-parked")
-def test_a_script_that_loses_patience_goes_on_and_its_result_waits(project: ProjectBuilder, client: Client) -> None:
-    body = f"{ASK}\nfirst = ask({{'who': {NAME!r}}}, timeoutSecs=0.1)\nsecond = ask({{'b': {NAME!r}}})\n"
-    project.python_tool("asker", f"{body}print(json.dumps([first, second]), end='')\nnote('over')")
-    talk = Talk(client, name="asker")
-    talk.begin()
-    eventually((project.root / "over").exists)
-    first, second = json.loads(text_of(talk.answer(accept(name="late"))))
-
-    assert first["who"]["status"] == second["b"]["status"] == "timeout"
-
-
-@pytest.mark.requirement("G-ask-rest", "G-parked")
-@pytest.mark.parametrize("limits", [{"max_concurrent_requests": 1}, {}], ids=["of the server", "of the tool"])
-def test_a_result_that_waits_takes_no_place_from_others(project: ProjectBuilder, speak: Speak, limits: Json) -> None:
-    question = f"if 'true' in os.environ['MCP_TOOL_ARGS_JSON']: ask({{'who': {NAME!r}}}, timeoutSecs=0.1)"
-    project.python_tool("asker", f"{ASK}\n{question}\nprint('done', end='')\nnote('over')", maxConcurrent=1)
-    client = speak(MODERN, capabilities=FORM, **limits)
-    talk = Talk(client, name="asker", arguments={"ask": True})
-    talk.begin()
-    eventually((project.root / "over").exists)
-
-    assert text_of(client.call_tool("asker", {"ask": False})) == "done"
-    assert text_of(talk.answer(accept(name="late"))) == "done"
 
 
 @pytest.mark.requirement("G-parked")
@@ -668,11 +535,14 @@ def test_printed_questions_go_to_the_client_with_a_sealed_state(project: Project
 
 
 @pytest.mark.requirement("G-ask-printed")
-def test_printed_questions_that_the_client_cannot_be_asked_are_an_error(project: ProjectBuilder, speak: Speak) -> None:
+def test_printed_questions_that_the_client_cannot_be_asked_are_a_failure(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("printing", PRINTING)
-    refusal = speak(MODERN).error("tools/call", {"name": "printing"})
+    result = speak(MODERN).call_tool("printing")
 
-    assert refusal["code"] == -32021
+    assert (result["isError"], text_of(result)) == (
+        True,
+        "Tool 'printing' cannot run here: This needs a client with elicitation.form.",
+    )
 
 
 @pytest.mark.requirement("G-ask-printed")
@@ -703,13 +573,6 @@ def test_the_questions_of_a_prompt_are_asked(project: ProjectBuilder, client: Cl
     assert talk.answer({"action": "decline"})["code"] == -32602
 
 
-@pytest.mark.requirement("P-017", "G-ask-elsewhere")
-def test_a_prompt_that_asks_what_the_request_does_not_declare_is_refused(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("letter.txt", "Dear {{name}}", inputRequests={"who": NAME})
-
-    assert speak(MODERN).error("prompts/get", {"name": "letter"})["code"] == -32021
-
-
 @pytest.mark.requirement("P-200", "G-ask-elsewhere")
 def test_a_prompt_program_is_parked(project: ProjectBuilder, client: Client) -> None:
     body = f"#!{sys.executable}\n{ASK}\nnote('acts')\nreply = ask({{'who': {NAME!r}}})['who']"
@@ -719,16 +582,6 @@ def test_a_prompt_program_is_parked(project: ProjectBuilder, client: Client) -> 
 
     assert talk.answer(accept(name="Zoë"))["messages"][0]["content"]["text"] == "Dear Zoë"
     assert project.read("acts") == "\n"
-
-
-@pytest.mark.requirement("P-200", "G-ask-elsewhere", "G-ask-printed")
-def test_a_prompt_program_prints_its_questions(project: ProjectBuilder, client: Client) -> None:
-    project.prompt("letter.py", f"#!{sys.executable}\n{PRINTING}")
-    talk = Talk(client, "prompts/get", name="letter")
-    talk.begin()
-    talk.answer(accept(name="a"))
-
-    assert talk.answer(accept(name="b"))["messages"][0]["content"]["text"] == "xx b"
 
 
 @pytest.mark.requirement("P-200", "G-ask-elsewhere")

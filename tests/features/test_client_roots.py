@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgreen.files.confined import OutsideRoots
-from mcpgreen.files.kernel_files import KERNEL_FILESYSTEMS, holds, is_kernel_path, lies_in_kernel
-from tests.support.client import Client, Json
+from mcpgreen.files.confined import KERNEL_FILESYSTEMS, OutsideRoots, holds, lies_in_kernel
+from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN, Wire, text_of
+from tests.support.wire import MODERN, Start, Wire, text_of
 
 HAS_ROOTS: Json = {"roots": {"listChanged": True}}
 TOKEN: Json = {"mcpbash/remoteToken": "correct-horse-battery-staple-4711"}
 ENVIRON = "file:///proc/self/environ"
-
-Speak = Callable[..., Client]
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +97,7 @@ def test_a_link_out_of_the_configured_roots_is_no_root(speak: Speak, data: Path)
 
 
 @pytest.mark.requirement("G-client-roots")
-def test_with_a_remote_token_the_project_bounds_them(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_with_a_remote_token_the_project_bounds_them(project: ProjectBuilder, start: Start) -> None:
     (project.root / "inner").mkdir()
     wire = start(remote_token=TOKEN["mcpbash/remoteToken"])
     hello = {"protocolVersion": "2025-11-25", "capabilities": HAS_ROOTS, "clientInfo": {"name": "c", "version": "1"}}
@@ -124,7 +120,7 @@ def test_who_trusts_clients_says_so(speak: Speak, data: Path, tmp_path: Path, is
 
 @pytest.mark.requirement("G-client-roots")
 def test_a_client_that_never_counts_is_not_asked(project: ProjectBuilder, speak: Speak) -> None:
-    client = speak(capabilities=HAS_ROOTS, client_roots="never", roots_request_timeout_secs=600)
+    client = speak(capabilities=HAS_ROOTS, client_roots="never", ANSWER_SECS=600)
     client.wire.notify("notifications/roots/list_changed")
 
     assert shown(client) == [str(project.root)]
@@ -184,7 +180,7 @@ def test_nothing_of_the_kernel_is_a_root(project: ProjectBuilder, speak: Speak, 
 
 
 @pytest.mark.requirement("G-kernel-files")
-def test_nor_may_the_operator_name_it(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_nor_may_the_operator_name_it(project: ProjectBuilder, start: Start) -> None:
     wire = start(roots="/dev")
 
     assert wire.wait() == 1
@@ -207,11 +203,6 @@ def test_a_directory_holds_what_is_in_it_but_not_the_kernels_files() -> None:
     # A project may lie in a memory disk.
     assert holds("/dev/shm/project", "/dev/shm/project/resources/x")
     assert not holds("/dev/shm/project", "/dev/shm/other")
-
-
-def test_the_kernels_directories_are_known_by_their_names() -> None:
-    assert all(map(is_kernel_path, ("/proc", "/proc/1", "/sys/kernel", "/dev/shm/x")))
-    assert not any(map(is_kernel_path, ("/", "/process", "/devices/x", "/home/proc/x")))
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs /proc")

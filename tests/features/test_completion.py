@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import MODERN
@@ -55,7 +54,7 @@ def _items(shared_project: ProjectBuilder) -> None:
 
 @pytest.mark.requirement("P-140", "P-141")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_an_enum_is_offered_by_what_is_typed(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_an_enum_is_offered_by_what_is_typed(shared_speak: Speak, revision: str) -> None:
     client = shared_speak(revision)
 
     assert complete(client, "paint") == {"values": COLOURS, "total": 4, "hasMore": False}
@@ -75,41 +74,26 @@ def test_an_enum_is_offered_by_what_is_typed(shared_speak: Callable[..., Client]
     ],
 )
 def test_other_places_where_a_schema_names_values(
-    shared_speak: Callable[..., Client], name: str, argument: str, values: list[str]
+    shared_speak: Speak, name: str, argument: str, values: list[str]
 ) -> None:
     """Of an enum only what may be given as an argument is offered, each value once."""
     assert complete(shared_speak(), name, argument)["values"] == values
 
 
-@pytest.mark.parametrize(
-    ("typed", "values"),
-    [
-        ("", ["paint", "paint snippet", "paint example"]),
-        (" sky ", ["sky", "sky snippet", "sky example"]),
-    ],
-)
-def test_where_nothing_is_known_variations_of_the_input_are_offered(
-    shared_speak: Callable[..., Client], typed: str, values: list[str]
-) -> None:
-    assert complete(shared_speak(), "paint", "free", typed) == {"values": values, "total": 3, "hasMore": False}
+@pytest.mark.parametrize("typed", ["", " sky "])
+def test_where_nothing_is_known_nothing_is_suggested(shared_speak: Speak, typed: str) -> None:
+    assert complete(shared_speak(), "paint", "free", typed) == {"values": [], "total": 0, "hasMore": False}
 
 
 @pytest.mark.requirement("P-141")
 @pytest.mark.parametrize("uri", ["memo://{colour}/{free}", "memo://red/x"])
-def test_a_template_is_named_by_its_text_or_by_an_address_of_it(shared_speak: Callable[..., Client], uri: str) -> None:
+def test_a_template_is_named_by_its_text_or_by_an_address_of_it(shared_speak: Speak, uri: str) -> None:
     assert complete(shared_speak(), uri, "colour", "b")["values"] == ["blue"]
-
-
-@pytest.mark.requirement("P-141")
-def test_a_title_in_the_reference_is_ignored(shared_speak: Callable[..., Client]) -> None:
-    question = about("paint", "colour", "bl")
-    question["ref"]["title"] = "Paint"
-    assert shared_speak().result("completion/complete", question)["completion"]["values"] == ["blue"]
 
 
 @pytest.mark.requirement("P-140")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_more_than_a_hundred_values_come_in_pages(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_more_than_a_hundred_values_come_in_pages(shared_speak: Speak, revision: str) -> None:
     client = shared_speak(revision)
     first = complete(client, "paint", "many")
     second = complete(client, "paint", "many", cursor=first["nextCursor"])
@@ -122,21 +106,6 @@ def test_more_than_a_hundred_values_come_in_pages(shared_speak: Callable[..., Cl
     assert "nextCursor" not in third
 
 
-@pytest.mark.parametrize(
-    ("limit", "count"),
-    [(3, 3), (100, 100), (1000, 100), (0, 100), (-1, 100), ("3", 3), ("x", 100), (True, 100), (None, 100)],
-)
-def test_a_limit_makes_pages_shorter_never_longer(shared_speak: Callable[..., Client], limit: Any, count: int) -> None:
-    assert len(complete(shared_speak(), "paint", "many", limit=limit)["values"]) == count
-
-
-def test_a_page_follows_what_is_typed_meanwhile(shared_speak: Callable[..., Client]) -> None:
-    client = shared_speak()
-    first = complete(client, "paint", "colour", "", limit=1)
-    second = complete(client, "paint", "colour", "gr", limit=1, cursor=first["nextCursor"])
-    assert second == {"values": ["Grey"], "total": 2, "hasMore": False}
-
-
 def forged(offset: Any) -> str:
     from mcpgreen.protocol import pagination
     from mcpgreen.text import jsontext
@@ -145,13 +114,13 @@ def forged(offset: Any) -> str:
 
 
 @pytest.mark.parametrize("cursor", ["rubbish", 5, {}, "e30", forged(-3)], ids=ascii)
-def test_a_foreign_cursor_is_refused(shared_speak: Callable[..., Client], cursor: Any) -> None:
+def test_a_foreign_cursor_is_refused(shared_speak: Speak, cursor: Any) -> None:
     error = shared_speak().error("completion/complete", about("paint", cursor=cursor))
     assert error["code"] == -32602
     assert "without a cursor" in error["message"]
 
 
-def test_the_cursor_of_another_argument_is_refused(shared_speak: Callable[..., Client]) -> None:
+def test_the_cursor_of_another_argument_is_refused(shared_speak: Speak) -> None:
     client = shared_speak()
     cursor = complete(client, "paint", "many")["nextCursor"]
     assert client.error("completion/complete", about("paint", "colour", cursor=cursor))["code"] == -32602
@@ -187,24 +156,17 @@ def test_the_cursor_of_another_argument_is_refused(shared_speak: Callable[..., C
 )
 @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
 def test_a_request_that_makes_no_sense_is_refused(
-    shared_speak: Callable[..., Client], revision: str, params: Json, message: str
+    shared_speak: Speak, revision: str, params: Json, message: str
 ) -> None:
     error = shared_speak(revision).error("completion/complete", params)
     assert error["code"] == -32602
     assert error["message"].startswith(message)
 
 
-def test_what_is_typed_may_be_left_out(shared_speak: Callable[..., Client]) -> None:
-    question = {"ref": {"type": "ref/prompt", "name": "paint"}, "argument": {"name": "colour"}}
-    assert shared_speak().result("completion/complete", question)["completion"]["values"] == COLOURS
-
-
 @pytest.mark.parametrize(
     "script", ["pick.txt.completion.sh", "pick.txt.completion", "pick.completion.sh", "pick.completion"]
 )
-def test_a_script_beside_a_prompt_comes_before_its_schema(
-    project: ProjectBuilder, speak: Callable[..., Client], script: str
-) -> None:
+def test_a_script_beside_a_prompt_comes_before_its_schema(project: ProjectBuilder, speak: Speak, script: str) -> None:
     project.prompt("pick.txt", "{{colour}}", arguments={"properties": {"colour": {"enum": COLOURS}}})
     project.program(f"prompts/{script}", printing(["mauve"]))
     client = speak()
@@ -213,40 +175,14 @@ def test_a_script_beside_a_prompt_comes_before_its_schema(
     assert [prompt["name"] for prompt in client.result("prompts/list")["prompts"]] == ["pick"]
 
 
-def test_the_script_named_as_the_file_itself_comes_first(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("pick.txt", "{{colour}}")
-    project.program("prompts/pick.completion.sh", printing(["by stem"]))
-    project.program("prompts/pick.txt.completion", printing(["by name"]))
-    assert complete(speak(), "pick")["values"] == ["by name"]
-
-
-def test_a_prompt_without_a_file_has_a_script_beside_its_description(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    """It was not found: there is no file of which it could be beside."""
-    project.write("prompts/deep/talk.meta.yaml", "messages: [{content: '{{colour}}'}]\n")
-    project.program("prompts/deep/talk.completion", printing(["mauve"]))
-    assert complete(speak(), "talk")["values"] == ["mauve"]
-
-
 @pytest.mark.parametrize("uri", ["memo://{colour}", "memo://red"])
-def test_a_template_has_a_script_beside_its_description(
-    project: ProjectBuilder, speak: Callable[..., Client], uri: str
-) -> None:
+def test_a_template_has_a_script_beside_its_description(project: ProjectBuilder, speak: Speak, uri: str) -> None:
     project.write("resources/memo.meta.json", json.dumps({"uriTemplate": "memo://{colour}"}))
     project.program("resources/memo.completion.sh", printing(["mauve"]))
     assert complete(speak(), uri)["values"] == ["mauve"]
 
 
-def test_a_resource_has_a_script_beside_it(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    path = project.write("resources/note.txt", "A note")
-    project.program("resources/note.completion", printing(["mauve"]))
-    assert complete(speak(), f"file://{path}")["values"] == ["mauve"]
-
-
-def test_scripts_are_looked_for_beside_the_item_and_nowhere_else(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_scripts_are_looked_for_beside_the_item_and_nowhere_else(project: ProjectBuilder, speak: Speak) -> None:
     """A dot in a folder's name was taken for that of a suffix: a script outside the project was run."""
     project.prompt("a.b/pick", "{{colour}}")
     project.write("resources/c.d/list", '# mcp: {"uriTemplate": "memo://{colour}"}\n')
@@ -254,21 +190,13 @@ def test_scripts_are_looked_for_beside_the_item_and_nowhere_else(
         project.program(f"{place}.completion", "touch ran; echo '[]'")
     client = speak(wire={"cwd": project.root})
 
-    assert complete(client, "pick")["values"][0] == "pick"
+    assert complete(client, "pick")["values"] == []
     client.request("completion/complete", about("memo://{colour}"))
     assert not (project.root / "ran").exists()
 
 
-def test_a_script_without_the_bit_is_none(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("pick.txt", "{{colour}}", arguments=[{"name": "colour", "enum": COLOURS}])
-    project.program("prompts/pick.completion", printing(["mauve"])).chmod(0o644)
-    assert complete(speak(), "pick")["values"] == COLOURS
-
-
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_script_sees_the_question_and_its_context(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_script_sees_the_question_and_its_context(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     project.prompt("pick.txt", "{{colour}}", description="Picks")
     project.program(
         "prompts/pick.completion",
@@ -298,14 +226,6 @@ def test_a_script_sees_the_question_and_its_context(
     assert len(seen["MCP_COMPLETION_ARGS_HASH"]) == 64
 
 
-def test_a_script_of_a_template_sees_it(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.write("resources/memo.meta.json", json.dumps({"uriTemplate": "memo://{colour}"}))
-    project.program(
-        "resources/memo.completion", """printf '["%s %s"]' "$MCP_RESOURCE_URI" "$MCP_RESOURCE_PROVIDER"\n"""
-    )
-    assert complete(speak(), "memo://red")["values"] == ["memo://{colour} memo"]
-
-
 @pytest.mark.parametrize(
     ("printed", "completion"),
     [
@@ -327,9 +247,7 @@ def test_a_script_of_a_template_sees_it(project: ProjectBuilder, speak: Callable
     ],
     ids=ascii,
 )
-def test_what_a_script_may_print(
-    project: ProjectBuilder, speak: Callable[..., Client], printed: Any, completion: Json
-) -> None:
+def test_what_a_script_may_print(project: ProjectBuilder, speak: Speak, printed: Any, completion: Json) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", printing(printed))
     answer = complete(speak(), "pick")
@@ -343,9 +261,7 @@ def test_what_a_script_may_print(
     "printed",
     ["[1, 2]", '["a", null]', '{"suggestions": "a"}', "5", '"a"', "null"],
 )
-def test_what_is_no_list_of_texts_is_an_error(
-    project: ProjectBuilder, speak: Callable[..., Client], printed: str
-) -> None:
+def test_what_is_no_list_of_texts_is_an_error(project: ProjectBuilder, speak: Speak, printed: str) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", printing(printed))
     error = speak().error("completion/complete", about("pick"))
@@ -354,24 +270,9 @@ def test_what_is_no_list_of_texts_is_an_error(
     assert error["message"].startswith("Completion provider emitted invalid JSON")
 
 
-@pytest.mark.parametrize("printed", ["not json", '["a"] ["b"]', "1e", "[" * 200])
-def test_output_that_is_no_json_is_an_empty_completion_and_a_warning(
-    project: ProjectBuilder, speak: Callable[..., Client], printed: str
-) -> None:
-    project.prompt("pick.txt", "{{colour}}")
-    project.program("prompts/pick.completion", printing(printed))
-    client = speak()
-
-    assert complete(client, "pick") == {"values": [], "total": 0, "hasMore": False}
-    (told,) = [message["params"] for message in client.wire.notices("notifications/message")]
-    assert (told["level"], told["logger"]) == ("warning", "mcp.completion")
-    assert told["data"].startswith("Completion 'pick' printed no JSON")
-    eventually(lambda: told["data"] in client.wire.stderr)
-
-
 @pytest.mark.parametrize("context", [None, {}, {"arguments": None}], ids=str)
 def test_a_script_finds_the_other_arguments_also_where_there_are_none(
-    project: ProjectBuilder, speak: Callable[..., Client], context: Json | None
+    project: ProjectBuilder, speak: Speak, context: Json | None
 ) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", "printf %s \"$MCP_COMPLETION_ARGS_JSON\" > asked; printf '[]'")
@@ -380,7 +281,7 @@ def test_a_script_finds_the_other_arguments_also_where_there_are_none(
     assert json.loads(project.read("asked"))["context"] == {"arguments": {}}
 
 
-def test_a_script_that_pages_is_asked_for_each_page(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_script_that_pages_is_asked_for_each_page(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program(
         "prompts/pick.completion",
@@ -397,9 +298,7 @@ def test_a_script_that_pages_is_asked_for_each_page(project: ProjectBuilder, spe
 
 
 @pytest.mark.requirement("P-140")
-def test_the_list_of_a_script_that_does_not_page_is_cut_into_pages(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_the_list_of_a_script_that_does_not_page_is_cut_into_pages(project: ProjectBuilder, speak: Speak) -> None:
     """Each page was the first one again, for ever."""
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", printing(MANY))
@@ -414,24 +313,12 @@ def test_the_list_of_a_script_that_does_not_page_is_cut_into_pages(
 
 
 @pytest.mark.requirement("P-140")
-def test_too_many_values_in_one_page_of_a_script_are_cut(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_too_many_values_in_one_page_of_a_script_are_cut(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", printing({"suggestions": MANY}))
     answer = complete(speak(), "pick")
 
     assert (answer["values"], answer["hasMore"]) == (MANY[:100], True)
-
-
-def test_a_next_page_that_is_none_does_not_go_round_in_circles(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    project.prompt("pick.txt", "{{colour}}")
-    project.program(
-        "prompts/pick.completion", """echo "$MCP_COMPLETION_OFFSET" >> asked; echo '{"suggestions":["a"],"next":0}'"""
-    )
-    client = speak()
-    complete(client, "pick", cursor=complete(client, "pick")["nextCursor"])
-    assert project.read("asked").split() == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -443,7 +330,7 @@ def test_a_next_page_that_is_none_does_not_go_round_in_circles(
     ],
 )
 def test_a_script_that_fails_is_an_error_with_the_reason(
-    project: ProjectBuilder, speak: Callable[..., Client], script: str, reason: str
+    project: ProjectBuilder, speak: Speak, script: str, reason: str
 ) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", script)
@@ -452,7 +339,7 @@ def test_a_script_that_fails_is_an_error_with_the_reason(
 
 
 @pytest.mark.parametrize("said_by", ["setting", "request"])
-def test_a_script_past_its_time_is_stopped(project: ProjectBuilder, speak: Callable[..., Client], said_by: str) -> None:
+def test_a_script_past_its_time_is_stopped(project: ProjectBuilder, speak: Speak, said_by: str) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", "echo $$ > pid; exec sleep 600")
     client = speak(**({"resource_timeout_secs": 1} if said_by == "setting" else {}))
@@ -465,9 +352,7 @@ def test_a_script_past_its_time_is_stopped(project: ProjectBuilder, speak: Calla
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_cancelled_script_is_gone_and_gets_no_answer(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_cancelled_script_is_gone_and_gets_no_answer(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", "echo $$ > pid.new; mv pid.new pid; sleep 600")
     client = speak(revision)
@@ -483,7 +368,7 @@ def test_a_cancelled_script_is_gone_and_gets_no_answer(
 @pytest.mark.requirement("G-safe-path", "P-142")
 @pytest.mark.parametrize("fault", ["mode", "link"])
 def test_a_script_that_others_could_change_is_refused(
-    project: ProjectBuilder, speak: Callable[..., Client], fault: str, tmp_path: Any
+    project: ProjectBuilder, speak: Speak, fault: str, tmp_path: Any
 ) -> None:
     """It was run, though a tool like it is not."""
     project.prompt("pick.txt", "{{colour}}", arguments=[{"name": "colour", "enum": COLOURS}])
@@ -502,7 +387,7 @@ def test_a_script_that_others_could_change_is_refused(
 
 
 @pytest.mark.requirement("P-142")
-def test_a_script_sees_no_foreign_variables(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_script_sees_no_foreign_variables(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", "env > env; echo '[]'")
     complete(speak(env={"API_SECRET": "hush", "MCPGREEN_STATE_KEY": "hush-hush"}), "pick")
@@ -510,7 +395,7 @@ def test_a_script_sees_no_foreign_variables(project: ProjectBuilder, speak: Call
 
 
 @pytest.mark.requirement("P-142")
-def test_scripts_are_bounded_in_number(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_scripts_are_bounded_in_number(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", "echo x >> started; until [ -e go ]; do sleep 0.01; done; echo '[]'")
     client = speak(max_concurrent_requests=2)
@@ -523,14 +408,8 @@ def test_scripts_are_bounded_in_number(project: ProjectBuilder, speak: Callable[
     assert all(client.wire.response(id)["result"]["completion"]["values"] == [] for id in ids)
 
 
-def test_a_long_description_is_kept_from_a_script(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("pick.txt", "{{colour}}", description="x" * 200_000)
-    project.program("prompts/pick.completion", """echo "[\\"${MCP_PROMPT_METADATA-unset}\\"]" """)
-    assert complete(speak(), "pick")["values"] == ["unset"]
-
-
 @pytest.mark.requirement("P-142")
-def test_a_question_too_long_for_a_script_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_question_too_long_for_a_script_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("pick.txt", "{{colour}}")
     project.program("prompts/pick.completion", "echo '[]'")
     client = speak()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 Json = dict[str, Any]
 
@@ -61,13 +60,11 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("case", COSTLY)
-def test_a_check_without_end_is_ended_and_nobody_else_waits(
-    project: ProjectBuilder, start: Callable[..., Wire], case: str
-) -> None:
+def test_an_endless_check_is_ended_while_other_calls_go_on(project: ProjectBuilder, start: Start, case: str) -> None:
     """An ordinary pattern for e-mail addresses held everything for 24 s, cancellation and the end of input included."""
     schema, arguments = COSTLY[case]
     project.tool("picky", "echo ran", inputSchema=schema)
-    wire = start(schema_timeout_secs=0.3)
+    wire = start(CHECK_SECS=0.3)
     wire.handshake()
     call = start_call(wire, "picky", arguments)
 
@@ -80,10 +77,10 @@ def test_a_check_without_end_is_ended_and_nobody_else_waits(
     assert wire.call_tool("picky", {})["isError"] is False
 
 
-def test_output_is_checked_in_the_same_way(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_output_is_checked_in_the_same_way(project: ProjectBuilder, start: Start) -> None:
     script = f"""echo '{{"mail":"{ENDLESS}"}}'"""
     project.tool("says", script, outputSchema=takes(mail={"type": "string", "pattern": EMAIL}))
-    wire = start(schema_timeout_secs=0.3)
+    wire = start(CHECK_SECS=0.3)
     wire.handshake()
 
     assert "checking it took longer than 0.3 s" in text_of(wire.call_tool("says"))
@@ -111,15 +108,6 @@ def test_a_large_value_is_checked_elsewhere(project: ProjectBuilder, client: Wir
     assert "number must be integer" in text_of(client.call_tool("takes", {"text": text, "number": "x"}))
 
 
-def test_the_server_itself_never_loads_the_validator(project: ProjectBuilder, client: Wire) -> None:
-    """Loading it alone would hold up everybody for a tenth of a second."""
-    project.tool("picky", "echo ran", inputSchema=takes(x={"anyOf": [{"type": "string"}, {"type": "null"}]}))
-
-    assert client.call_tool("picky", {"x": None})["isError"] is False
-    assert client.call_tool("picky", {"x": 5})["isError"] is True
-    assert "rpds" not in Path(f"/proc/{client.process.pid}/maps").read_text(encoding="utf-8")
-
-
 def test_a_cancelled_call_takes_its_check_with_it(project: ProjectBuilder, client: Wire) -> None:
     schema, arguments = COSTLY["pattern"]
     project.tool("picky", "echo ran", inputSchema=schema)
@@ -132,10 +120,10 @@ def test_a_cancelled_call_takes_its_check_with_it(project: ProjectBuilder, clien
 
 
 @pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL"])
-def test_no_check_outlives_the_server(project: ProjectBuilder, start: Callable[..., Wire], end: str) -> None:
+def test_no_check_outlives_the_server(project: ProjectBuilder, start: Start, end: str) -> None:
     schema, arguments = COSTLY["pattern"]
     project.tool("picky", "echo ran", inputSchema=schema)
-    wire = start(schema_timeout_secs=0.5)
+    wire = start(CHECK_SECS=0.5)
     wire.handshake()
     start_call(wire, "picky", arguments)
     (pid,) = eventually(lambda: checkers_of(wire))
@@ -145,7 +133,7 @@ def test_no_check_outlives_the_server(project: ProjectBuilder, start: Callable[.
     eventually(lambda: not is_alive(pid))
 
 
-def test_a_checker_that_somebody_kills_is_replaced(project: ProjectBuilder, client: Wire) -> None:
+def test_a_killed_checker_is_replaced(project: ProjectBuilder, client: Wire) -> None:
     project.tool("picky", "echo ran", inputSchema=takes(x={"pattern": "^a"}))
     client.call_tool("picky", {"x": "a"})
     (pid,) = checkers_of(client)

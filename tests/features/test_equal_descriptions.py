@@ -8,97 +8,13 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
-
-FIELDS = {
-    "title": "Greet",
-    "description": "Greet somebody.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "Who is greeted"},
-            "times": {"type": "integer", "description": "How often", "default": 1},
-            "tone": {"type": "string", "description": "In which tone", "enum": ["warm", "cool"], "default": "warm"},
-            "share": {"type": "number", "description": "How much"},
-            "dry-run": {"type": "boolean", "description": "Whether nothing is done"},
-            "tags": {"type": "array", "items": {"type": "string"}, "description": "Words"},
-            "filter": {"description": "Anything"},
-        },
-        "required": ["name"],
-        "additionalProperties": False,
-    },
-    "outputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-    "annotations": {"readOnlyHint": True},
-    "timeoutSecs": 5,
-}
-
-YAML = """\
-# mcp:
-#   title: Greet
-#   description: Greet somebody.
-#   inputSchema:
-#     type: object
-#     properties:
-#       name: {type: string, description: Who is greeted}
-#       times: {type: integer, description: How often, default: 1}
-#       tone:
-#         type: string
-#         description: In which tone
-#         enum: [warm, cool]
-#         default: warm
-#       share: {type: number, description: How much}
-#       dry-run: {type: boolean, description: Whether nothing is done}
-#       tags: {type: array, items: {type: string}, description: Words}
-#       filter: {description: Anything}
-#     required: [name]
-#     additionalProperties: false
-#   outputSchema: {type: object, properties: {text: {type: string}}}
-#   annotations: {readOnlyHint: true}
-#   timeoutSecs: 5
-"""
-
-ARGUMENTS = """\
-# Greet somebody.
-# @arg name!                 Who is greeted
-# @arg times=1 int           How often
-# @arg tone[warm|cool]=warm  In which tone
-# @arg share number          How much
-# @arg dry-run bool          Whether nothing is done
-# @arg tags list             Words
-# @arg filter json           Anything
-# mcp:
-#   title: Greet
-#   outputSchema: {type: object, properties: {text: {type: string}}}
-#   annotations: {readOnlyHint: true}
-#   timeoutSecs: 5
-"""
-
-SCRIPT = """echo '{"text": "hi"}'\n"""
-
-
-def test_every_form_gives_the_same_tool(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.tool("by-file", SCRIPT, meta=FIELDS)
-    project.tool("by-line", f"# mcp: {json.dumps(FIELDS)}\n{SCRIPT}")
-    project.tool("by-yaml", YAML + SCRIPT)
-    project.tool("by-arguments", ARGUMENTS + SCRIPT)
-    client = speak()
-
-    tools = client.tools()
-
-    listed = {name: {**tool, "name": ""} for name, tool in tools.items()}
-    assert listed["by-file"]["inputSchema"] == FIELDS["inputSchema"]
-    assert listed == dict.fromkeys(("by-arguments", "by-file", "by-line", "by-yaml"), listed["by-file"])
-    for name in tools:
-        assert client.call_tool(name, {"name": "Ada"})["structuredContent"] == {"text": "hi"}
-        assert client.call_tool(name, {"name": "Ada", "other": 1})["isError"]
-
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}
@@ -352,7 +268,7 @@ def comment_of(fields: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def listed(shared_project: ProjectBuilder, shared_speak: Callable[..., Client]) -> dict[str, dict[str, Any]]:
+def listed(shared_project: ProjectBuilder, shared_speak: Speak) -> dict[str, dict[str, Any]]:
     for name, tool in TOOLS.items():
         shared_project.tool(f"{name}-file", "echo hi\n", meta=tool.fields)
         shared_project.tool(f"{name}-line", f"# mcp: {json.dumps(tool.fields)}\necho hi\n")
@@ -372,7 +288,7 @@ def test_a_tool_is_listed_alike_in_every_form(name: str, form: str, listed: dict
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_wrong_arguments_are_refused_alike_in_every_form(
-    name: str, listed: dict[str, dict[str, Any]], shared_speak: Callable[..., Client]
+    name: str, listed: dict[str, dict[str, Any]], shared_speak: Speak
 ) -> None:
     def refusal(form: str) -> str:
         result = shared_speak().call_tool(f"{name}-{form}", TOOLS[name].wrong)

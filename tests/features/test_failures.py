@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Wire, text_of
 
@@ -23,6 +23,8 @@ def _tools(shared_project: ProjectBuilder) -> None:
         "misused": "echo 'mcp_elicit: Nobody answered' >&2; echo 'mcp_json_obj: expected pairs' >&2; exit 1",
         "traced": "echo careful >&2; exec python3 -c 'raise ValueError(5)'",
         "partial": "echo 'so far'; echo 'disk full' >&2; exit 5",
+        "printed": "exec 2>&1; echo '/usr/lib/x: password=hunter2'; [ $MCP_TOOL_ARGS_JSON = '{}' ] || exit 0\n"
+        "for n in $(seq 2000); do echo line $n of many; done; echo 'gone: /usr/lib/y' >&2; exit 1",
         "killed": "kill -KILL $$",
         "ready": """echo '{"content":[{"type":"text","text":"my own words"}],"isError":false}'; exit 6""",
         "file": """echo '{"code":-32007,"message":"mine","data":{"a":1}}' > "$MCP_TOOL_ERROR_FILE"; echo out""",
@@ -44,7 +46,7 @@ def _tools(shared_project: ProjectBuilder) -> None:
     ("name", "text", "exit_code"),
     [
         ("silent", "Tool failed: exit code 3", 3),
-        ("complains", "Tool failed: first reason", 4),
+        ("complains", "Tool failed: first reason\nsecond", 4),
         ("warned", "Tool failed: disk full", 3),
         ("misused", "Tool failed: mcp_json_obj: expected pairs", 1),
         ("traced", "Tool failed: ValueError: 5", 1),
@@ -52,10 +54,10 @@ def _tools(shared_project: ProjectBuilder) -> None:
     ],
 )
 def test_a_failed_script_is_an_error_result_with_its_reason(
-    shared_speak: Callable[..., Client], revision: str, name: str, text: str, exit_code: int
+    shared_speak: Speak, revision: str, name: str, text: str, exit_code: int
 ) -> None:
-    """The reason is the first line that is the script's own. What the SDK says of its functions hid it, and a warning
-    before it hid the end of a traceback."""
+    """The reason is what the script said last. What the SDK says of its functions hid it, and a warning before it hid
+    the end of a traceback."""
     result = shared_speak(revision).call_tool(name)
 
     assert result["isError"] is True
@@ -64,7 +66,7 @@ def test_a_failed_script_is_an_error_result_with_its_reason(
 
 
 @pytest.mark.requirement("G-exit-status")
-def test_what_a_failed_script_printed_is_kept(shared_speak: Callable[..., Client]) -> None:
+def test_what_a_failed_script_printed_is_kept(shared_speak: Speak) -> None:
     result = shared_speak().call_tool("partial")
 
     assert [block["text"] for block in result["content"]] == ["Tool failed: disk full", "so far\n"]
@@ -72,15 +74,73 @@ def test_what_a_failed_script_printed_is_kept(shared_speak: Callable[..., Client
 
 
 @pytest.mark.requirement("G-exit-status")
-def test_a_ready_made_result_of_a_failed_script_is_kept_as_an_error(shared_speak: Callable[..., Client]) -> None:
+def test_a_ready_made_result_of_a_failed_script_is_kept_as_an_error(shared_speak: Speak) -> None:
     result = shared_speak().call_tool("ready")
 
     assert (result["isError"], text_of(result), result["_meta"]["exitCode"]) == (True, "my own words", 6)
 
 
+@pytest.mark.requirement("G-diagnostics")
+def test_what_a_failed_script_printed_is_cleaned_like_its_stderr(shared_speak: Speak) -> None:
+    """With `exec 2>&1` a model read what it does not read of stderr."""
+    lines = [block["text"].splitlines() for block in shared_speak().call_tool("printed")["content"]]
+    assert [lines[0], lines[1][0], lines[1][-1]] == [["Tool failed: exit code 1"], "x: password=[redacted]", "gone: y"]
+    assert len(lines[1]) == 2002
+
+    assert text_of(shared_speak().call_tool("printed", {"works": True})) == "/usr/lib/x: password=hunter2\n"
+
+
+LEAKS = """\
+echo "cannot read $PWD/data/x.csv for $HOME/.netrc, key abc-defghi-jkl and password=hunter2" >&2
+echo "bash: /usr/lib/helper/run.sh: gone, see $MCP_SDK/tool-sdk.sh" >&2
+"""
+WRAPPED = f"import mcp_tool\nmcp_tool.CommandLine('sh', '-c', {LEAKS + 'exit 7'!r}).run()\n"
+CLEAN = "cannot read data/x.csv for ~/.netrc, key [redacted] and password=[redacted]\n"
+CLEAN += "bash: run.sh: gone, see tool-sdk.sh"
+
+
+@pytest.mark.requirement("G-diagnostics")
+@pytest.mark.parametrize("meta", ["failures", "never"])
+def test_a_model_reads_no_paths_of_the_machine_and_no_secrets(
+    project: ProjectBuilder, speak: Speak, tmp_path_factory: pytest.TempPathFactory, meta: str
+) -> None:
+    """Many clients hand `_meta` and the text of a failure to the model, and so to its vendor."""
+    home = str(tmp_path_factory.mktemp("home"))
+    project.tool("failing", f"{LEAKS}exit 1")
+    project.tool("slow", f"{LEAKS}sleep 60", timeoutSecs=0.3)
+    project.tool("told", f"""{LEAKS}echo '{{"content":[],"isError":true}}'""")
+    project.tool("repeats", 'exec "$MCPGREEN_PYTHON" "$PWD/wrapped.py"')
+    project.write("wrapped.py", WRAPPED)
+    project.tool("odd", f"{LEAKS}echo nothing", outputSchema={"type": "object"})
+    project.write("prompts/letter.sh", f"#!/bin/sh\n{LEAKS}exit 1").chmod(0o755)
+    project.write("prompts/letter.meta.json", '{"name": "letter", "description": "A letter"}')
+    project.write("providers/odd.sh", f"#!/bin/sh\n{LEAKS}exit 4").chmod(0o755)
+    client = speak(result_meta=meta, env={"HOME": home, "API_TOKEN": "abc-defghi-jkl"})
+
+    results = {name: client.call_tool(name) for name in ("failing", "slow", "told", "odd", "repeats")}
+    assert text_of(results["failing"]) == f"Tool failed: {CLEAN}"
+    assert text_of(results["repeats"]) == f"sh failed with exit status 7.\n{CLEAN}"
+    for result in results.values():
+        assert result["isError"]
+        assert result.get("_meta", {}).get("stderr") == (f"{CLEAN}\n" if meta == "failures" else None)
+    assert client.error("prompts/get", {"name": "letter"})["message"] == f"Prompt 'letter' failed: {CLEAN}"
+    assert client.error("resources/read", {"uri": "odd://x"})["message"] == CLEAN
+
+
+@pytest.mark.requirement("G-diagnostics")
+def test_a_forked_traceback_has_only_frames_of_the_project(project: ProjectBuilder, speak: Speak) -> None:
+    project.python_tool("f.py", "import json\ndef g():\n    json.loads('x')\ng()\n")
+    client = speak(warm_python="true")
+    for result in (client.call_tool("f"), client.call_tool("f")):
+        assert text_of(result) == "Tool failed: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+        lines = result["_meta"]["stderr"].splitlines()
+        assert [line.split('"')[1] for line in lines if "File" in line][:2] == ["tools/f.py", "tools/f.py"]
+        assert not re.search(r"[\s\"'](/|<frozen|mcpgreen)", result["_meta"]["stderr"])
+
+
 @pytest.mark.requirement("G-chosen-error")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_script_may_choose_its_error_by_file(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_a_script_may_choose_its_error_by_file(shared_speak: Speak, revision: str) -> None:
     error = shared_speak(revision).error("tools/call", {"name": "file"})
 
     assert error == {"code": -32007, "message": "mine", "data": {"a": 1}}
@@ -88,7 +148,7 @@ def test_a_script_may_choose_its_error_by_file(shared_speak: Callable[..., Clien
 
 @pytest.mark.requirement("G-chosen-error")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_failed_script_may_choose_its_error_on_stdout(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_a_failed_script_may_choose_its_error_on_stdout(shared_speak: Speak, revision: str) -> None:
     error = shared_speak(revision).error("tools/call", {"name": "stdout"})
 
     assert error == {"code": -32011, "message": "chosen", "data": [1]}
@@ -98,30 +158,16 @@ def test_a_failed_script_may_choose_its_error_on_stdout(shared_speak: Callable[.
 @pytest.mark.parametrize(
     ("name", "words"), [("file-words", "just words"), ("file-infinite", '"data":1e999'), ("file-huge", "99999999999")]
 )
-def test_an_error_file_that_holds_no_error_is_told_as_data(
-    shared_speak: Callable[..., Client], name: str, words: str
-) -> None:
+def test_an_error_file_that_holds_no_error_is_told_as_data(shared_speak: Speak, name: str, words: str) -> None:
     error = shared_speak().error("tools/call", {"name": name})
 
     assert (error["code"], error["message"]) == (-32603, "Tool failed")
     assert words in error["data"]
 
 
-@pytest.mark.requirement("G-chosen-error")
-def test_a_script_that_succeeds_has_no_error(shared_speak: Callable[..., Client]) -> None:
-    assert shared_speak().call_tool("stdout-fine")["structuredContent"]["message"] == "no failure"
-
-
-@pytest.mark.requirement("G-chosen-error")
-def test_an_error_without_an_integer_code_is_output_like_any_other(shared_speak: Callable[..., Client]) -> None:
-    assert text_of(shared_speak().call_tool("stdout-almost")).startswith("Tool failed: exit code 1")
-
-
 @pytest.mark.requirement("P-011")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(
-    shared_speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(shared_speak: Speak, revision: str) -> None:
     code = shared_speak(revision).error("tools/call", {"name": "file-reserved"})["code"]
 
     assert code == (-32603 if revision == MODERN else -32002)
@@ -132,9 +178,7 @@ def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(
 @pytest.mark.parametrize(
     "script", ["head -c 5000 /dev/zero >/dev/{}; echo", "exec yes >/dev/{}"], ids=["some", "endless"]
 )
-def test_output_over_the_limit_is_an_error(
-    project: ProjectBuilder, speak: Callable[..., Client], stream: str, script: str
-) -> None:
+def test_output_over_the_limit_is_an_error(project: ProjectBuilder, speak: Speak, stream: str, script: str) -> None:
     project.tool("loud", script.format(stream))
     error = speak(max_tool_output_size=1000).error("tools/call", {"name": "loud"})
 
@@ -143,15 +187,7 @@ def test_output_over_the_limit_is_an_error(
 
 
 @pytest.mark.requirement("G-output-limit")
-def test_stderr_may_have_a_limit_of_its_own(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.tool("loud", "head -c 500 /dev/zero >&2; head -c 500 /dev/zero | tr '\\0' x")
-    client = speak(max_tool_output_size=1000, max_tool_stderr_size=100)
-
-    assert "stderr exceeded 100 bytes" in client.error("tools/call", {"name": "loud"})["message"]
-
-
-@pytest.mark.requirement("G-output-limit")
-def test_output_up_to_the_limit_is_delivered(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_output_up_to_the_limit_is_delivered(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("full", "head -c 1000 /dev/zero | tr '\\0' x")
 
     assert text_of(speak(max_tool_output_size=1000).call_tool("full")) == "x" * 1000
@@ -159,21 +195,12 @@ def test_output_up_to_the_limit_is_delivered(project: ProjectBuilder, speak: Cal
 
 @pytest.mark.requirement("G-output-limit")
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_response_over_the_limit_is_an_error(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_response_over_the_limit_is_an_error(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     project.tool("large", "head -c 3000 /dev/zero | tr '\\0' x")
-    error = speak(revision, max_response_bytes=2000).error("tools/call", {"name": "large"})
+    error = speak(revision, LEAST_RESPONSE_BYTES=2000, RESPONSE_FACTOR=0).error("tools/call", {"name": "large"})
 
     assert error["code"] == -32603
     assert "size limit" in error["message"]
-
-
-@pytest.mark.requirement("G-output-limit")
-def test_megabytes_are_delivered_whole(project: ProjectBuilder, client: Wire) -> None:
-    project.tool("large", "head -c 5000000 /dev/zero | tr '\\0' x")
-
-    assert len(text_of(client.call_tool("large"))) == 5_000_000
 
 
 @pytest.mark.requirement("G-cannot-start")
@@ -202,7 +229,7 @@ def test_an_executable_text_without_shebang_runs_by_the_shell(project: ProjectBu
     ],
 )
 def test_a_syntax_error_is_told_with_its_place(
-    project: ProjectBuilder, speak: Callable[..., Client], files: dict[str, str], text: str
+    project: ProjectBuilder, speak: Speak, files: dict[str, str], text: str
 ) -> None:
     """The model read no more than the name of the file, and could not say what was wrong with it."""
     for name, content in files.items():

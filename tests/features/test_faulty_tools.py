@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 
@@ -57,14 +56,14 @@ def warnings_about(client: Client, name: str) -> list[str]:
 
 @pytest.mark.requirement("P-002", "P-102", "G-bad-metadata")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_only_sound_tools_are_listed(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_only_sound_tools_are_listed(shared_speak: Speak, revision: str) -> None:
     """Nor does a boolean outputSchema ever stand on the wire: official clients reject the whole list for it."""
     assert set(shared_speak(revision).tools()) == GOOD
 
 
 @pytest.mark.requirement("G-bad-metadata")
 @pytest.mark.parametrize("name", BAD_METADATA)
-def test_a_warning_names_the_file_and_the_reason(shared_speak: Callable[..., Client], name: str) -> None:
+def test_a_warning_names_the_file_and_the_reason(shared_speak: Speak, name: str) -> None:
     (warning,) = warnings_about(shared_speak(), name)
 
     assert BAD_METADATA[name][1] in warning
@@ -73,9 +72,7 @@ def test_a_warning_names_the_file_and_the_reason(shared_speak: Callable[..., Cli
 @pytest.mark.requirement("P-101", "P-102", "P-103")
 @pytest.mark.parametrize("member", ["in", "out"])
 @pytest.mark.parametrize("name", BAD_SCHEMAS)
-def test_a_warning_names_the_tool_with_an_unusable_schema(
-    shared_speak: Callable[..., Client], member: str, name: str
-) -> None:
+def test_a_warning_names_the_tool_with_an_unusable_schema(shared_speak: Speak, member: str, name: str) -> None:
     (warning,) = warnings_about(shared_speak(), f"{member}-{name}")
 
     assert f"{member}putSchema" in warning
@@ -83,8 +80,6 @@ def test_a_warning_names_the_tool_with_an_unusable_schema(
 
 @pytest.mark.requirement("P-103", "P-114")
 @pytest.mark.parametrize("name", ["no-json", "in-network-reference", "out-unknown-type"])
-def test_a_faulty_tool_does_not_run(
-    shared_project: ProjectBuilder, shared_speak: Callable[..., Client], name: str
-) -> None:
+def test_a_faulty_tool_does_not_run(shared_project: ProjectBuilder, shared_speak: Speak, name: str) -> None:
     assert shared_speak().error("tools/call", {"name": name})["code"] == -32602
     assert not (shared_project.root / "ran").exists()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import os
+import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcpgreen.running.scripts.environment import PYTHON_DIR
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -69,6 +67,8 @@ ARGUMENTS: list[tuple[str, Any, Any]] = [
     ("bool", True, "bool True"),
     ("int | str", "5", "str '5'"),
     ("Optional[int]", None, "NoneType None"),
+    ("Optional[int] = None", None, "NoneType None"),
+    ("Annotated[int, 'Often'] | None = None", "5", "int 5"),
     ("list[int]", [1, 2], ["list", "1", "2"]),
     ("set[int]", [2, 1], ["set", "1", "2"]),
     ("tuple[int, str]", [1, "a"], ["tuple", "'a'", "1"]),
@@ -78,6 +78,7 @@ ARGUMENTS: list[tuple[str, Any, Any]] = [
     ("Level", 2, "Level <Level.HIGH: 2>"),
     ("Odd", "B", "Odd <Odd.B: None>"),
     ("dict[int, Color]", {"1": "red"}, "dict {1: <Color.RED: 'red'>}"),
+    ("Point", {"x": 1, "y": None}, "Point Point(x=1.0, y=None, tags=[])"),
     ("Point", {"x": 1, "y": 2}, "Point Point(x=1.0, y=2, tags=[])"),
     ("'list[Point]'", [{"x": 1}], ["list", "Point(x=1.0, y=None, tags=[])"]),
     ("Pair", {"left": 1, "right": "blue"}, "Pair Pair(left=1, right=<Color.BLUE: 'blue'>)"),
@@ -121,18 +122,14 @@ def _tools(shared_project: ProjectBuilder) -> None:
 
 
 @pytest.mark.parametrize(("number", "row"), list(enumerate(ARGUMENTS)))
-def test_a_function_gets_what_its_annotation_says(
-    shared_speak: Callable[..., Client], number: int, row: tuple[str, Any, Any]
-) -> None:
+def test_a_function_gets_what_its_annotation_says(shared_speak: Speak, number: int, row: tuple[str, Any, Any]) -> None:
     result = shared_speak().call_tool(f"takes-{number}", {"a": row[1]})
 
     assert result.get("structuredContent") == {"a": row[2]}, result
 
 
 @pytest.mark.parametrize(("number", "row"), list(enumerate(RESULTS)))
-def test_what_a_function_returns_is_the_result(
-    shared_speak: Callable[..., Client], number: int, row: tuple[str, str, Json]
-) -> None:
+def test_what_a_function_returns_is_the_result(shared_speak: Speak, number: int, row: tuple[str, str, Json]) -> None:
     result = shared_speak().call_tool(f"gives-{number}")
 
     assert result["isError"] is False, result
@@ -140,29 +137,19 @@ def test_what_a_function_returns_is_the_result(
     assert ("structuredContent" in result) is ("structuredContent" in row[2])
 
 
-def called(speak: Callable[..., Client], project: ProjectBuilder, body: str, arguments: Json | None = None) -> Json:
+def called(speak: Speak, project: ProjectBuilder, body: str, arguments: Json | None = None, **settings: str) -> Json:
     project.tool("f.py", HEAD + body)
-    return speak().call_tool("f", arguments)
+    return speak(**settings).call_tool("f", arguments)
 
 
-def test_a_picture_is_shown(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.write("chart.png", "png")
-    body = "from pathlib import Path\n@mcp_tool.tool\ndef f() -> Path:\n    return Path('chart.png')\n"
-
-    data = base64.b64encode(b"png").decode()
-    assert called(speak, project, body)["content"] == [{"type": "image", "data": data, "mimeType": "image/png"}]
-
-
-def test_defaults_keywords_and_places_work_as_in_python(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_defaults_keywords_and_places_work_as_in_python(project: ProjectBuilder, speak: Speak) -> None:
     body = "@mcp_tool.tool\ndef f(a: int, b: int = 2, /, *rest: int, c: int = 4, **more: int):\n"
     result = called(speak, project, body + "    return [a, b, rest, c, more]\n", {"a": 1, "rest": [8, 9], "x": 5})
 
     assert result["structuredContent"] == {"result": [1, 2, [8, 9], 4, {"x": 5}]}
 
 
-def test_arguments_that_do_not_fit_never_reach_the_function(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_arguments_that_do_not_fit_never_reach_the_function(project: ProjectBuilder, speak: Speak) -> None:
     body = "open('ran', 'w').close()\n@mcp_tool.tool\ndef f(a: int): 0\n"
     result = called(speak, project, body, {"a": "x", "b": 1})
 
@@ -170,89 +157,71 @@ def test_arguments_that_do_not_fit_never_reach_the_function(
     assert not (project.root / "ran").exists()
 
 
-def test_what_is_printed_is_no_part_of_what_is_returned(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_what_is_printed_is_no_part_of_what_is_returned(project: ProjectBuilder, speak: Speak) -> None:
     body = "import os\nprint('early')\n@mcp_tool.tool\ndef f() -> int:\n"
     body += "    print('{}')\n    os.system('echo child')\n    return 5\n"
-    result = called(speak, project, body)
+    result = called(speak, project, body, result_meta="always")
 
     assert result["structuredContent"] == {"result": 5}
     assert sorted(result["_meta"]["stderr"].split()) == ["child", "early", "{}"]
 
 
-@pytest.mark.parametrize("returned", ["", " -> None", " -> str | None"])
-def test_what_is_printed_is_the_text_if_nothing_is_returned(
-    project: ProjectBuilder, speak: Callable[..., Client], returned: str
+@pytest.mark.parametrize(
+    "returned",
+    ["int | None", "'Optional[bool]'", "list[int] | None", "dict[str, int] | None", "P | None", "Literal[1] | None"],
+)
+def test_none_is_a_good_result_of_a_function_that_may_return_it(
+    project: ProjectBuilder, speak: Speak, returned: str
 ) -> None:
-    body = f"import os\n@mcp_tool.tool\ndef f(){returned}:\n    print('hi', flush=True)\n    os.system('echo child')\n"
+    """The client got an error instead: "Tool output is empty for declared outputSchema"."""
+    body = "from dataclasses import dataclass\nfrom typing import Literal, Optional\n@dataclass\nclass P:\n    x: int\n"
+    body += f"@mcp_tool.tool\ndef f() -> {returned}:\n    print('aside')\n    return None\n"
     result = called(speak, project, body)
 
+    assert (result["isError"], result["structuredContent"]) == (False, {"result": None})
+    assert json.loads(text_of(result)) == {"result": None}
+
+
+@pytest.mark.parametrize("returned", ["", " -> None", " -> str | None"])
+def test_what_is_printed_is_the_text_if_nothing_is_returned(
+    project: ProjectBuilder, speak: Speak, returned: str
+) -> None:
+    body = f"import os\n@mcp_tool.tool\ndef f(){returned}:\n    print('hi', flush=True)\n    os.system('echo child')\n"
+    result = called(speak, project, body, result_meta="always")
+
     assert (text_of(result), result["isError"]) == ("hi\nchild\n", False)
-    assert "stderr" not in result["_meta"]
+    assert result["_meta"] == {"exitCode": 0}
 
 
-def test_the_other_functions_of_the_sdk_print_results_as_ever(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    result = called(speak, project, "@mcp_tool.tool\ndef f():\n    mcp_tool.error('gone', 'No such file')\n")
-
-    assert (text_of(result), result["isError"]) == ("No such file", True)
-
-
-def test_an_exception_is_told_with_its_name_and_all_of_its_text(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_an_exception_is_told_with_its_name_and_all_of_its_text(project: ProjectBuilder, speak: Speak) -> None:
     result = called(speak, project, "@mcp_tool.tool\ndef f() -> int:\n    raise ValueError('first\\nsecond')\n")
 
-    assert (text_of(result), result["isError"]) == ("ValueError: first\nsecond", True)
+    assert (text_of(result), result["isError"]) == ("Tool failed: ValueError: first\nsecond", True)
     assert "Traceback (most recent call last)" in result["_meta"]["stderr"]
     assert "mcp_tool_functions" not in result["_meta"]["stderr"]
 
 
-def test_a_tool_error_is_told_as_it_stands(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_tool_error_is_told_as_it_stands(project: ProjectBuilder, speak: Speak) -> None:
     result = called(speak, project, "@mcp_tool.tool\ndef f():\n    raise mcp_tool.ToolError('No such city')\n")
 
     assert (text_of(result), result["isError"]) == ("No such city", True)
     assert result["_meta"] == {"exitCode": 0}
 
 
-def test_a_result_that_json_cannot_hold_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_result_that_json_cannot_hold_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
     assert "type object cannot be sent as JSON" in text_of(
         called(speak, project, "@mcp_tool.tool\ndef f():\n    return [object()]\n")
     )
 
 
-def test_a_failure_that_the_function_chooses_is_the_answer(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    project.tool("f.py", f"{HEAD}@mcp_tool.tool\ndef f() -> int:\n    mcp_tool.fail(-32001, 'Not today')\n")
-
-    assert speak().error("tools/call", {"name": "f"})["message"] == "Not today"
-
-
-def test_an_async_function_is_awaited(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_an_async_function_is_awaited(project: ProjectBuilder, speak: Speak) -> None:
     body = "import asyncio\n@mcp_tool.tool\nasync def f(a: int) -> int:\n    await asyncio.sleep(0)\n    return a\n"
 
     assert called(speak, project, body, {"a": 3})["structuredContent"] == {"result": 3}
 
 
-@pytest.mark.skipif(
-    (3, 12) <= sys.version_info < (3, 12, 2), reason="these versions start no threads after the end of a file"
-)
-def test_threads_work_in_a_function_that_is_run_at_the_end(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    body = "import atexit, threading\natexit.register(lambda: open('left', 'w').close())\n@mcp_tool.tool\ndef f():\n"
-    body += "    from concurrent.futures import ThreadPoolExecutor\n    with ThreadPoolExecutor() as pool:\n"
-    body += "        found = list(pool.map(str, range(3)))\n    raise ValueError(found)\n"
-
-    assert text_of(called(speak, project, body)) == "ValueError: ['0', '1', '2']"
-    assert (project.root / "left").exists()
-
-
 @pytest.mark.parametrize("failure", ["raise ValueError('bad file')", "import sys; sys.exit(3)", "raise SystemExit(3)"])
-def test_a_file_that_fails_does_not_run_its_function(
-    project: ProjectBuilder, speak: Callable[..., Client], failure: str
-) -> None:
+def test_a_file_that_fails_does_not_run_its_function(project: ProjectBuilder, speak: Speak, failure: str) -> None:
     body = f"@mcp_tool.tool\ndef f():\n    open('ran', 'w').close()\n{failure}\n"
     result = called(speak, project, body)
 
@@ -263,17 +232,15 @@ def test_a_file_that_fails_does_not_run_its_function(
 @pytest.mark.parametrize(
     "end", ["import sys; sys.exit()", "import sys; sys.exit(0)", "mcp_tool.run()", "mcp_tool.run(f)"]
 )
-def test_a_function_is_run_once_however_the_file_ends(
-    project: ProjectBuilder, speak: Callable[..., Client], end: str
-) -> None:
+def test_a_function_is_run_once_however_the_file_ends(project: ProjectBuilder, speak: Speak, end: str) -> None:
     body = f"@mcp_tool.tool\ndef f() -> int:\n    print('ran')\n    return 5\n{end}\n"
-    result = called(speak, project, body)
+    result = called(speak, project, body, result_meta="always")
 
     assert result["structuredContent"] == {"result": 5}
     assert result["_meta"]["stderr"] == "ran\n"
 
 
-def test_the_only_public_function_is_run_without_a_mark(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_the_only_public_function_is_run_without_a_mark(project: ProjectBuilder, speak: Speak) -> None:
     body = "def _other(): 0\ndef f(a: int): return a + 1\ndef main():\n    mcp_tool.run()\nmain()\n"
 
     assert called(speak, project, body, {"a": 1})["structuredContent"] == {"result": 2}
@@ -286,25 +253,21 @@ def test_the_only_public_function_is_run_without_a_mark(project: ProjectBuilder,
         "def f(): 0\ndef g(): 0\nmcp_tool.run()\n",
     ],
 )
-def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Callable[..., Client], body: str) -> None:
+def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Speak, body: str) -> None:
     result = called(speak, project, body, {"any": "thing"})
 
     assert result["isError"] is True
     assert text_of(result) == "Which function is the tool is not clear: f, g. Mark one with @mcp_tool.tool."
 
 
-def test_a_process_of_the_file_does_not_run_the_function_again(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_process_of_the_file_does_not_run_the_function_again(project: ProjectBuilder, speak: Speak) -> None:
     body = "import os\n@mcp_tool.tool\ndef f() -> int:\n    return 5\n"
     body += "child = os.fork()\nif child:\n    os.waitpid(child, 0)\n"
 
     assert text_of(called(speak, project, body)) == '{"result": 5}'
 
 
-def test_a_file_without_a_first_line_and_bit_is_run_by_python(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_file_without_a_first_line_and_bit_is_run_by_python(project: ProjectBuilder, speak: Speak) -> None:
     project.write("tools/f.py", "import mcp_tool\n@mcp_tool.tool\ndef f(a: str) -> str:\n    return a\n").chmod(0o644)
 
     assert text_of(speak().call_tool("f", {"a": "x"})) == "x"
@@ -319,33 +282,3 @@ def test_an_import_of_the_file_runs_nothing(tmp_path: Path) -> None:
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
-
-
-def by_hand(directory: Path, body: str, *words: str) -> subprocess.CompletedProcess[str]:
-    (directory / "tool.py").write_text("import mcp_tool\n" + body, encoding="utf-8")
-    env = {"PYTHONPATH": PYTHON_DIR, "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-B", "tool.py", *words]
-    return subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True, timeout=120, check=False)
-
-
-def test_a_function_tool_runs_by_hand(tmp_path: Path) -> None:
-    body = (
-        '@mcp_tool.tool\ndef f(name: str, count: int = 1) -> list[str]:\n    """Repeat."""\n    return [name] * count\n'
-    )
-
-    assert by_hand(tmp_path, body, "name=5", "count=2").stdout == '[\n  "5",\n  "5"\n]\n'
-    helped = by_hand(tmp_path, body)
-    assert (helped.returncode, helped.stdout) == (2, "")
-    assert "missing: name\n\nUsage: tool.py name=… [count=…]\n\nRepeat.\n" in helped.stderr
-    assert by_hand(tmp_path, body, "name=a", "count=x").stderr == 'count must be an integer, got "x"\n'
-    assert by_hand(tmp_path, "@mcp_tool.tool\ndef f():\n    return 'done'\n").stdout == "done\n"
-    failed = by_hand(tmp_path, "@mcp_tool.tool\ndef f():\n    raise ValueError('bad')\n")
-    assert (failed.returncode, failed.stderr.splitlines()[-1]) == (1, "ValueError: bad")
-
-
-def test_a_function_tool_costs_other_tools_nothing() -> None:
-    code = "import sys, mcp_tool; print(sorted(n for n in sys.modules if n.startswith('mcp_tool') or n == 'threading'))"
-    env = {"PYTHONPATH": PYTHON_DIR}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, timeout=120)
-
-    assert done.stdout == "['mcp_tool']\n"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.support.memory import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 OUTPUTS = {
     "text": ("head -c 5000000 /dev/zero | tr '\\0' x", lambda text: text == "x" * 5_000_000),
@@ -37,9 +35,7 @@ def test_many_large_outputs_at_a_time_take_no_more_memory_than_a_few(
     assert peak_bytes(client.process.pid) < 160 * MIB
 
 
-def test_a_place_for_large_output_is_given_back_however_a_call_ends(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_a_place_for_large_output_is_given_back_however_a_call_ends(project: ProjectBuilder, start: Start) -> None:
     project.tool("endless", "tr '\\0' x < /dev/zero")
     project.tool("stuck", "head -c 3000000 /dev/zero; sleep 60", timeoutSecs=0.5)
     project.tool("fails", "head -c 3000000 /dev/zero | tr '\\0' x; exit 1")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.features.test_costly_checks import EMAIL, ENDLESS, checkers_of
-from tests.support.client import ALL_REVISIONS, Client
+from tests.features.test_costly_checks import EMAIL, ENDLESS
+from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, text_of
 
@@ -56,7 +55,7 @@ def seen_by(client: Client, tool: str, arguments: Json) -> Any:
 @pytest.mark.requirement("P-104")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("tool", ["plain", "choices"])
-def test_the_script_sees_what_was_meant(shared_speak: Callable[..., Client], revision: str, tool: str) -> None:
+def test_the_script_sees_what_was_meant(shared_speak: Speak, revision: str, tool: str) -> None:
     sent = {"name": "5", "count": "5", "is_loud": "true", "list": '["1", 2]'}
     client = shared_speak(revision)
 
@@ -77,9 +76,7 @@ def test_the_script_sees_what_was_meant(shared_speak: Callable[..., Client], rev
     ],
     ids=str,
 )
-def test_what_is_still_wrong_is_told_of_what_was_meant(
-    shared_speak: Callable[..., Client], tool: str, sent: Json, told: str
-) -> None:
+def test_what_is_still_wrong_is_told_of_what_was_meant(shared_speak: Speak, tool: str, sent: Json, told: str) -> None:
     result = shared_speak().call_tool(tool, sent)
 
     assert result["isError"] is True
@@ -97,7 +94,7 @@ def test_what_is_still_wrong_is_told_of_what_was_meant(
     ],
 )
 def test_strictness_is_a_setting_and_the_description_has_the_last_word(
-    shared_speak: Callable[..., Client], tool: str, is_strict: bool, is_refused: bool
+    shared_speak: Speak, tool: str, is_strict: bool, is_refused: bool
 ) -> None:
     client = shared_speak(strict_arguments=str(is_strict).lower())
 
@@ -105,34 +102,17 @@ def test_strictness_is_a_setting_and_the_description_has_the_last_word(
         assert (seen_by(client, tool, sent) is None) == is_refused
 
 
-def test_large_arguments_are_read_as_they_were_meant(shared_speak: Callable[..., Client]) -> None:
-    numbers = [str(number) for number in range(30_000)]
-    sent = {"name": "x" * 100_000, "list": numbers}
-
-    assert seen_by(shared_speak(), "plain", sent)["list"] == list(range(30_000))
-
-
-def test_a_plain_schema_needs_no_process_for_it(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.tool("plain", SHOW, inputSchema=PLAIN)
-    client = speak()
-
-    assert seen_by(client, "plain", {"name": "x", "count": "5"}) == {"name": "x", "count": 5}
-    assert not checkers_of(client.wire)
-
-
-def test_what_takes_too_long_is_not_meant_any_more(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_what_takes_too_long_is_not_meant_any_more(project: ProjectBuilder, speak: Speak) -> None:
     schema = {"properties": {"count": {"type": "integer"}}, "patternProperties": {EMAIL: {"type": "integer"}}}
     project.tool("picky", SHOW, inputSchema=schema)
-    client = speak(schema_timeout_secs=0.3)
+    client = speak(CHECK_SECS=0.3)
     result = client.call_tool("picky", {"count": "5", ENDLESS: "1"})
 
     assert result["isError"] is True
     assert "checking it took longer than 0.3 s" in text_of(result)
 
 
-def test_a_client_that_comes_back_sends_what_it_sent_before(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_client_that_comes_back_sends_what_it_sent_before(project: ProjectBuilder, speak: Speak) -> None:
     """The state belongs to the arguments as they were sent, also if these are large and something else was meant."""
     schema = {"type": "object", "properties": {"count": {"type": "integer"}, "text": {"type": "string"}}}
     script = (

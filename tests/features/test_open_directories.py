@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.cli.test_commands import mcpgreen
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import Wire
+from tests.support.wire import Start, Wire
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ def registered_completion(project: ProjectBuilder) -> tuple[str, Json]:
 )
 def test_what_others_could_have_put_there_is_refused_with_the_remedy(
     project: ProjectBuilder,
-    speak: Callable[..., Client],
+    speak: Speak,
     ask: Callable[[ProjectBuilder], tuple[str, Json]],
     directory: str,
     mode: int,
@@ -81,7 +81,7 @@ def test_what_others_could_have_put_there_is_refused_with_the_remedy(
 
 @pytest.mark.parametrize("ask", [tool, provider, prompt, completion])
 def test_a_project_that_others_may_write_to_runs_nothing(
-    project: ProjectBuilder, speak: Callable[..., Client], ask: Callable[[ProjectBuilder], tuple[str, Json]]
+    project: ProjectBuilder, speak: Speak, ask: Callable[[ProjectBuilder], tuple[str, Json]]
 ) -> None:
     request = ask(project)
     project.root.chmod(0o777)
@@ -108,23 +108,9 @@ def test_the_author_is_warned_when_the_project_is_read(project: ProjectBuilder, 
     eventually(lambda: "tools/: calls will be refused because its directory tools" in client.stderr)
 
 
-def test_validate_and_health_say_the_same(project: ProjectBuilder) -> None:
-    project.tool("a", "echo", description="x", inputSchema={"type": "object"})
-    (project.root / "tools").chmod(0o777)
-    validated = mcpgreen("validate", "--project-root", str(project.root))
-    probed = mcpgreen("health", "--project-root", str(project.root))
-
-    reason = "its directory tools may be written to by others (chmod go-w tools)"
-    assert validated.returncode == 1
-    assert f"tool a: calls will be refused: {reason}" in validated.stdout
-    assert probed.returncode == 1
-    assert json.loads(probed.stdout)["tools"] == "failed"
-    assert reason in probed.stderr
-
-
 @pytest.mark.parametrize("place", ["server.d/env", "server.d", "."])
 def test_variables_that_others_could_have_written_keep_the_server_from_starting(
-    project: ProjectBuilder, start: Callable[..., Wire], place: str
+    project: ProjectBuilder, start: Start, place: str
 ) -> None:
     """They counted, and could name other directories of tools, or allow hooks. To ignore them would be no better: a
     remote token or an allow-list may be among them."""
@@ -132,7 +118,8 @@ def test_variables_that_others_could_have_written_keep_the_server_from_starting(
     path = project.root / place
     path.chmod(path.stat().st_mode | 0o022)
     wire = start()
+    wire.close_stdin()  # one that starts all the same ends at once
 
-    assert wire.process.wait(timeout=120) == 1
+    assert wire.wait() == 1
     eventually(lambda: "server.d/env: it is not trusted: " in wire.stderr and "chmod go-w" in wire.stderr)
     assert json.loads(mcpgreen("health", "--project-root", str(project.root)).stdout)["reason"] == "not_trusted"

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.lists import pages
-from mcpgreen.catalog.lists.pages import Terms
-from mcpgreen.catalog.snapshot import snapshot_of
-from mcpgreen.protocol import pagination, revisions
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import LATEST_HANDSHAKE
 
 Json = dict[str, Any]
 NAMES = ["a", "b", "c", "d", "e"]
-
-
-class ListedTool(NamedTuple):
-    name: str
-    definition: Json
-
-    @property
-    def registry_entry(self) -> Json:
-        return self.definition
 
 
 def names_of(page: Json) -> list[str]:
@@ -42,7 +27,7 @@ def _tools(shared_project: ProjectBuilder) -> None:
 
 @pytest.mark.requirement("P-145", "P-266")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_cursors_lead_through_the_whole_list_once(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_cursors_lead_through_the_whole_list_once(shared_speak: Speak, revision: str) -> None:
     client = shared_speak(revision, page_size=2)
     pages = [client.result("tools/list")]
     while "nextCursor" in pages[-1]:
@@ -54,13 +39,13 @@ def test_cursors_lead_through_the_whole_list_once(shared_speak: Callable[..., Cl
 
 
 @pytest.mark.requirement("P-145")
-def test_one_page_has_no_cursor(shared_speak: Callable[..., Client]) -> None:
+def test_one_page_has_no_cursor(shared_speak: Speak) -> None:
     assert "nextCursor" not in shared_speak().result("tools/list")
 
 
 @pytest.mark.requirement("P-145")
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"])
-def test_an_empty_cursor_asks_for_the_first_page(shared_speak: Callable[..., Client], method: str) -> None:
+def test_an_empty_cursor_asks_for_the_first_page(shared_speak: Speak, method: str) -> None:
     client = shared_speak(page_size=2)
     assert client.result(method, {"cursor": ""}) == client.result(method)
 
@@ -71,7 +56,7 @@ def test_an_empty_cursor_asks_for_the_first_page(shared_speak: Callable[..., Cli
     ["garbage", "\u20ac", "AAAA", 5, 0, True, {}, [], "x" * 100_000],
     ids=lambda cursor: str(cursor)[:20],
 )
-def test_a_cursor_that_is_none_is_refused(shared_speak: Callable[..., Client], cursor: Any) -> None:
+def test_a_cursor_that_is_none_is_refused(shared_speak: Speak, cursor: Any) -> None:
     assert shared_speak(page_size=2).error("tools/list", {"cursor": cursor})["code"] == -32602
 
 
@@ -81,7 +66,7 @@ def test_a_cursor_that_is_none_is_refused(shared_speak: Callable[..., Client], c
     [{"ver": 2}, {"collection": "prompts"}, {"hash": "0" * 64}, {"offset": -1}, {"offset": 99}, {"offset": "1"}],
     ids=str,
 )
-def test_a_doctored_cursor_is_refused(shared_speak: Callable[..., Client], change: Json) -> None:
+def test_a_doctored_cursor_is_refused(shared_speak: Speak, change: Json) -> None:
     client = shared_speak(page_size=2)
     cursor = client.result("tools/list")["nextCursor"]
     content = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
@@ -91,7 +76,7 @@ def test_a_doctored_cursor_is_refused(shared_speak: Callable[..., Client], chang
 
 
 @pytest.mark.requirement("P-145")
-def test_a_cursor_is_stale_after_a_change(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_cursor_is_stale_after_a_change(project: ProjectBuilder, speak: Speak) -> None:
     for name in NAMES:
         project.tool(name, "echo")
     client = speak(page_size=2)
@@ -103,7 +88,7 @@ def test_a_cursor_is_stale_after_a_change(project: ProjectBuilder, speak: Callab
 
 
 @pytest.mark.requirement("P-067")
-def test_a_cursor_holds_all_that_the_next_page_needs(shared_speak: Callable[..., Client]) -> None:
+def test_a_cursor_holds_all_that_the_next_page_needs(shared_speak: Speak) -> None:
     client = shared_speak("2026-07-28", page_size=2)
     cursor = client.result("tools/list")["nextCursor"]
 
@@ -114,23 +99,5 @@ def test_a_cursor_holds_all_that_the_next_page_needs(shared_speak: Callable[...,
 
 @pytest.mark.requirement("G-page-limit")
 @pytest.mark.parametrize(("limit", "count"), [(1, 1), (2, 2), (99, 3), (0, 3), (-1, 3), ("x", 3), (None, 3)])
-def test_a_client_may_ask_for_smaller_pages_only(shared_speak: Callable[..., Client], limit: Any, count: int) -> None:
+def test_a_client_may_ask_for_smaller_pages_only(shared_speak: Speak, limit: Any, count: int) -> None:
     assert len(shared_speak(page_size=3).result("tools/list", {"limit": limit})["tools"]) == count
-
-
-def test_only_regular_pages_are_kept() -> None:
-    """A client that invents limits, or offsets in cursors, would otherwise fill the memory with pages."""
-    tools = [ListedTool(str(number), {"name": str(number), "inputSchema": {}}) for number in range(100)]
-    snapshot = snapshot_of("tools", tools, None)
-    terms = Terms(page_size=20, limit_bytes=0, info={"name": "test", "version": "1"})
-
-    def page(**params: Any) -> Json:
-        answer: Json = json.loads(pages.page(snapshot, revisions.BY_NAME[LATEST_HANDSHAKE], params, terms))
-        return answer
-
-    def cursor_to(offset: int) -> str:
-        return pagination.encode("tools", offset, snapshot.hash, snapshot.generated_at)
-
-    assert all(len(page(limit=limit)["tools"]) == limit for limit in range(1, 21))
-    assert all(len(page(cursor=cursor_to(offset))["tools"]) == min(20, 100 - offset) for offset in range(100))
-    assert len(snapshot.cache) == 5

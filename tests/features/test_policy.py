@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 Json = dict[str, Any]
 
@@ -21,7 +21,7 @@ mcp_tools_policy_check() {
 
 
 @pytest.fixture
-def ask(project: ProjectBuilder, start: Callable[..., Wire]) -> Callable[..., tuple[Json, Wire]]:
+def ask(project: ProjectBuilder, start: Start) -> Callable[..., tuple[Json, Wire]]:
     """The answer to a call under this policy."""
     project.tool("public", "echo hello")
     project.tool("secret", "echo > ran", description="hush")
@@ -108,13 +108,6 @@ def test_it_knows_the_tool_and_the_server_s_variables(ask: Callable[..., tuple[J
     answer, _ = ask(policy, "secret", env={"POLICY_MOOD": "stern", "MCPGREEN_STATE_KEY": "x" * 40})
 
     assert answer["error"] == {"code": -32001, "message": "secret: hush,", "data": "dflt stern "}
-
-
-def test_a_long_description_reaches_it_whole(project: ProjectBuilder, ask: Callable[..., tuple[Json, Wire]]) -> None:
-    project.tool("wordy", "echo", description="x" * 300_000)
-    answer, _ = ask('mcp_tools_policy_check() { mcp_tools_error 1 "${#2}"; return 1; }', "wordy")
-
-    assert int(answer["error"]["message"]) > 300_000
 
 
 def test_the_allow_list_comes_first(project: ProjectBuilder, ask: Callable[..., tuple[Json, Wire]]) -> None:

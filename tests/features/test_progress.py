@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -47,7 +46,7 @@ def len_or_sign(token: Any) -> str:
     ids=["text", "number", "empty", "nul", "half", "long", "large"],
 )
 def test_any_token_is_echoed_and_seen_by_the_script(
-    shared_speak: Callable[..., Client], revision: str, token: Any, length: int
+    shared_speak: Speak, revision: str, token: Any, length: int
 ) -> None:
     client = shared_speak(revision)
     client.wire.seen.clear()
@@ -59,9 +58,7 @@ def test_any_token_is_echoed_and_seen_by_the_script(
 
 @pytest.mark.requirement("P-255")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_progress_is_told_while_the_tool_runs(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_progress_is_told_while_the_tool_runs(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     script = report(1, total=2, message="half") + "until [ -e go ]; do sleep 0.01; done\n" + report(2, total=None)
     project.tool("work", script)
     client = speak(revision)
@@ -81,9 +78,7 @@ def test_progress_is_told_while_the_tool_runs(
 @pytest.mark.requirement("G-repeated-bounds")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("token", ["x" * 1025, "x" * 1_000_000, 10**1000, -(10**3000)], ids=len_or_sign)
-def test_a_token_that_is_too_long_to_be_repeated_is_refused(
-    shared_speak: Callable[..., Client], revision: str, token: Any
-) -> None:
+def test_a_token_that_is_too_long_to_be_repeated_is_refused(shared_speak: Speak, revision: str, token: Any) -> None:
     """Each report of progress repeats it: 12 MiB of it held the server for 16 s."""
     client = shared_speak(revision)
     client.wire.seen.clear()
@@ -91,7 +86,7 @@ def test_a_token_that_is_too_long_to_be_repeated_is_refused(
 
     assert error == {
         "code": -32602,
-        "message": "_meta progressToken may have 1024 characters or 1000 digits at the most.",
+        "message": "_meta progressToken may have at most 1024 characters or 1000 digits.",
     }
     assert progress_of(client) == []
 
@@ -99,7 +94,7 @@ def test_a_token_that_is_too_long_to_be_repeated_is_refused(
 @pytest.mark.requirement("P-255", "P-026")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("token", [0, "0", "", 7, -1, "x y", 2**60], ids=ascii)
-def test_the_token_comes_back_with_its_type(shared_speak: Callable[..., Client], revision: str, token: Any) -> None:
+def test_the_token_comes_back_with_its_type(shared_speak: Speak, revision: str, token: Any) -> None:
     client = shared_speak(revision)
     client.call_tool("once", meta={"progressToken": token})
 
@@ -110,7 +105,7 @@ def test_the_token_comes_back_with_its_type(shared_speak: Callable[..., Client],
 
 @pytest.mark.requirement("P-255")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_without_a_token_there_is_no_progress(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_without_a_token_there_is_no_progress(shared_speak: Speak, revision: str) -> None:
     client = shared_speak(revision)
     told_before = len(progress_of(client))
     client.call_tool("once")
@@ -120,7 +115,7 @@ def test_without_a_token_there_is_no_progress(shared_speak: Callable[..., Client
 
 
 @pytest.mark.requirement("P-255")
-def test_progress_only_increases(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_progress_only_increases(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("work", "".join(map(report, [1, 1, 0.5, 1.5, -3, "x", None, 2, 2.0, 100])))
     client = speak()
     client.call_tool("work", meta={"progressToken": 1})
@@ -129,20 +124,7 @@ def test_progress_only_increases(project: ProjectBuilder, speak: Callable[..., C
 
 
 @pytest.mark.requirement("P-255")
-def test_each_call_has_its_own_progress(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.tool("work", report(5) + report(6))
-    client = speak()
-    for token in ("a", "b"):
-        client.call_tool("work", meta={"progressToken": token})
-
-    told = [(params["progressToken"], params["progress"]) for params in progress_of(client)]
-    assert told == [("a", 5), ("a", 6), ("b", 5), ("b", 6)]
-
-
-@pytest.mark.requirement("P-255")
-def test_all_progress_comes_before_the_response_and_none_after(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_all_progress_comes_before_the_response_and_none_after(project: ProjectBuilder, speak: Speak) -> None:
     # The background job writes on after the tool itself has ended.
     late = f"(while :; do {report(99)} done) >/dev/null 2>&1 &\n"
     project.tool("work", report(1) + late + "echo done")
@@ -157,7 +139,7 @@ def test_all_progress_comes_before_the_response_and_none_after(
 
 
 @pytest.mark.requirement("G-throttle")
-def test_progress_is_throttled(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_progress_is_throttled(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("work", "".join(map(report, range(1, 30))))
     client = speak(max_progress_per_min=5)
     client.call_tool("work", meta={"progressToken": 1})
@@ -165,27 +147,12 @@ def test_progress_is_throttled(project: ProjectBuilder, speak: Callable[..., Cli
     assert [params["progress"] for params in progress_of(client)] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.requirement("G-throttle")
-def test_the_throttle_can_be_lifted(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.python_tool(
-        "work",
-        "import json, os\nwith open(os.environ['MCP_PROGRESS_STREAM'], 'a') as stream:\n"
-        "    for n in range(300):\n"
-        "        params = {'progress': n}\n"
-        "        print(json.dumps({'method': 'notifications/progress', 'params': params}), file=stream)\n",
-    )
-    client = speak(max_progress_per_min=0)
-    client.call_tool("work", meta={"progressToken": 1})
-
-    assert len(progress_of(client)) == 300
-
-
 @pytest.mark.requirement("P-021")
 @pytest.mark.parametrize(
     "line",
     ["garbage", "[]", "5", '{"method":"notifications/cancelled","params":{"requestId":1}}', '{"id":1,"result":{}}'],
 )
-def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(shared_speak: Callable[..., Client], line: str) -> None:
+def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(shared_speak: Speak, line: str) -> None:
     client = shared_speak()
     seen_before = len(client.wire.seen)
     client.call_tool("forge", {"line": line}, meta={"progressToken": 1})
@@ -193,9 +160,7 @@ def test_a_script_cannot_put_a_message_of_its_own_onto_the_wire(shared_speak: Ca
     assert len(client.wire.seen) == seen_before + 1
 
 
-def test_a_message_in_another_encoding_is_told_as_far_as_it_can_be_read(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_message_in_another_encoding_is_told_as_far_as_it_can_be_read(project: ProjectBuilder, speak: Speak) -> None:
     """A program with Latin-1 in its lines had no progress at all, and ran out of its time."""
     script = """source "$MCP_SDK/tool-sdk.sh"
       mcp_run_with_progress --pattern '([0-9]+)%' --extract match1 -- bash -c 'printf "5%% caf\\351\\n" >&2'"""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
-from tests.support.prerequisites import require_program
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import MODERN
@@ -54,7 +52,7 @@ def _prompts(shared_project: ProjectBuilder) -> None:
 
 @pytest.mark.requirement("P-043")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_list_has_the_fields_of_the_revision(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_a_list_has_the_fields_of_the_revision(shared_speak: Speak, revision: str) -> None:
     result = shared_speak(revision).result("prompts/list")
     greet, plain = result["prompts"]
 
@@ -76,18 +74,7 @@ def test_a_list_has_the_fields_of_the_revision(shared_speak: Callable[..., Clien
     assert ("ttlMs" in result) is (revision == MODERN)
 
 
-def test_a_list_comes_in_pages(shared_speak: Callable[..., Client]) -> None:
-    client = shared_speak()
-    first = client.result("prompts/list", {"limit": 1})
-    second = client.result("prompts/list", {"limit": 1, "cursor": first["nextCursor"]})
-
-    assert [prompt["name"] for page in (first, second) for prompt in page["prompts"]] == ["greet", "plain"]
-    assert "nextCursor" not in second
-
-
-def test_a_bad_description_costs_one_prompt_and_a_warning(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_bad_description_costs_one_prompt_and_a_warning(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("good.txt", "good")
     project.prompt("bad.txt", "bad", description=5)
     client = speak()
@@ -96,19 +83,9 @@ def test_a_bad_description_costs_one_prompt_and_a_warning(
     eventually(lambda: "prompts/bad.meta.json: description must be a string" in client.wire.stderr)
 
 
-def test_a_new_prompt_shows_without_a_restart(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("first.txt", "one")
-    client = speak()
-    client.result("prompts/list")
-    project.prompt("second.txt", "two")
-
-    client.wire.notice("notifications/prompts/list_changed")
-    assert text_of(client.get_prompt("second")) == "two"
-
-
 @pytest.mark.requirement("P-130", "P-131")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_arguments_are_put_in(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_arguments_are_put_in(shared_speak: Speak, revision: str) -> None:
     result = shared_speak(revision).get_prompt("greet", {"name": "Ada", "tone": "cold"})
 
     assert result["description"] == "Says hello"
@@ -135,7 +112,7 @@ def test_arguments_are_put_in(shared_speak: Callable[..., Client], revision: str
     ],
     ids=ascii,
 )
-def test_a_value_is_put_in_literally(shared_speak: Callable[..., Client], value: Any, text: str) -> None:
+def test_a_value_is_put_in_literally(shared_speak: Speak, value: Any, text: str) -> None:
     result = shared_speak().get_prompt("greet", {"name": value})
     assert text_of(result) == f"Hello {text}, warm {{{{unknown}}}} ${{unknown}}"
 
@@ -143,13 +120,13 @@ def test_a_value_is_put_in_literally(shared_speak: Callable[..., Client], value:
 @pytest.mark.requirement("P-130")
 @pytest.mark.parametrize("value", [None, {}, {"a": 1}, [], ["x"]], ids=ascii)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_value_that_is_no_text_is_refused(shared_speak: Callable[..., Client], revision: str, value: Any) -> None:
+def test_a_value_that_is_no_text_is_refused(shared_speak: Speak, revision: str, value: Any) -> None:
     error = shared_speak(revision).error("prompts/get", {"name": "greet", "arguments": {"name": value}})
     assert error == {"code": -32602, "message": "Argument 'name' of prompt 'greet' must be a string."}
 
 
 @pytest.mark.requirement("P-130")
-def test_a_number_that_cannot_be_written_is_refused(shared_speak: Callable[..., Client]) -> None:
+def test_a_number_that_cannot_be_written_is_refused(shared_speak: Speak) -> None:
     """It ended as an internal error, with a traceback on stderr."""
     wire = shared_speak().wire
     wire.send_bytes(
@@ -163,16 +140,12 @@ def test_a_number_that_cannot_be_written_is_refused(shared_speak: Callable[..., 
 @pytest.mark.requirement("P-130")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("arguments", [{}, None, {"tone": "cold"}], ids=ascii)
-def test_a_required_argument_must_be_there(
-    shared_speak: Callable[..., Client], revision: str, arguments: Json | None
-) -> None:
+def test_a_required_argument_must_be_there(shared_speak: Speak, revision: str, arguments: Json | None) -> None:
     error = shared_speak(revision).error("prompts/get", {"name": "greet", "arguments": arguments})
     assert error == {"code": -32602, "message": "Prompt 'greet' needs the argument name."}
 
 
-def test_an_optional_argument_left_out_is_its_default_or_nothing(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_an_optional_argument_left_out_is_its_default_or_nothing(project: ProjectBuilder, speak: Speak) -> None:
     arguments = [{"name": "a"}, {"name": "b", "default": "B"}, {"name": "c", "schema": {"default": 5}}]
     project.prompt("fill.txt", "<{{a}}|{{b}}|{{c}}>", arguments=arguments)
 
@@ -180,7 +153,7 @@ def test_an_optional_argument_left_out_is_its_default_or_nothing(
 
 
 def test_shell_code_in_a_prompt_stays_as_it_is_where_the_description_says_so(
-    project: ProjectBuilder, speak: Callable[..., Client]
+    project: ProjectBuilder, speak: Speak
 ) -> None:
     code = 'Explain to {{name}}: for name in *; do echo "${name}"; done'
     project.prompt("shell.txt", code, arguments=[{"name": "name"}], placeholders="braces")
@@ -193,12 +166,6 @@ def test_shell_code_in_a_prompt_stays_as_it_is_where_the_description_says_so(
         assert text_of(client.get_prompt(prompt, {"name": "Ada"})) == code.replace("{{name}}", "Ada")
     assert client.error("prompts/get", {"name": "odd"})["code"] == -32602
     eventually(lambda: "placeholders must be one of all, braces" in client.wire.stderr)
-
-
-def test_a_prompt_that_declares_nothing_takes_any_argument(shared_speak: Callable[..., Client]) -> None:
-    client = shared_speak()
-    assert text_of(client.get_prompt("plain", {"any": "yes", "other": "no"})) == "As it is: yes"
-    assert text_of(client.get_prompt("plain")) == "As it is: {{any}}"
 
 
 @pytest.mark.requirement("P-130")
@@ -216,9 +183,7 @@ def test_a_prompt_that_declares_nothing_takes_any_argument(shared_speak: Callabl
     ],
     ids=ascii,
 )
-def test_a_request_that_makes_no_sense_is_refused(
-    shared_speak: Callable[..., Client], params: Json, message: str
-) -> None:
+def test_a_request_that_makes_no_sense_is_refused(shared_speak: Speak, params: Json, message: str) -> None:
     assert shared_speak().error("prompts/get", params) == {"code": -32602, "message": message}
 
 
@@ -236,41 +201,16 @@ def test_a_request_that_makes_no_sense_is_refused(
     ids=ascii,
 )
 def test_the_text_is_that_of_the_file_without_its_last_newlines(
-    project: ProjectBuilder, speak: Callable[..., Client], content: bytes, text: str
+    project: ProjectBuilder, speak: Speak, content: bytes, text: str
 ) -> None:
     project.prompt("raw.txt", "").write_bytes(content)
     assert text_of(speak().get_prompt("raw")) == text
 
 
-def test_a_large_template_is_served_whole_and_one_over_the_limit_is_refused(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    project.prompt("large.txt", "{{x}}" + "0123456789" * 100_000)
-    project.prompt("larger.txt", "x" * 2_000_000)
-    client = speak(max_resource_bytes=1_500_000)
-
-    assert text_of(client.get_prompt("large", {"x": "!"})) == "!" + "0123456789" * 100_000
-    error = client.error("prompts/get", {"name": "larger"})
-    assert error == {
-        "code": -32603,
-        "message": "Prompt 'larger' cannot be read: larger.txt has more than 1500000 bytes (max_resource_bytes)",
-    }
-
-
-def test_a_removed_file_is_no_prompt_any_more(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("gone.txt", "text")
-    client = speak()
-    assert text_of(client.get_prompt("gone")) == "text"
-    project.remove("prompts/gone.txt")
-
-    eventually(lambda: "error" in client.request("prompts/get", {"name": "gone"}))
-    assert client.error("prompts/get", {"name": "gone"})["code"] in (-32602, -32603)
-
-
 @pytest.mark.requirement("P-131", "P-004")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_messages_of_every_kind_are_fitted_to_the_revision(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     audio = {"type": "audio", "data": DATA, "mimeType": "audio/wav"}
     link = {"type": "resource_link", "uri": "https://example.org/{{name}}", "name": "site", "title": "Of {{name}}"}
@@ -307,7 +247,7 @@ def test_messages_of_every_kind_are_fitted_to_the_revision(
 
 @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
 def test_a_picture_or_sound_may_be_a_file_beside_the_description(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     for name in ("logo.png", "jingle.wav"):
         project.prompt(f"brand/{name}", "").write_bytes(PNG)
@@ -327,9 +267,7 @@ def test_a_picture_or_sound_may_be_a_file_beside_the_description(
 
 
 @pytest.mark.parametrize("path", ["../secret.png", "/etc/hostname", "link.png", "none.png", "nul\x00.png"], ids=ascii)
-def test_a_file_outside_the_prompts_is_not_shown(
-    project: ProjectBuilder, speak: Callable[..., Client], path: str
-) -> None:
+def test_a_file_outside_the_prompts_is_not_shown(project: ProjectBuilder, speak: Speak, path: str) -> None:
     project.write("secret.png", "secret")
     project.write("prompts/show.meta.json", json.dumps({"messages": [{"content": {"type": "image", "path": "{{p}}"}}]}))
     (project.root / "prompts" / "link.png").symlink_to(project.root / "secret.png")
@@ -342,7 +280,7 @@ def test_a_file_outside_the_prompts_is_not_shown(
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_an_embedded_resource_that_has_only_an_address_is_read(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     project.write("resources/memo.md", "Remember")
     uri = f"file://{project.root}/resources/{{{{which}}}}.md"
@@ -359,7 +297,7 @@ def test_an_embedded_resource_that_has_only_an_address_is_read(
 
 @pytest.mark.parametrize("which", ["none", "../secret"])
 def test_an_embedded_resource_that_cannot_be_read_is_an_error_of_the_prompt(
-    project: ProjectBuilder, speak: Callable[..., Client], which: str
+    project: ProjectBuilder, speak: Speak, which: str
 ) -> None:
     project.write("secret.md", "secret")
     (project.root / "resources").mkdir()
@@ -380,8 +318,8 @@ def test_an_embedded_resource_that_cannot_be_read_is_an_error_of_the_prompt(
         ({"type": "image", "data": "not base64!", "mimeType": "image/png"}, "content.data must be base64"),
         ({"type": "image", "data": DATA}, "content.mimeType must be a string"),
         ({"type": "text"}, "content.text must be a string"),
-        ({"type": "resource", "resource": {}}, "content.resource needs a uri"),
-        ({"type": "resource_link", "uri": "x:y"}, "content needs uri and name"),
+        ({"type": "resource", "resource": {}}, "content.resource.uri must be a string"),
+        ({"type": "resource_link", "uri": "x:y"}, "content.name must be a string"),
         (
             {"type": "text", "text": "x", "annotations": {"priority": 5}},
             "content.annotations.priority must be a number",
@@ -394,7 +332,7 @@ def test_an_embedded_resource_that_cannot_be_read_is_an_error_of_the_prompt(
     ids=ascii,
 )
 def test_a_block_that_clients_would_reject_is_an_error(
-    project: ProjectBuilder, speak: Callable[..., Client], content: Json, problem: str
+    project: ProjectBuilder, speak: Speak, content: Json, problem: str
 ) -> None:
     project.write("prompts/talk.meta.json", json.dumps({"messages": [{"content": content}]}))
     project.prompt("logo.png", "").write_bytes(PNG)
@@ -406,9 +344,7 @@ def test_a_block_that_clients_would_reject_is_an_error(
 
 @pytest.mark.requirement("P-131")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_what_a_program_prints_is_the_prompt(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_what_a_program_prints_is_the_prompt(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     project.prompt("now.sh", "#!/bin/sh\necho 'The text, with {{name}}.'\necho\n", role="assistant")
     result = speak(revision).get_prompt("now", {"name": "Ada"})
 
@@ -419,7 +355,7 @@ def test_what_a_program_prints_is_the_prompt(
 
 @pytest.mark.requirement("P-131")
 @pytest.mark.parametrize("is_bare", [False, True])
-def test_a_program_may_print_messages(project: ProjectBuilder, speak: Callable[..., Client], is_bare: bool) -> None:
+def test_a_program_may_print_messages(project: ProjectBuilder, speak: Speak, is_bare: bool) -> None:
     messages = [
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": {"type": "image", "data": DATA, "mimeType": "image/png"}},
@@ -440,7 +376,7 @@ def test_a_program_may_print_messages(project: ProjectBuilder, speak: Callable[.
 
 
 @pytest.mark.parametrize("printed", [{"code": 5}, [1, 2], [], {"messages": "none"}, [{"name": "Ada"}]], ids=ascii)
-def test_other_json_is_text(project: ProjectBuilder, speak: Callable[..., Client], printed: Any) -> None:
+def test_other_json_is_text(project: ProjectBuilder, speak: Speak, printed: Any) -> None:
     project.prompt("data.sh", printing(printed))
     assert json.loads(text_of(speak().get_prompt("data"))) == printed
 
@@ -460,7 +396,7 @@ def test_other_json_is_text(project: ProjectBuilder, speak: Callable[..., Client
     ids=ascii,
 )
 def test_messages_that_clients_would_reject_are_an_error(
-    project: ProjectBuilder, speak: Callable[..., Client], message: Any, problem: str
+    project: ProjectBuilder, speak: Speak, message: Any, problem: str
 ) -> None:
     """Some of them went out as the JSON text of the messages."""
     project.prompt("talk.sh", printing({"messages": [message]}))
@@ -471,7 +407,7 @@ def test_messages_that_clients_would_reject_are_an_error(
     assert problem in error["message"]
 
 
-def test_a_program_sees_its_arguments_and_defaults(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_program_sees_its_arguments_and_defaults(project: ProjectBuilder, speak: Speak) -> None:
     arguments = [{"name": "who", "required": True}, {"name": "tone", "default": "warm"}, {"name": "note"}]
     project.prompt(
         "show.sh", '#!/bin/sh\nprintf "%s %s" "$MCP_PROMPT_NAME" "$MCP_TOOL_ARGS_JSON"\n', arguments=arguments
@@ -482,22 +418,8 @@ def test_a_program_sees_its_arguments_and_defaults(project: ProjectBuilder, spea
     assert json.loads(given) == {"who": "A\\da\n", "tone": "warm", "other": "5"}
 
 
-def test_the_sdk_works_in_a_program(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    require_program("jq")
-    script = '#!/usr/bin/env bash\nsource "${MCP_SDK:?}/tool-sdk.sh"\n'
-    project.prompt("greet.sh", script + """mcp_emit_text "Hello $(mcp_args_get '.name')."\n""")
-    project.prompt("refuse.sh", script + 'mcp_fail -32602 "No such person" \'{"hint": 1}\'\n')
-    client = speak()
-
-    assert text_of(client.get_prompt("greet", {"name": "Ada"})) == "Hello Ada."
-    error = client.error("prompts/get", {"name": "refuse"})
-    assert error == {"code": -32602, "message": "No such person", "data": {"hint": 1}}
-
-
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_progress_and_log_of_a_program_reach_the_client(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_progress_and_log_of_a_program_reach_the_client(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     progress = json.dumps({"method": "notifications/progress", "params": {"progress": 1}})
     log = json.dumps({"method": "notifications/message", "params": {"level": "error", "data": "careful"}})
     project.prompt(
@@ -521,7 +443,7 @@ def test_progress_and_log_of_a_program_reach_the_client(
     ],
 )
 def test_a_program_that_fails_is_an_error_with_the_reason(
-    project: ProjectBuilder, speak: Callable[..., Client], script: str, reason: str
+    project: ProjectBuilder, speak: Speak, script: str, reason: str
 ) -> None:
     project.prompt("fail.sh", f"#!/bin/sh\n{script}\n")
     error = speak().error("prompts/get", {"name": "fail"})
@@ -530,22 +452,14 @@ def test_a_program_that_fails_is_an_error_with_the_reason(
     assert error["message"].startswith(f"Prompt 'fail' failed: {reason}")
 
 
-def test_a_program_without_its_interpreter_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("odd.sh", "#!/no/such/interpreter\n")
-    error = speak().error("prompts/get", {"name": "odd"})
-    assert "could not be started" in error["message"]
-
-
-def test_a_program_that_prints_too_much_is_an_error(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_program_that_prints_too_much_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("flood.sh", "#!/bin/sh\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n")
     error = speak(max_tool_output_size=65_536).error("prompts/get", {"name": "flood"})
     assert (error["code"], error["message"]) == (-32603, "Prompt 'flood' printed too much")
 
 
 @pytest.mark.parametrize("said_by", ["description", "request", "setting"])
-def test_a_program_past_its_time_is_stopped(
-    project: ProjectBuilder, speak: Callable[..., Client], said_by: str
-) -> None:
+def test_a_program_past_its_time_is_stopped(project: ProjectBuilder, speak: Speak, said_by: str) -> None:
     fields = {"timeoutSecs": 0.3} if said_by == "description" else {}
     project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid\nexec sleep 600\n", meta=fields)
     client = speak(**({"default_tool_timeout": 1} if said_by == "setting" else {}))
@@ -558,9 +472,7 @@ def test_a_program_past_its_time_is_stopped(
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_cancelled_program_is_gone_and_gets_no_answer(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_cancelled_program_is_gone_and_gets_no_answer(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid.new; mv pid.new pid\nsleep 600\n")
     client = speak(revision)
     id = client.start("prompts/get", {"name": "stuck"})
@@ -572,29 +484,9 @@ def test_a_cancelled_program_is_gone_and_gets_no_answer(
     assert not [message for message in client.wire.seen if message.get("id") == id]
 
 
-def test_a_program_holds_up_nobody(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("slow.sh", "#!/bin/sh\nuntil [ -e go ]; do sleep 0.01; done\necho done\n")
-    project.prompt("quick.txt", "at once")
-    client = speak()
-    id = client.start("prompts/get", {"name": "slow"})
-
-    assert text_of(client.get_prompt("quick")) == "at once"
-    project.write("go", "")
-    assert text_of(client.wire.response(id)["result"]) == "done"
-
-
-def test_the_executable_bit_alone_makes_no_program(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.prompt("text.txt", "touch ran; echo {{name}}").chmod(0o755)
-
-    assert text_of(speak().get_prompt("text", {"name": "Ada"})) == "touch ran; echo Ada"
-    assert not (project.root / "ran").exists()
-
-
 @pytest.mark.requirement("G-safe-path")
 @pytest.mark.parametrize("mode", [0o775, 0o757])
-def test_a_program_that_others_may_write_to_is_refused(
-    project: ProjectBuilder, speak: Callable[..., Client], mode: int
-) -> None:
+def test_a_program_that_others_may_write_to_is_refused(project: ProjectBuilder, speak: Speak, mode: int) -> None:
     """It was run, though a tool with the same mode is not."""
     project.prompt("open.sh", "#!/bin/sh\ntouch ran\n").chmod(mode)
     error = speak().error("prompts/get", {"name": "open"})
@@ -607,20 +499,9 @@ def test_a_program_that_others_may_write_to_is_refused(
     assert not (project.root / "ran").exists()
 
 
-def test_a_program_sees_no_foreign_variables(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_program_sees_no_foreign_variables(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("env.sh", "#!/bin/sh\nenv\n")
     text = text_of(speak(env={"API_SECRET": "hush", "MCP_SEEN": "yes"}).get_prompt("env"))
 
     assert "hush" not in text
     assert "MCP_SEEN=yes" in text
-
-
-def test_ill_typed_meta_numbers_reach_no_traceback(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    """A program that was called with 1e999 in _meta ended as an internal error, with a traceback on stderr."""
-    project.prompt("now.sh", "#!/bin/sh\necho now\n")
-    wire = speak().wire
-    wire.send_bytes(
-        b'{"jsonrpc":"2.0","id":"m","method":"prompts/get","params":{"name":"now","_meta":{"example/n":1e999}}}\n'
-    )
-    assert wire.response("m")["error"]["code"] == -32602
-    assert "Traceback" not in wire.stderr

@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgreen.project.project import Project
-from mcpgreen.providers import scripts
-from mcpgreen.providers.scripts import script_for
 from tests.features.test_resources import read, refused
-from tests.support.client import ALL_REVISIONS, Client, Json
+from tests.support.client import ALL_REVISIONS, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import MODERN, text_of
-
-Speak = Callable[..., Client]
+from tests.support.wire import MODERN
 
 SHOW_ENVIRONMENT = "env -0"
 
@@ -46,26 +40,6 @@ def test_a_script_provides_the_resources_of_its_scheme(project: ProjectBuilder, 
         "text": "weather://berlin: sunny\n",
     }
     assert read(client, "weather://unlisted")["text"] == "weather://unlisted: sunny\n"
-
-
-@pytest.mark.requirement("G-providers")
-@pytest.mark.parametrize(
-    ("name", "script", "mode"),
-    [
-        ("mine", "echo fine", 0o755),
-        ("mine.py", f"#!{sys.executable}\nprint('fine')", 0o755),
-        ("mine.sh", "echo fine", 0o644),
-        ("mine.bash", "echo fine", 0o644),
-        ("mine.py", f"#!{sys.executable}\nprint('fine')", 0o644),
-    ],
-    ids=["no suffix", "python", "sh without the bit", "bash without the bit", "python without the bit"],
-)
-def test_a_script_may_be_written_in_anything(
-    project: ProjectBuilder, speak: Speak, name: str, script: str, mode: int
-) -> None:
-    project.provider(name, script, mode=mode)
-
-    assert read(speak(), "mine://x")["text"] == "fine\n"
 
 
 @pytest.mark.requirement("G-providers")
@@ -97,46 +71,6 @@ def test_a_script_may_hand_on_to_ours(project: ProjectBuilder, speak: Speak) -> 
     assert read(client, path.as_uri())["text"] == "# Guide"
     assert refused(client, "file:///etc/passwd")["message"] == "Resource outside allowed roots"
     assert refused(client, "file://./server.d/env")["message"] == "Resource outside allowed roots"
-
-
-@pytest.mark.requirement("G-providers")
-def test_a_tool_may_use_ours_as_well(project: ProjectBuilder, speak: Speak) -> None:
-    project.resource("guide.md", "# Guide")
-    project.tool("show", '"$MCPBASH_HOME/providers/file.sh" file://./resources/guide.md')
-
-    assert text_of(speak().call_tool("show")) == "# Guide"
-
-
-def test_providers_are_looked_for_again_only_when_their_directory_has_changed(
-    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All names were read for each request, several times, and a script may make very many."""
-    served = Project(str(project.root), {})
-    project.provider("first.sh", "echo 1")
-    looks: list[Any] = []
-    scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: (looks.append(path), scandir(path))[1])
-
-    def is_known() -> bool:
-        before = len(looks)
-        return script_for("first", served) is not None and len(looks) == before
-
-    eventually(is_known)
-    project.provider("second.sh", "echo 2")
-    assert script_for("second", served) is not None
-    eventually(is_known)
-
-
-def test_of_a_crowd_of_files_in_providers_some_are_looked_at(
-    project: ProjectBuilder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(scripts, "MAX_FILES", 3)
-    for number in range(4):
-        project.provider(f"p{number}.sh", "echo")
-    served = Project(str(project.root), {})
-
-    assert sum(script_for(f"p{number}", served) is not None for number in range(4)) == 3
-    assert "more than 3 files" in capfd.readouterr().err
 
 
 @pytest.mark.requirement("G-providers")
@@ -297,48 +231,12 @@ def shared_uri(reason: str, status: int) -> str:
 
 
 @pytest.mark.requirement("G-providers")
-def test_a_long_reason_is_cut(project: ProjectBuilder, speak: Speak) -> None:
-    """A script that wrote megabytes to stderr had all of it in the error."""
-    project.provider("wordy.sh", "echo 'first words' >&2; head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 5")
-    message = refused(speak(), "wordy://x")["message"]
-
-    assert len(message) < 5000
-    assert message.endswith("x")
-
-
-@pytest.mark.requirement("G-providers")
-def test_a_script_that_is_killed_has_failed(project: ProjectBuilder, speak: Speak) -> None:
-    project.provider("dies.sh", "echo partial; kill -9 $$")
-
-    assert refused(speak(), "dies://x") == {"code": -32603, "message": "Resource provider failed"}
-
-
-@pytest.mark.requirement("G-providers")
-def test_a_script_that_cannot_be_started_says_so(project: ProjectBuilder, speak: Speak) -> None:
-    project.provider("broken.sh", "#!/no/such/interpreter\n")
-    error = refused(speak(), "broken://x")
-
-    assert error["code"] == -32603
-    assert error["message"].startswith("Resource provider 'broken' could not be started")
-
-
-@pytest.mark.requirement("G-providers")
 def test_a_script_past_its_time_is_stopped_with_its_children(project: ProjectBuilder, speak: Speak) -> None:
     project.provider("stuck.sh", "sleep 600 & echo $! $$ > pids; wait")
     error = refused(speak(resource_timeout_secs=0.3), "stuck://x")
 
     assert error == {"code": -32603, "message": "Resource provider 'stuck' timed out after 0.3s"}
     assert not any(map(is_alive, project.read("pids").split()))
-
-
-@pytest.mark.requirement("G-providers")
-def test_a_client_may_choose_how_long_it_waits(project: ProjectBuilder, speak: Speak) -> None:
-    project.provider("stuck.sh", "sleep 600")
-    client = speak()
-
-    error = client.error("resources/read", {"uri": "stuck://x", "timeoutSecs": 0.3})
-    assert error == {"code": -32603, "message": "Resource provider 'stuck' timed out after 0.3s"}
-    assert client.error("resources/read", {"uri": "stuck://x", "timeoutSecs": "soon"})["code"] == -32602
 
 
 @pytest.mark.requirement("G-providers", "G-cancel-tree", "P-261")
@@ -375,15 +273,6 @@ def test_a_script_that_prints_too_much_is_stopped(project: ProjectBuilder, speak
         assert refused(client, f"{scheme}://x") == {"code": -32603, "message": "Resource content exceeds 1000 bytes"}
     assert not is_alive(project.read("pid"))
     assert len(read(client, "fits://x")["text"]) == 1000
-
-
-@pytest.mark.requirement("G-providers", "G-resource-size")
-def test_the_limit_of_tools_is_not_that_of_resources(project: ProjectBuilder, speak: Speak) -> None:
-    """What a script provided was cut at the size that tools may print."""
-    project.provider("fits.sh", "printf '%05000d' 7")
-    client = speak(max_tool_output_size=1024, max_resource_bytes=5000)
-
-    assert len(read(client, "fits://x")["text"]) == 5000
 
 
 @pytest.mark.requirement("G-providers", "P-122")
@@ -457,17 +346,6 @@ def test_a_script_that_reads_a_described_file_is_told_where_it_is(project: Proje
     contents = read(speak(), "docs://guide")
     assert (contents["text"], contents["uri"]) == ("# GUIDE", "docs://guide")
     assert path.exists()
-
-
-@pytest.mark.requirement("G-providers")
-def test_a_description_too_long_for_a_variable_does_not_keep_a_script_from_running(
-    project: ProjectBuilder, speak: Speak
-) -> None:
-    """Two large icons were enough to make a resource unreadable."""
-    project.provider("show.sh", 'echo "${MCP_RESOURCE_METADATA-absent}"')
-    project.described("x", uri="show://x", _meta={"x/y": "z" * 200_000})
-
-    assert read(speak(), "show://x")["text"] == "absent\n"
 
 
 @pytest.mark.requirement("G-providers", "G-remote-token")

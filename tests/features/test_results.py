@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import MODERN, Wire, text_of
+from tests.support.wire import MODERN, Start, text_of
 
 Json = dict[str, Any]
 
@@ -58,7 +57,7 @@ def said(client: Client, output: Any) -> Json:
     ],
     ids=ascii,
 )
-def test_text_is_one_block_verbatim(shared_speak: Callable[..., Client], revision: str, output: str) -> None:
+def test_text_is_one_block_verbatim(shared_speak: Speak, revision: str, output: str) -> None:
     result = said(shared_speak(revision), output)
 
     assert result["content"] == [{"type": "text", "text": output}]
@@ -71,9 +70,7 @@ def test_text_is_one_block_verbatim(shared_speak: Callable[..., Client], revisio
 @pytest.mark.parametrize(
     "value", [{"a": 1}, {}, {"nested": {"list": [1, {"b": None}]}}, {"content": "no list"}], ids=str
 )
-def test_a_json_object_is_structured_content_with_a_text_twin(
-    shared_speak: Callable[..., Client], revision: str, value: Json
-) -> None:
+def test_a_json_object_is_structured_content_with_a_text_twin(shared_speak: Speak, revision: str, value: Json) -> None:
     result = said(shared_speak(revision), value)
 
     assert json.loads(text_of(result)) == value
@@ -82,9 +79,7 @@ def test_a_json_object_is_structured_content_with_a_text_twin(
 
 @pytest.mark.requirement("P-004", "P-110")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_ready_made_result_passes_with_every_kind_of_block(
-    shared_speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_ready_made_result_passes_with_every_kind_of_block(shared_speak: Speak, revision: str) -> None:
     blocks = [TEXT, IMAGE, AUDIO, EMBEDDED, BLOB, LINK]
     content = said(shared_speak(revision), {"content": blocks, "isError": False})["content"]
 
@@ -101,7 +96,7 @@ def test_a_ready_made_result_passes_with_every_kind_of_block(
 
 @pytest.mark.requirement("P-043")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Speak, revision: str) -> None:
     block = {**TEXT, "annotations": {"priority": 1, "lastModified": "2026-01-01T00:00:00Z"}, "_meta": {"a.b/c": 1}}
     (fitted,) = said(shared_speak(revision), {"content": [block], "isError": False})["content"]
 
@@ -111,7 +106,7 @@ def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Callable[..
 
 @pytest.mark.requirement("P-110")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_ready_made_error_passes_as_it_is(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_a_ready_made_error_passes_as_it_is(shared_speak: Speak, revision: str) -> None:
     result = said(shared_speak(revision), {"content": [TEXT], "isError": True, "_meta": {"com.example/why": "x"}})
 
     assert result["isError"] is True
@@ -120,7 +115,7 @@ def test_a_ready_made_error_passes_as_it_is(shared_speak: Callable[..., Client],
 
 
 @pytest.mark.requirement("P-110")
-def test_content_without_is_error_is_a_ready_made_result_too(shared_speak: Callable[..., Client]) -> None:
+def test_content_without_is_error_is_a_ready_made_result_too(shared_speak: Speak) -> None:
     result = said(shared_speak(), {"content": [IMAGE]})
 
     assert result["content"] == [IMAGE]
@@ -129,9 +124,7 @@ def test_content_without_is_error_is_a_ready_made_result_too(shared_speak: Calla
 
 @pytest.mark.requirement("P-043")
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])
-def test_structured_content_alone_becomes_text_where_it_does_not_exist(
-    shared_speak: Callable[..., Client], revision: str
-) -> None:
+def test_structured_content_alone_becomes_text_where_it_does_not_exist(shared_speak: Speak, revision: str) -> None:
     """Otherwise such a client would get an empty result."""
     result = said(shared_speak(revision), {"content": [], "structuredContent": {"a": 1}, "isError": False})
 
@@ -141,7 +134,7 @@ def test_structured_content_alone_becomes_text_where_it_does_not_exist(
 @pytest.mark.requirement("P-003")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_structured_content_that_is_no_object_becomes_text_before_the_stateless_era(
-    shared_speak: Callable[..., Client], revision: str
+    shared_speak: Speak, revision: str
 ) -> None:
     result = said(shared_speak(revision), {"content": [], "structuredContent": [1, 2], "isError": False})
 
@@ -170,9 +163,7 @@ def test_structured_content_that_is_no_object_becomes_text_before_the_stateless_
     ],
     ids=str,
 )
-def test_a_block_that_clients_would_choke_on_is_an_error_result(
-    shared_speak: Callable[..., Client], block: Json
-) -> None:
+def test_a_block_that_clients_would_choke_on_is_an_error_result(shared_speak: Speak, block: Json) -> None:
     result = said(shared_speak(), {"content": [TEXT, block], "isError": False})
 
     assert result["isError"] is True
@@ -181,41 +172,65 @@ def test_a_block_that_clients_would_choke_on_is_an_error_result(
 
 @pytest.mark.requirement("P-115")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_bytes_that_are_no_text_are_replaced(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_bytes_that_are_no_text_are_replaced(shared_speak: Speak, revision: str) -> None:
     text = text_of(shared_speak(revision).call_tool("bytes"))
 
     assert text.startswith("a\ufffd\ufffdb\ufffdc\x00d\ufffd")
 
 
 @pytest.mark.requirement("P-115")
-def test_a_lone_surrogate_in_json_is_replaced(shared_speak: Callable[..., Client]) -> None:
+def test_a_lone_surrogate_in_json_is_replaced(shared_speak: Speak) -> None:
     result = said(shared_speak(), r'{"a":"x\ud800y"}')
 
     assert result["structuredContent"] == {"a": "x\ufffdy"}
 
 
 @pytest.mark.requirement("G-diagnostics")
-def test_a_result_tells_exit_code_and_the_end_of_stderr(project: ProjectBuilder, client: Wire) -> None:
-    project.tool("chatty", "echo out; echo err >&2")
-    result = client.call_tool("chatty")
+@pytest.mark.parametrize(
+    ("settings", "meta"),
+    [
+        ({}, None),
+        ({"result_meta": "failures"}, None),
+        ({"result_meta": "never"}, None),
+        ({"result_meta": "always"}, {"exitCode": 0, "stderr": "err in /usr/lib/x\n"}),
+        ({"result_meta": "always", "tool_stderr_capture": "false"}, {"exitCode": 0}),
+    ],
+)
+def test_a_success_tells_exit_code_and_stderr_only_where_a_setting_says_so(
+    project: ProjectBuilder, speak: Speak, settings: dict[str, str], meta: dict[str, Any] | None
+) -> None:
+    """Many clients hand `_meta` to the model, and LangChain for JavaScript made JSON of a plain text because of it."""
+    project.tool("chatty", "echo out; echo err in /usr/lib/x >&2")
+    result = speak(**settings).call_tool("chatty")
 
-    assert result["_meta"] == {"exitCode": 0, "stderr": "err\n"}
+    assert result.get("_meta") == meta
     assert text_of(result) == "out\n"
 
 
 @pytest.mark.requirement("G-diagnostics")
-def test_only_the_end_of_a_long_stderr_is_told(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    project.tool("chatty", r"printf '%0100d\n' 0 >&2; printf 'the\000end' >&2; echo out")
-    wire = start(tool_stderr_tail_limit=10)
-    wire.handshake()
+@pytest.mark.parametrize(
+    ("settings", "meta"),
+    [
+        ({}, {"exitCode": 3, "stderr": "err in x\n"}),
+        ({"tool_stderr_tail_limit": "5"}, {"exitCode": 3, "stderr": "in x\n"}),
+        ({"tool_stderr_capture": "false"}, {"exitCode": 3}),
+        ({"result_meta": "never"}, None),
+        ({"result_meta": "always"}, {"exitCode": 3, "stderr": "err in /usr/lib/x\n"}),
+    ],
+)
+def test_a_failure_tells_exit_code_and_stderr(
+    project: ProjectBuilder, speak: Speak, settings: dict[str, str], meta: dict[str, Any] | None
+) -> None:
+    project.tool("failing", "echo err in /usr/lib/x >&2; exit 3")
+    result = speak(**settings).call_tool("failing")
 
-    assert wire.call_tool("chatty")["_meta"]["stderr"] == "00\ntheend"
+    assert (result.get("_meta"), text_of(result)) == (meta, "Tool failed: err in x")
 
 
 @pytest.mark.requirement("G-diagnostics")
-def test_stderr_can_be_kept_out_of_results(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    project.tool("chatty", "echo err >&2; echo out")
-    wire = start(tool_stderr_capture="false")
+def test_only_the_end_of_a_long_stderr_is_told(project: ProjectBuilder, start: Start) -> None:
+    project.tool("chatty", r"printf '%0100d\n' 0 >&2; printf 'the\000end' >&2; echo out")
+    wire = start(tool_stderr_tail_limit=10, result_meta="always")
     wire.handshake()
 
-    assert wire.call_tool("chatty")["_meta"] == {"exitCode": 0}
+    assert wire.call_tool("chatty")["_meta"]["stderr"] == "00\ntheend"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgreen.links.roots import MAX_PATH_BYTES, MAX_ROOTS, _path_of_root, roots_named_in
-from tests.support.client import HANDSHAKE_REVISIONS, Client, Json
+from mcpgreen.links.roots import MAX_PATH_BYTES, MAX_ROOTS, _path_of_root
+from tests.support.client import HANDSHAKE_REVISIONS, Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import CHECKOUT, MODERN, Wire, text_of
@@ -20,8 +18,6 @@ from tests.support.wire import CHECKOUT, MODERN, Wire, text_of
 HAS_ROOTS: Json = {"roots": {"listChanged": True}}
 FOR_EVER = 600  # longer than any test waits
 CHANGED = "notifications/roots/list_changed"
-
-Speak = Callable[..., Client]
 
 
 @pytest.fixture(autouse=True)
@@ -91,19 +87,10 @@ def test_the_roots_of_a_client_reach_its_tools(speak: Speak, folders: dict[str, 
 def test_a_client_that_cannot_be_asked_sees_the_configured_roots_at_once(
     project: ProjectBuilder, speak: Speak, revision: str, capabilities: Json
 ) -> None:
-    client = speak(revision, capabilities=capabilities, roots_request_timeout_secs=FOR_EVER, roots_debounce_secs=0)
+    client = speak(revision, capabilities=capabilities, ANSWER_SECS=FOR_EVER, DEBOUNCE_SECS=0)
     client.wire.notify(CHANGED)
 
     assert shown(client) == [str(project.root)]
-    assert requests_in(client.wire) == []
-
-
-@pytest.mark.requirement("P-044", "G-minimal")
-def test_a_server_without_tools_does_not_ask(speak: Speak) -> None:
-    client = speak(capabilities=HAS_ROOTS, force_minimal="true")
-    client.request("ping")
-    client.request("ping")
-
     assert requests_in(client.wire) == []
 
 
@@ -133,10 +120,10 @@ def test_an_answer_may_come_in_a_batch(speak: Speak, folders: dict[str, Path]) -
 
 @pytest.mark.requirement("G-roots-wait")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
-def test_a_call_waits_for_the_first_answer_and_holds_up_nobody(
+def test_a_call_waits_for_the_first_answer_while_others_go_on(
     speak: Speak, folders: dict[str, Path], revision: str
 ) -> None:
-    client = speak(revision, capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER)
+    client = speak(revision, capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER)
     id = client.start_tool("show")
     request = client.asked("roots/list")
     assert "show" in client.tools()
@@ -150,7 +137,7 @@ def test_a_call_waits_for_the_first_answer_and_holds_up_nobody(
 def test_a_stateless_call_on_the_same_pipe_does_not_wait(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER)
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER)
     waiting = client.start_tool("show")
     request = client.asked("roots/list")
     stateless = {"name": "show", "arguments": {}}
@@ -166,7 +153,7 @@ def test_a_call_can_be_cancelled_while_it_waits(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:
     project.tool("mark", "touch ran")
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER)
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER)
     id = client.start_tool("mark", id="cancelled")
     request = client.asked("roots/list")
     client.wire.notify("notifications/cancelled", {"requestId": id})
@@ -179,7 +166,7 @@ def test_a_call_can_be_cancelled_while_it_waits(
 
 @pytest.mark.requirement("G-roots-wait")
 def test_waiting_calls_take_no_slot(project: ProjectBuilder, speak: Speak, folders: dict[str, Path]) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER, max_concurrent_requests=1)
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER, max_concurrent_requests=1)
     waiting = [client.start_tool("show") for _ in range(3)]
     request = client.asked("roots/list")
     stateless = {"name": "show", "arguments": {}}
@@ -195,7 +182,7 @@ def test_a_client_that_does_not_answer_in_time_is_told_and_gets_the_configured_r
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:
     """The late answer must do no harm either: it is ignored, and the server lives on."""
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=0.3)
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=0.3)
     request = client.asked("roots/list")
     assert shown(client) == [str(project.root)]
     assert client.wire.notice("notifications/cancelled")["params"]["requestId"] == request["id"]
@@ -205,22 +192,8 @@ def test_a_client_that_does_not_answer_in_time_is_told_and_gets_the_configured_r
 
 
 @pytest.mark.requirement("G-roots-wait")
-def test_changes_without_answers_do_not_prolong_the_wait(project: ProjectBuilder, speak: Speak) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=1, roots_debounce_secs=0)
-    id = client.start_tool("show")
-
-    def is_answered_after_another_change() -> bool:
-        client.wire.notify(CHANGED)
-        client.request("ping")
-        return any(message.get("id") == id and "result" in message for message in client.wire.seen)
-
-    eventually(is_answered_after_another_change)
-    assert text_of(client.wire.response(id)["result"]).endswith(f"\n{project.root}")
-
-
-@pytest.mark.requirement("G-roots-wait")
-def test_when_the_client_has_closed_its_end_nobody_waits_for_its_answer(project: ProjectBuilder, speak: Speak) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER, eof_grace_secs=FOR_EVER)
+def test_no_call_waits_for_a_client_that_has_closed_its_end(project: ProjectBuilder, speak: Speak) -> None:
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER, EOF_GRACE_SECS=FOR_EVER)
     client.asked("roots/list")
     id = client.start_tool("show")
     client.wire.close_stdin()
@@ -229,29 +202,12 @@ def test_when_the_client_has_closed_its_end_nobody_waits_for_its_answer(project:
     assert client.wire.wait() == 0
 
 
-@pytest.mark.requirement("G-roots-wait")
-def test_a_conversation_sent_in_one_piece_does_not_wait(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    wire = start(roots_request_timeout_secs=FOR_EVER, eof_grace_secs=FOR_EVER)
-    hello = {"protocolVersion": "2025-11-25", "capabilities": HAS_ROOTS, "clientInfo": {"name": "c", "version": "1"}}
-    wire.send(
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "show"}},
-    )
-    wire.close_stdin()
-
-    assert text_of(wire.response(2)["result"]).endswith(f"\n{project.root}")
-    assert wire.wait() == 0
-
-
 @pytest.mark.requirement("G-roots-changed")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_changed_roots_are_asked_for_and_the_old_ones_serve_meanwhile(
     speak: Speak, folders: dict[str, Path], revision: str
 ) -> None:
-    client = answered(
-        speak, folders["red"], revision=revision, roots_debounce_secs=0, roots_request_timeout_secs=FOR_EVER
-    )
+    client = answered(speak, folders["red"], revision=revision, DEBOUNCE_SECS=0, ANSWER_SECS=FOR_EVER)
     assert shown(client) == [str(folders["red"])]
     client.wire.notify(CHANGED)
     request = client.asked("roots/list")
@@ -262,25 +218,8 @@ def test_changed_roots_are_asked_for_and_the_old_ones_serve_meanwhile(
 
 
 @pytest.mark.requirement("G-roots-changed")
-def test_a_burst_of_changes_is_one_or_two_requests(speak: Speak, folders: dict[str, Path]) -> None:
-    pause_secs = 0.3
-    client = answered(speak, folders["red"], roots_debounce_secs=pause_secs)
-    began_at = time.monotonic()
-    for _ in range(30):
-        client.wire.notify(CHANGED)
-        client.request("ping")  # so that each comes alone
-    pauses = int((time.monotonic() - began_at) / pause_secs)  # in the burst, on a slow machine
-    client.answer(client.asked("roots/list"), naming(folders["green"]))
-    eventually(lambda: shown(client) == [str(folders["green"])])
-    time.sleep(2 * pause_secs)  # in which a further request would come
-    client.wire.settle()
-
-    assert len(requests_in(client.wire)) <= 1 + 2 + pauses
-
-
-@pytest.mark.requirement("G-roots-changed")
 def test_an_overtaken_answer_is_dropped(speak: Speak, folders: dict[str, Path]) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_debounce_secs=0, roots_request_timeout_secs=FOR_EVER)
+    client = speak(capabilities=HAS_ROOTS, DEBOUNCE_SECS=0, ANSWER_SECS=FOR_EVER)
     first = client.asked("roots/list")
     client.wire.notify(CHANGED)
     second = client.asked("roots/list")
@@ -293,37 +232,9 @@ def test_an_overtaken_answer_is_dropped(speak: Speak, folders: dict[str, Path]) 
     assert shown(client) == [str(folders["green"])]
 
 
-@pytest.mark.requirement("G-roots-changed")
-def test_an_answer_that_comes_with_the_news_of_a_change_serves_until_the_next(
-    speak: Speak, folders: dict[str, Path]
-) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_debounce_secs=0, roots_request_timeout_secs=FOR_EVER)
-    first = client.asked("roots/list")
-    client.wire.send(
-        {"jsonrpc": "2.0", "id": first["id"], "result": naming(folders["red"])},
-        {"jsonrpc": "2.0", "method": CHANGED},
-    )
-    second = client.asked("roots/list")
-    assert shown(client) == [str(folders["red"])]
-
-    client.answer(second, naming(folders["green"]))
-    eventually(lambda: shown(client) == [str(folders["green"])])
-
-
-@pytest.mark.requirement("G-roots-changed")
-def test_after_shutdown_nothing_is_asked(speak: Speak, folders: dict[str, Path]) -> None:
-    client = answered(speak, folders["red"], roots_debounce_secs=0)
-    client.result("shutdown")
-    client.wire.notify(CHANGED)
-    client.request("ping")
-    client.request("ping")
-
-    assert len(requests_in(client.wire)) == 1
-
-
 @pytest.mark.requirement("G-roots")
 def test_an_answer_that_makes_no_sense_changes_nothing(speak: Speak, folders: dict[str, Path]) -> None:
-    client = answered(speak, folders["red"], roots_debounce_secs=0)
+    client = answered(speak, folders["red"], DEBOUNCE_SECS=0)
     uri = folders["blue"].as_uri()
     for result in (
         None,
@@ -357,7 +268,7 @@ def test_an_answer_that_makes_no_sense_changes_nothing(speak: Speak, folders: di
 
 @pytest.mark.requirement("G-roots")
 def test_an_error_as_answer_changes_nothing(speak: Speak, folders: dict[str, Path]) -> None:
-    client = answered(speak, folders["red"], roots_debounce_secs=0)
+    client = answered(speak, folders["red"], DEBOUNCE_SECS=0)
     for error in ({"code": -32601, "message": "no"}, {"code": "x"}, {}, [], "no", 5, True):
         client.wire.notify(CHANGED)
         client.answer(client.asked("roots/list"), error=error)
@@ -366,18 +277,10 @@ def test_an_error_as_answer_changes_nothing(speak: Speak, folders: dict[str, Pat
 
 
 @pytest.mark.requirement("G-roots")
-def test_an_error_as_first_answer_gives_the_configured_roots(project: ProjectBuilder, speak: Speak) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER)
-    client.answer(client.asked("roots/list"), error={"code": -32601, "message": "no"})
-
-    assert shown(client) == [str(project.root)]
-
-
-@pytest.mark.requirement("G-roots")
 def test_no_roots_at_all_means_the_configured_ones(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:
-    client = answered(speak, folders["red"], roots_debounce_secs=0)
+    client = answered(speak, folders["red"], DEBOUNCE_SECS=0)
     assert shown(client) == [str(folders["red"])]
     client.wire.notify(CHANGED)
     client.answer(client.asked("roots/list"), {"roots": []})
@@ -388,7 +291,7 @@ def test_no_roots_at_all_means_the_configured_ones(
 @pytest.mark.requirement("P-030")
 @pytest.mark.parametrize("id", ["1", 2, -1, 0, 1.5, True, None, [1], {"id": 1}], ids=str)
 def test_an_answer_under_another_id_is_ignored(speak: Speak, folders: dict[str, Path], id: Any) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER)
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER)
     request = client.asked("roots/list")
     assert request["id"] == 1
     client.wire.send({"jsonrpc": "2.0", "id": id, "result": naming(folders["red"])})
@@ -399,7 +302,7 @@ def test_an_answer_under_another_id_is_ignored(speak: Speak, folders: dict[str, 
 
 @pytest.mark.requirement("P-030", "P-029")
 def test_ids_of_the_client_and_of_the_server_do_not_meet(speak: Speak, folders: dict[str, Path]) -> None:
-    client = speak(capabilities=HAS_ROOTS, roots_request_timeout_secs=FOR_EVER)
+    client = speak(capabilities=HAS_ROOTS, ANSWER_SECS=FOR_EVER)
     request = client.asked("roots/list")
     id = client.start_tool("show", id=request["id"])
     client.answer(request, naming(folders["red"]))
@@ -418,16 +321,6 @@ def test_links_are_resolved_and_each_root_counts_once(speak: Speak, folders: dic
     client.answer(client.asked("roots/list"), {"roots": [{"uri": uri} for uri in uris]})
 
     assert shown(client) == [str(red), str(folders["blue"])]
-
-
-@pytest.mark.requirement("G-roots")
-def test_of_two_names_for_a_root_the_first_counts(speak: Speak, folders: dict[str, Path]) -> None:
-    uri = folders["red"].as_uri()
-    client = speak(capabilities=HAS_ROOTS)
-    client.answer(client.asked("roots/list"), {"roots": [{"uri": uri, "name": "Red"}, {"uri": f"{uri}/"}]})
-
-    (root,) = json.loads(text_of(client.call_tool("show")).split("\n")[1])
-    assert root["name"] == "Red"
 
 
 @pytest.mark.requirement("G-roots")
@@ -469,14 +362,6 @@ def test_what_cannot_be_a_root_is_left_out(speak: Speak, folders: dict[str, Path
 
     assert shown(client) == [str(folders["blue"])]
     assert eventually(lambda: client.wire.stderr.count("is left out") == len(bad))
-
-
-@pytest.mark.requirement("G-roots")
-def test_percent_encoded_paths_are_understood(speak: Speak, tmp_path: Path) -> None:
-    odd = tmp_path / "a b%20#?é'\"\\"
-    odd.mkdir()
-
-    assert shown(answered(speak, odd)) == [str(odd)]
 
 
 @pytest.mark.requirement("G-roots")
@@ -572,26 +457,3 @@ def test_the_path_of_a_file_uri(uri: str, path: str) -> None:
 def test_other_uris_have_no_path(uri: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         _path_of_root(uri)
-
-
-def test_an_empty_list_names_no_roots() -> None:
-    assert roots_named_in({"roots": []}) is None
-
-
-def test_others_have_a_turn_after_each_root_that_is_looked_for(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Where 256 of them lead takes long to find out, and nobody was served meanwhile, for a second and more."""
-    roots = [{"uri": f"{tmp_path.as_uri()}/{number}"} for number in range(MAX_ROOTS)]
-    looked_for: list[int] = []  # between two turns
-    with pytest.raises(ValueError, match="none of them"):
-        roots_named_in({"roots": roots}, pause=lambda: looked_for.append(capfd.readouterr().err.count("is left out")))
-
-    assert looked_for == [1] * MAX_ROOTS
-
-
-def test_a_name_may_be_null(tmp_path: Path) -> None:
-    roots = roots_named_in({"roots": [{"uri": tmp_path.as_uri(), "name": None, "_meta": {}}]})
-
-    assert roots is not None
-    assert roots.paths == [str(tmp_path)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Wire, text_of
@@ -59,7 +58,7 @@ def _tools(shared_project: ProjectBuilder) -> None:
     ids=str,
 )
 def test_unfit_arguments_are_an_error_result_that_names_them(
-    shared_speak: Callable[..., Client], shared_project: ProjectBuilder, revision: str, arguments: Json, named: str
+    shared_speak: Speak, shared_project: ProjectBuilder, revision: str, arguments: Json, named: str
 ) -> None:
     (shared_project.root / "runs").unlink(missing_ok=True)
     result = shared_speak(revision).call_tool("typed", arguments)
@@ -70,17 +69,17 @@ def test_unfit_arguments_are_an_error_result_that_names_them(
 
 
 @pytest.mark.requirement("P-104")
-def test_defaults_are_not_filled_in(shared_speak: Callable[..., Client]) -> None:
+def test_defaults_are_not_filled_in(shared_speak: Speak) -> None:
     assert json.loads(text_of(shared_speak().call_tool("typed", {"name": "x"}))) == {"name": "x"}
 
 
 @pytest.mark.requirement("P-104")
-def test_a_whole_float_is_an_integer(shared_speak: Callable[..., Client]) -> None:
+def test_a_whole_float_is_an_integer(shared_speak: Speak) -> None:
     assert shared_speak().call_tool("typed", {"name": "x", "count": 2.0})["isError"] is False
 
 
 @pytest.mark.requirement("P-101")
-def test_a_declared_dialect_is_respected(shared_speak: Callable[..., Client]) -> None:
+def test_a_declared_dialect_is_respected(shared_speak: Speak) -> None:
     assert shared_speak().call_tool("old", {"name": "x"})["isError"] is False
     assert shared_speak().call_tool("old", {})["isError"] is True
 
@@ -97,9 +96,7 @@ def test_arguments_reach_the_script_without_a_shell(project: ProjectBuilder, cli
 @pytest.mark.requirement("P-105")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("name", ["good", "ready"])
-def test_fitting_output_is_structured_content_and_text(
-    shared_speak: Callable[..., Client], revision: str, name: str
-) -> None:
+def test_fitting_output_is_structured_content_and_text(shared_speak: Speak, revision: str, name: str) -> None:
     result = shared_speak(revision).call_tool(name)
 
     assert result["isError"] is False
@@ -110,7 +107,7 @@ def test_fitting_output_is_structured_content_and_text(
 @pytest.mark.requirement("P-105")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("name", ["wrong", "missing", "words", "nothing", "unstructured"])
-def test_unfit_output_is_an_error_result(shared_speak: Callable[..., Client], revision: str, name: str) -> None:
+def test_unfit_output_is_an_error_result(shared_speak: Speak, revision: str, name: str) -> None:
     result = shared_speak(revision).call_tool(name)
 
     assert result["isError"] is True
@@ -120,7 +117,7 @@ def test_unfit_output_is_an_error_result(shared_speak: Callable[..., Client], re
 
 
 @pytest.mark.requirement("P-105")
-def test_the_author_hears_of_unfit_output(shared_speak: Callable[..., Client]) -> None:
+def test_the_author_hears_of_unfit_output(shared_speak: Speak) -> None:
     client = shared_speak()
     client.request("logging/setLevel", {"level": "warning"})
     client.call_tool("wrong")
@@ -134,7 +131,7 @@ def test_the_author_hears_of_unfit_output(shared_speak: Callable[..., Client]) -
 
 @pytest.mark.requirement("P-105")
 @pytest.mark.parametrize("name", ["failed", "exits"])
-def test_an_error_need_not_fit_the_output_schema(shared_speak: Callable[..., Client], name: str) -> None:
+def test_an_error_need_not_fit_the_output_schema(shared_speak: Speak, name: str) -> None:
     result = shared_speak().call_tool(name)
 
     assert result["isError"] is True
@@ -145,7 +142,7 @@ def test_an_error_need_not_fit_the_output_schema(shared_speak: Callable[..., Cli
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(("name", "value"), [("array", [1, 2]), ("number", 42)])
 def test_declared_output_of_another_type_is_structured_in_the_stateless_era_only(
-    shared_speak: Callable[..., Client], revision: str, name: str, value: Any
+    shared_speak: Speak, revision: str, name: str, value: Any
 ) -> None:
     result = shared_speak(revision).call_tool(name)
 
@@ -174,9 +171,7 @@ def test_declared_output_of_another_type_is_structured_in_the_stateless_era_only
     ],
     ids=str,
 )
-def test_a_call_that_makes_no_sense_is_refused(
-    shared_speak: Callable[..., Client], revision: str, params: Json, message: str
-) -> None:
+def test_a_call_that_makes_no_sense_is_refused(shared_speak: Speak, revision: str, params: Json, message: str) -> None:
     error = shared_speak(revision).error("tools/call", params)
 
     assert error["code"] == -32602
@@ -185,7 +180,7 @@ def test_a_call_that_makes_no_sense_is_refused(
 
 @pytest.mark.requirement("G-call-params")
 @pytest.mark.parametrize("params", [{"name": "good"}, {"name": "good", "arguments": None}], ids=str)
-def test_arguments_may_be_absent(shared_speak: Callable[..., Client], params: Json) -> None:
+def test_arguments_may_be_absent(shared_speak: Speak, params: Json) -> None:
     assert shared_speak().result("tools/call", params)["isError"] is False
 
 
@@ -203,7 +198,7 @@ def test_arguments_may_be_absent(shared_speak: Callable[..., Client], params: Js
     ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_the_allow_list_decides_what_runs_and_hides_nothing(
-    project: ProjectBuilder, speak: Callable[..., Client], settings: Json, allowed: set[str]
+    project: ProjectBuilder, speak: Speak, settings: Json, allowed: set[str]
 ) -> None:
     for name in ("one", "two"):
         project.tool(name, "echo ok")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from mcpgreen.running.scripts.stray_text import MAX_BYTES, stray_in
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
@@ -17,7 +15,7 @@ REMEDY = "print what is not the result to stderr (>&2)"
 SPOILT = """echo; echo Loading; echo '{"a": 1}'"""
 
 
-def test_with_a_schema_the_error_names_the_line(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_with_a_schema_the_error_names_the_line(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("spoilt", SPOILT, outputSchema=SCHEMA)
 
     result = speak().call_tool("spoilt")
@@ -27,7 +25,7 @@ def test_with_a_schema_the_error_names_the_line(project: ProjectBuilder, speak: 
     assert result["content"][0]["text"] == f"{said}line 2 of the output is no JSON ('Loading'); {REMEDY}"
 
 
-def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("spoilt", SPOILT)
     client = speak()
 
@@ -59,16 +57,3 @@ def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak:
 def test_what_stands_before_an_object_is_found(output: str, line: int | None) -> None:
     found = stray_in([output.encode()])
     assert (found.line if found else None) == line
-
-
-def test_many_braces_take_little_time() -> None:
-    assert stray_in([b"x\n" + b"{\n" * 100_000 + b"}"]) is None
-
-
-def test_no_more_than_a_few_beginnings_are_tried() -> None:
-    """Each of them is parsed up to the end, and nobody is served meanwhile."""
-    result = '{"a": "' + "x" * (MAX_BYTES // 5) + '"}'
-
-    found = stray_in([b"Loading\n{\n{\n{\n", result.encode()])
-    assert found is not None and found.line == 1
-    assert stray_in([("Loading" + "\n{" * 5 + "\n").encode(), result.encode()]) is None

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +11,14 @@ import gevent
 import pytest
 
 from mcpgreen.engine.server import Server
-from mcpgreen.files import inotify
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.project.project import open_project
-from mcpgreen.testing import FakeLink, serving
-from mcpgreen.text import uris
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
-from tests.support.effort import lines_run
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
 from tests.support.waiting import eventually
-from tests.support.wire import Wire, modern_meta
+from tests.support.wire import Start, Wire, modern_meta
 
 Json = dict[str, Any]
 
@@ -49,7 +42,7 @@ def other(project: ProjectBuilder) -> Path:
 
 
 @pytest.fixture
-def events(start: Callable[..., Wire]) -> Wire:
+def events(start: Start) -> Wire:
     """A server that finds changes by file events."""
     return start(**WAYS["events"])
 
@@ -124,7 +117,7 @@ def test_a_resource_can_be_subscribed_to_by_its_name(note: Path, events: Wire) -
 
 
 @pytest.mark.requirement("P-245")
-def test_who_subscribes_twice_is_told_once_and_gets_the_same_id(note: Path, other: Path, events: Wire) -> None:
+def test_a_second_subscription_has_the_same_id_and_tells_nothing_twice(note: Path, other: Path, events: Wire) -> None:
     events.handshake()
     ids = {events.result(SUBSCRIBE, {"uri": note.as_uri()})["_meta"]["subscriptionId"] for _ in range(2)}
     events.result(SUBSCRIBE, {"uri": other.as_uri()})
@@ -178,11 +171,11 @@ def test_a_stateless_client_cannot_subscribe_in_the_old_way(note: Path, events: 
 
 @pytest.mark.requirement("P-245")
 def test_a_subscription_that_is_cancelled_while_it_is_read_does_not_come_about(
-    project: ProjectBuilder, start: Callable[..., Wire]
+    project: ProjectBuilder, start: Start
 ) -> None:
     project.write("providers/slow.sh", PROVIDER).chmod(0o755)
     project.write("source", "first\n")
-    wire = start(max_subscriptions=1, resources_poll_interval_secs=0.05)
+    wire = start(MAX_SUBSCRIPTIONS=1, resources_poll_interval_secs=0.05)
     wire.handshake()
     id = wire.start_request(SUBSCRIBE, {"uri": "slow://x/1"})
     eventually((project.root / "up").exists)
@@ -198,9 +191,9 @@ def test_a_subscription_that_is_cancelled_while_it_is_read_does_not_come_about(
 
 @pytest.mark.requirement("G-subscription-limit")
 def test_more_subscriptions_than_allowed_are_refused_until_one_is_given_up(
-    note: Path, other: Path, start: Callable[..., Wire]
+    note: Path, other: Path, start: Start
 ) -> None:
-    wire = start(max_subscriptions=1)
+    wire = start(MAX_SUBSCRIPTIONS=1)
     wire.handshake()
     wire.result(SUBSCRIBE, {"uri": note.as_uri()})
     wire.result(SUBSCRIBE, {"uri": note.as_uri()})  # the same one
@@ -215,10 +208,10 @@ def test_more_subscriptions_than_allowed_are_refused_until_one_is_given_up(
 
 @pytest.mark.requirement("G-subscription-limit")
 def test_subscriptions_that_are_read_at_the_same_time_do_not_exceed_the_limit(
-    project: ProjectBuilder, start: Callable[..., Wire]
+    project: ProjectBuilder, start: Start
 ) -> None:
     project.write("providers/slow.sh", "#!/bin/sh\nsleep 0.2; echo here\n").chmod(0o755)
-    wire = start(max_subscriptions=2)
+    wire = start(MAX_SUBSCRIPTIONS=2)
     wire.handshake()
     ids = [wire.start_request(SUBSCRIBE, {"uri": f"slow://x/{number}"}) for number in range(5)]
     answers = [wire.response(id) for id in ids]
@@ -228,10 +221,8 @@ def test_subscriptions_that_are_read_at_the_same_time_do_not_exceed_the_limit(
 
 
 @pytest.mark.requirement("G-subscription-limit", "P-231")
-def test_a_listen_is_acknowledged_for_as_many_as_there_is_room_for(
-    note: Path, other: Path, start: Callable[..., Wire]
-) -> None:
-    wire = start(max_subscriptions=1, **WAYS["events"])
+def test_a_listen_is_acknowledged_for_as_many_as_there_is_room_for(note: Path, other: Path, start: Start) -> None:
+    wire = start(MAX_SUBSCRIPTIONS=1, **WAYS["events"])
     uris = [note.as_uri(), other.as_uri()]
 
     assert listen(wire, uris, "a")["notifications"] == {"resourceSubscriptions": uris[:1]}
@@ -260,9 +251,7 @@ def test_a_listen_names_the_addresses_that_it_honours(note: Path, other: Path, e
 
 
 @pytest.mark.requirement("P-230", "G-listen-first-look")
-def test_the_acknowledgement_does_not_wait_long_for_what_is_watched(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_the_acknowledgement_does_not_wait_long_for_what_is_watched(project: ProjectBuilder, start: Start) -> None:
     """The provider never comes back."""
     project.write("providers/slow.sh", PROVIDER).chmod(0o755)
     wire = start()
@@ -334,12 +323,10 @@ def test_a_cancelled_listen_hears_nothing_more(note: Path, other: Path, events: 
 
 
 @pytest.mark.requirement("P-236")
-def test_a_cancelled_listen_stops_the_script_that_reads_for_it(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_a_cancelled_listen_stops_the_script_that_reads_for_it(project: ProjectBuilder, start: Start) -> None:
     project.write("providers/slow.sh", '#!/bin/sh\necho $$ > "$MCPGREEN_PROJECT_ROOT/pid"\nexec sleep 600\n')
     (project.root / "providers/slow.sh").chmod(0o755)
-    wire = start(kill_grace_secs=0.2)
+    wire = start(KILL_GRACE_SECS=0.2)
     begin_listen(wire, ["slow://x/1"], "l")
     pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid").strip())
     cancel(wire, "l")
@@ -366,92 +353,6 @@ def test_listens_to_resources_end_with_their_result(note: Path, events: Wire) ->
     assert events.wait() == 0
 
 
-RESOURCES_CHANGED = "notifications/resources/list_changed"
-PROMPTS_CHANGED = "notifications/prompts/list_changed"
-
-
-@pytest.fixture
-def listed(project: ProjectBuilder, note: Path, events: Wire) -> Wire:
-    """A client that has listed resources and prompts, and listens to changes of both in either era."""
-    project.write("prompts/greet.txt", "Hello")
-    events.handshake()
-    listen(events, [], resourcesListChanged=True, promptsListChanged=True)
-    for method in ("resources/list", "resources/templates/list", "prompts/list"):
-        events.result(method)
-    return events
-
-
-def list_changes(wire: Wire, method: str) -> list[Any]:
-    """Who was told that this list changed, in order of name; None is the handshake client."""
-    notices = wire.notices(method)
-    return sorted((notice.get("params", {}).get("_meta", {}).get(SID) for notice in notices), key=str)
-
-
-def hear_twice(wire: Wire, method: str) -> None:
-    for _ in range(2):
-        wire.notice(method)
-
-
-@pytest.mark.requirement("G-list-changed", "P-240")
-def test_other_content_of_a_resource_does_not_change_the_list_and_a_new_file_does_once(
-    project: ProjectBuilder, note: Path, listed: Wire
-) -> None:
-    replace(note, "7 bytes")  # as large as before: the list has the size
-    listed.result("resources/list")
-    replace(project.root / "resources" / "new.txt", "new\n")
-    hear_twice(listed, RESOURCES_CHANGED)
-    replace(project.root / "prompts" / "new.txt", "new\n")
-    hear_twice(listed, PROMPTS_CHANGED)
-
-    assert list_changes(listed, RESOURCES_CHANGED) == [None, "listen-1"]
-    assert list_changes(listed, PROMPTS_CHANGED) == [None, "listen-1"]
-
-
-@pytest.mark.requirement("G-list-changed")
-def test_a_new_template_changes_the_list_of_resources_once(project: ProjectBuilder, listed: Wire) -> None:
-    template = json.dumps({"name": "by-day", "uriTemplate": "file:///days/{day}.txt"})
-    replace(project.root / "resources" / "days.meta.json", template)
-    hear_twice(listed, RESOURCES_CHANGED)
-    replace(project.root / "prompts" / "new.txt", "new\n")
-    hear_twice(listed, PROMPTS_CHANGED)
-
-    assert [each["name"] for each in listed.result("resources/templates/list")["resourceTemplates"]] == ["by-day"]
-    assert list_changes(listed, RESOURCES_CHANGED) == [None, "listen-1"]
-
-
-@pytest.mark.requirement("G-list-changed")
-def test_other_content_of_a_prompt_does_not_change_the_list_and_another_description_does_once(
-    project: ProjectBuilder, listed: Wire
-) -> None:
-    replace(project.root / "prompts" / "greet.txt", "Hello, you")
-    listed.result("prompts/list")
-    replace(project.root / "prompts" / "greet.meta.json", json.dumps({"description": "Greets"}))
-    hear_twice(listed, PROMPTS_CHANGED)
-    replace(project.root / "resources" / "new.txt", "new\n")
-    hear_twice(listed, RESOURCES_CHANGED)
-
-    assert list_changes(listed, PROMPTS_CHANGED) == [None, "listen-1"]
-
-
-@pytest.mark.requirement("G-subscriptions-leave-nothing")
-def test_a_client_that_leaves_with_a_hundred_subscriptions_does_not_hold_the_server(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
-    project.write("providers/slow.sh", PROVIDER).chmod(0o755)
-    paths = [project.write(f"resources/{number}.txt", "first\n") for number in range(100)]
-    wire = start()
-    wire.handshake()
-    for path in paths:
-        wire.result(SUBSCRIBE, {"uri": path.as_uri()})
-    listen(wire, [path.as_uri() for path in paths], "files")
-    begin_listen(wire, ["slow://x/1"], "script")
-    eventually((project.root / "up").exists)
-    wire.close_stdin()
-
-    assert wire.wait() == 0
-    assert wire.stderr == ""
-
-
 @pytest.mark.requirement("G-subscriptions-leave-nothing")
 @needs_proc
 def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events: Wire) -> None:
@@ -471,84 +372,6 @@ def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events:
         round_of(number)
 
     eventually(lambda: not new_descriptors(pid, before))
-
-
-@pytest.mark.requirement("G-list-changed", "G-resource-changes")
-@needs_proc
-def test_lists_and_resources_are_watched_by_one_inotify(
-    project: ProjectBuilder, note: Path, tmp_path: Path, start: Callable[..., Wire]
-) -> None:
-    """Each hears of what concerns it, in a directory of both and in one of its own, also when the other has left."""
-    elsewhere = tmp_path / "elsewhere" / "log.txt"
-    elsewhere.parent.mkdir()
-    elsewhere.write_text("first\n", encoding="utf-8")
-    wire = start(resources_roots=f"{project.root}/resources:{elsewhere.parent}", **WAYS["events"])
-    wire.handshake()
-    for path in (note, elsewhere):
-        wire.result(SUBSCRIBE, {"uri": path.as_uri()})
-    wire.result("resources/list")
-    for number, path in enumerate((note, elsewhere, note)):
-        replace(path, f"{number}\n")
-        hear(wire, path.as_uri())
-    replace(project.root / "resources" / "new.txt", "new\n")
-    wire.notice(RESOURCES_CHANGED)
-    wire.result(UNSUBSCRIBE, {"uri": note.as_uri()})
-    replace(project.root / "resources" / "newer.txt", "new\n")
-    wire.notice(RESOURCES_CHANGED)
-
-    assert descriptors_of(wire.process.pid).count("anon_inode:inotify") == 1
-
-
-@pytest.mark.requirement("G-subscriptions-leave-nothing")
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
-def test_subscribing_to_what_does_not_exist_opens_no_inotify_each_time(
-    project: ProjectBuilder, note: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was opened and closed for each such request, which was a fifth of its cost."""
-    opened: list[None] = []
-
-    class Counted(inotify.Inotify):
-        def __init__(self) -> None:
-            opened.append(None)
-            super().__init__()
-
-    monkeypatch.setattr(inotify, "Inotify", Counted)
-    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
-    server = Server(settings, found, environ=environ)
-    sink = MemorySink()
-    link = server.connect(sink, transport="fake")
-    hello = {
-        "protocolVersion": HANDSHAKE_REVISIONS[-1],
-        "capabilities": {},
-        "clientInfo": {"name": "c", "version": "1"},
-    }
-    link.receive({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})
-    link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    for number in range(20):
-        absent = (project.root / "resources" / f"absent{number}.txt").as_uri()
-        link.receive({"jsonrpc": "2.0", "id": number, "method": SUBSCRIBE, "params": {"uri": absent}})
-    with gevent.Timeout(60):
-        while sum("error" in answer and answer["error"]["code"] == -32002 for answer in sink.responses) < 20:
-            gevent.sleep(0.005)
-    server.stop()
-
-    assert len(opened) == 1
-
-
-@pytest.mark.parametrize("method", [SUBSCRIBE, "resources/read"])
-def test_the_uri_of_a_file_is_taken_apart_once_for_each_request(project: ProjectBuilder, method: str) -> None:
-    """Five times for one subscription, of which a client can send hundreds at once: a path of 120 parts took 0.8 ms."""
-    uri = "file:///" + "a/" * 120 + "b"
-    once = lines_run(lambda: uris.path_of(uri, base="/"), module=uris)
-    with serving(project.root) as server:
-        link = FakeLink(server)
-        link.initialize()
-        link.send(id=1, method=method, params={"uri": "file:///another"})  # imports what it takes
-        assert link.response(1)["error"]["message"] == "Resource outside allowed roots"
-        effort = lines_run(lambda: link.send(id=2, method=method, params={"uri": uri}), module=uris)
-        assert link.response(2)["error"]["message"] == "Resource outside allowed roots"
-
-    assert once < effort < 1.5 * once
 
 
 def living_greenlets() -> int:
@@ -601,7 +424,7 @@ cat "$MCPGREEN_PROJECT_ROOT/source"
 
 
 @pytest.fixture
-def gated(project: ProjectBuilder, start: Callable[..., Wire]) -> Wire:
+def gated(project: ProjectBuilder, start: Start) -> Wire:
     """A server with `slow:` addresses, whose content is `source` once there is `go`."""
     project.write("providers/slow.sh", GATED).chmod(0o755)
     project.write("source", "first\n")
@@ -682,8 +505,8 @@ def test_a_listen_that_the_end_overtakes_is_acknowledged_before_its_result(
 
 
 @pytest.mark.requirement("G-listen-limit")
-def test_more_listens_than_allowed_are_refused_until_one_is_cancelled(note: Path, start: Callable[..., Wire]) -> None:
-    wire = start(max_listens=2)
+def test_more_listens_than_allowed_are_refused_until_one_is_cancelled(note: Path, start: Start) -> None:
+    wire = start(MAX_LISTENS=2)
     for id in ("a", "b"):
         listen(wire, [note.as_uri()], id)
     begin_listen(wire, [], "c", toolsListChanged=True)
@@ -694,47 +517,8 @@ def test_more_listens_than_allowed_are_refused_until_one_is_cancelled(note: Path
     assert listen(wire, [note.as_uri()], "d")["notifications"] == {"resourceSubscriptions": [note.as_uri()]}
 
 
-@pytest.mark.requirement("G-listen-limit", "P-230")
-def test_every_one_of_many_listens_ends_with_its_result(start: Callable[..., Wire]) -> None:
-    wire = start(max_listens=600)
-    params = {"notifications": {"toolsListChanged": True}, "_meta": modern_meta()}
-    request = {"jsonrpc": "2.0", "method": "subscriptions/listen", "params": params}
-    wire.send(*({**request, "id": number} for number in range(601)))
-    assert wire.response(600)["error"]["code"] == -32602
-    wire.close_stdin()
-    for number in range(600):
-        wire.response(number)
-
-    assert wire.wait() == 0
-
-
-@pytest.mark.requirement("G-listen-limit")
-def test_an_open_listen_holds_nothing_of_its_request_that_is_not_needed(project: ProjectBuilder, note: Path) -> None:
-    """A client may keep as many listens open as it likes, and each request may have megabytes."""
-    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
-    server = Server(settings, found, environ=environ)
-    link = server.connect(MemorySink(), transport="fake")
-    junk = {"junk of this test": "junk"}
-    capabilities = {"experimental": dict(junk)}
-    for number in range(3):
-        params = {
-            "notifications": {"resourceSubscriptions": [note.as_uri()], **junk},
-            "_meta": modern_meta(capabilities=capabilities, **junk),
-            **junk,
-        }
-        link.receive({"jsonrpc": "2.0", "id": number, "method": "subscriptions/listen", "params": params})
-        del params
-    gevent.sleep(0.05)
-    junk = capabilities = {}
-    gc.collect()
-    holders = [each for each in gc.get_objects() if type(each) is dict and "junk of this test" in each]
-    server.stop()
-
-    assert holders == []
-
-
 @pytest.mark.requirement("G-repeated-bounds")
-def test_a_listen_whose_id_is_too_long_to_be_repeated_is_refused(start: Callable[..., Wire]) -> None:
+def test_a_listen_whose_id_is_too_long_to_be_repeated_is_refused(start: Start) -> None:
     """Each notification of a listen repeats its id."""
     wire = start()
     begin_listen(wire, [], "x" * 1025, toolsListChanged=True)
@@ -746,9 +530,9 @@ def test_a_listen_whose_id_is_too_long_to_be_repeated_is_refused(start: Callable
 
 
 @pytest.mark.requirement("G-subscriptions-leave-nothing", "G-listen-limit")
-def test_listens_that_are_cancelled_while_they_begin_give_their_room_back(start: Callable[..., Wire]) -> None:
+def test_listens_that_are_cancelled_while_they_begin_give_their_room_back(start: Start) -> None:
     """Beginning goes in turns, and what was about to run went on after the end."""
-    wire = start(max_subscriptions=3000)
+    wire = start(MAX_SUBSCRIPTIONS=3000)
     uris = [f"echo://{number}" for number in range(3000)]
     for number in range(5):
         begin_listen(wire, uris, f"l{number}")
@@ -757,13 +541,3 @@ def test_listens_that_are_cancelled_while_they_begin_give_their_room_back(start:
         cancel(wire, f"l{number}")
 
     assert listen(wire, uris, "last")["notifications"]["resourceSubscriptions"] == uris
-
-
-@pytest.mark.requirement("G-listen-first-look")
-def test_what_was_first_seen_after_the_acknowledgement_is_told(project: ProjectBuilder, gated: Wire) -> None:
-    """Nobody knows whether it has changed since."""
-    listen(gated, ["slow://x/1"])
-    project.write("source", "second\n")
-    project.write("go", "")
-
-    assert hear(gated, "slow://x/1", "listen-1")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Wire, modern_meta
 
@@ -23,7 +21,7 @@ def test_a_tool_sees_what_the_client_said_in_its_handshake(
     assert wire.call_tool("ask")["content"][0]["text"].strip() == expected
 
 
-def test_on_one_connection_each_call_counts_for_itself(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_on_one_connection_each_call_counts_for_itself(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("ask", 'echo "$MCPBASH_CLIENT_SUPPORTS_UI"')
     client = speak(MODERN, env={"MCPBASH_CLIENT_SUPPORTS_UI": "yes"})
 

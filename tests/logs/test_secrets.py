@@ -96,6 +96,43 @@ def test_secrets_are_hidden_wherever_they_stand(value: Any) -> None:
     assert HIDDEN in shown
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"{{'api_key': b'{SECRET}', 'n': 1}}", "{'api_key': [redacted], 'n': 1}"),
+        (f"{{'password': 'it\\'s {SECRET}', 'n': 1}}", "{'password': [redacted], 'n': 1}"),
+        (f'"password": "a\\"{SECRET}", "n"', '"password": [redacted], "n"'),
+        (f"{{'token': ['a', '{SECRET}'], 'n': 1}}", "{'token': [redacted], 'n': 1}"),
+        (f"{{'secret': {{'v': {{'w': ')}}'}}, 'x': ('{SECRET}',)}}, 'n': 1}}", "{'secret': [redacted], 'n': 1}"),
+        (f'"secret": {{\n  "v": "{SECRET}"\n}}\nend', '"secret": [redacted]\nend'),
+        (json.dumps(json.dumps({"secret": {"v": "}", "w": SECRET}, "n": 1})), r'"{\"secret\": [redacted], \"n\": 1}"'),
+        (f"secret: ['{SECRET}", "secret: [redacted]"),
+        (f"secret: [\n'{SECRET}", "secret: [redacted]"),
+        ("Unexpected token: { at 5\nError: more", "Unexpected token: [redacted]\nError: more"),
+        (f"psql --password {SECRET} -h db", "psql --password [redacted] -h db"),
+        (f"x --db-token '{SECRET} 5' y", "x --db-token [redacted] y"),
+        (f"curl -u me:{SECRET} https://x", "curl -u me:[redacted] https://x"),
+        (f"curl --user 'me:{SECRET}' x", "curl --user 'me:[redacted]' x"),
+        (f"postgres://u:p@{SECRET}@h/x", "postgres://u:[redacted]@h/x"),
+        (f"postgres://u:p/{SECRET}@h/x", "postgres://u:[redacted]@h/x"),
+        ("http://h:80/@scope/x", "http://h:80/@scope/x"),
+        (f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----\nend", "[redacted]\nend"),
+        (f"-----BEGIN PRIVATE KEY-----\\n{SECRET}", "[redacted]"),
+        ("a ghp_abcdefghijklmnopqrstuvwxyz0123456789 b", "a [redacted] b"),
+        ("a github_pat_11ABCDEFG0123456789_abcdefghi b", "a [redacted] b"),
+        ("a glpat-abcdefghijklmnopqrst b", "a [redacted] b"),
+        ("a sk-proj-abcdefghijklmnopqrstuvwx b", "a [redacted] b"),
+        ("a sk_live_abcdefghijklmnopqrstuvwx b", "a [redacted] b"),
+        ("a AKIAIOSFODNN7EXAMPLE b", "a [redacted] b"),
+        ("a xoxb-1234567890-abcdef b", "a [redacted] b"),
+        ("a eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.abcdefghijk b", "a [redacted] b"),
+        ("task-force-of-many-people risk-of-something-else", "task-force-of-many-people risk-of-something-else"),
+    ],
+)
+def test_secrets_are_known_by_how_they_look(said: str, shown: str) -> None:
+    assert Secrets().text(said) == shown
+
+
 def test_the_rest_is_shown_as_it_is() -> None:
     value = {"jsonrpc": "2.0", "id": 1, "params": {"name": "x", "arguments": {"n": [1, 2.5, None, True, "é\n"]}}}
 
@@ -184,7 +221,11 @@ def test_no_part_of_a_known_secret_is_left_at_a_cut() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["token" * 20_000, "password" + " " * 90_000, "://" + "a" * 90_000, 'secret="' + "\\" * 90_000, "{" * 90_000],
+    ["token" * 20_000, "password" + " " * 90_000, "://" + "a" * 90_000, 'secret="' + "\\" * 90_000, "{" * 90_000]
+    + [
+        each * 30_000
+        for each in ("token:[", "eyJ-", "eyJabcdefgh.", "-u a:", "://a:@", "--token ", "-----BEGIN PRIVATE KEY-----")
+    ],
 )
 def test_no_text_takes_long_to_look_through(text: str) -> None:
     began_at = time.process_time()

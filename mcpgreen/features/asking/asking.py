@@ -1,25 +1,31 @@
 """Ask the person or model at the other end while a request is being served.
 
-A script writes its input requests on the control pipe and waits (`scripts`); a handler calls `ask`. A client that
-shook hands is asked at once, by requests of ours. A stateless client gets an `input_required` result instead: the
-script stays where it is, parked under a handle that only the sealed state knows, and goes on when the retry of the
-request brings the answers. When the process is gone by then, a request that may be repeated is run anew with the
-answers so far.
+A script writes its input requests on the control pipe and waits (`scripts`); a handler calls `ask`. A client with a
+session is asked at once, by requests of the server. A stateless client gets an `input_required` result instead, and
+its call is parked: the script keeps running, under a handle that only the sealed state contains, and goes on when the
+client repeats the request with the answers. If the process has ended by then, a request that may be repeated is run
+again with the answers so far.
 
-Rule: a state is good for one request, once if a script is parked under it, and for nothing else.
+Parked calls belong to the server, not to a stream: the client may come back on another stream. Their number and their
+time are bounded.
+
+Rule: a state is good for one request and nothing else, and only once if a script is parked under it.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import gevent
 from gevent.event import AsyncResult
+from gevent.event import Event as Bell
 
+from mcpgreen import journal
 from mcpgreen.errors import (
     AnswerOverdue,
     InputNeeded,
@@ -30,39 +36,122 @@ from mcpgreen.errors import (
     Unanswered,
 )
 from mcpgreen.features.asking.interaction import Event
-from mcpgreen.features.asking.parking import Parked, Parking
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
-from mcpgreen.features.call import Call
-from mcpgreen.features.scripts import encoded
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import fit, tidy
 from mcpgreen.protocol.input.state import Seal
 from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.settings.settings import Settings
+from mcpgreen.running.shares import Shares
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from mcpgreen.features.call import Call
+
+
+class Parked(NamedTuple):
+    """A call that was answered with input requests. `answers` is what its script waits for."""
+
+    call: Call
+    asked: Json
+    answers: AsyncResult
+
+    @property
+    def is_past_waiting(self) -> bool:
+        """Whether the script needs no answer any more: it has ended or given up waiting."""
+        return bool(self.answers.ready())
+
+    def stop_waiting(self) -> None:
+        if not self.answers.ready():
+            self.answers.set({})
+
+    def resume(self, retry: Call) -> None:
+        """Go on as the call of another request, which has brought the answers."""
+        interaction = self.call.interaction
+        interaction.on(Event.ADOPT)
+        self.call.continue_as(retry)
+        if interaction.adopted is not None:
+            interaction.adopted.set()
+        if not self.is_past_waiting:
+            self.answers.set({key: retry.interaction.answers[key] for key in self.asked})
+
+
+class Parking:
+    """The parked calls of a server, by handles that cannot be guessed."""
+
+    def __init__(self, *, limit: int, ttl_secs: float) -> None:
+        self._limit = limit
+        self._ttl_secs = ttl_secs
+        self._parked: dict[str, tuple[Parked, gevent.Greenlet]] = {}  # with the timer of each
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._parked
+
+    def add(self, parked: Parked) -> str:
+        while self._parked and len(self._parked) >= self._limit:
+            journal.warning("too many scripts wait for an answer; the oldest one of the client with most is stopped")
+            self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
+        handle = os.urandom(16).hex()
+        self._parked[handle] = parked, gevent.spawn_later(self._ttl_secs, self._give_up, handle)
+        return handle
+
+    def _oldest_of_greediest(self, newcomer: Hashable) -> str:
+        """The handle to give up for a new call. A client pushes out the call of another client only if it has fewer
+        parked itself, counting the new one."""
+        owners = [parked.call.stream.owner for parked, _ in self._parked.values()]
+        greediest, _ = Counter([*owners, newcomer]).most_common(1)[0]
+        return next(handle for handle, owner in zip(self._parked, owners, strict=True) if owner == greediest)
+
+    def require_scopes(self, handle: object, retry: Call) -> None:
+        """Raises InsufficientScope if the caller who comes back lacks the scopes of the parked call, which stays."""
+        if isinstance(handle, str) and handle in self._parked:
+            parked, _ = self._parked[handle]
+            retry.require_scopes(parked.call.required_scopes)
+
+    def take(self, handle: object) -> Parked | None:
+        """Take a call out. None if the handle is unknown, used or too old."""
+        if not isinstance(handle, str) or handle not in self._parked:
+            return None
+        parked, timer = self._parked.pop(handle)
+        if timer is not gevent.getcurrent():
+            timer.kill(block=False)
+        return parked
+
+    def clear(self) -> None:
+        for handle in list(self._parked):
+            self._give_up(handle)
+
+    def _give_up(self, handle: str) -> None:
+        """End the script: the client has not come back."""
+        parked = self.take(handle)
+        if parked is not None:
+            parked.call.end_early(Event.GIVE_UP)
+
+
+ASK_SECS = 300.0  # for an answer to a question that has no time of its own
+PARKED_SECS = 900.0  # for a stateless client to come back with answers
+MAX_PARKED = 32  # scripts that wait for such clients; as many may wait for others without keeping their slots
 
 
 class Asking:
     """Asks for all calls of one server."""
 
-    def __init__(self, settings: Settings, *, seal: Seal) -> None:
-        self._settings = settings
+    def __init__(self, *, seal: Seal) -> None:
         self._seal = seal
-        self.parking = Parking(limit=settings.parked_max, ttl_secs=settings.parked_ttl_secs)
-        self._at_rest = 0  # how many calls have left their slots
+        self.parking = Parking(limit=MAX_PARKED, ttl_secs=PARKED_SECS)
+        self._at_rest = Shares(MAX_PARKED)  # calls that have left their slots
 
-    def script_of(self, call: Call, deadline: Deadline) -> AskingScript:
+    def new_script(self, call: Call, deadline: Deadline) -> AskingScript:
         """For one run of a script."""
         assert call.run is not None  # there is a script
         return AskingScript(self, call, call.run, deadline)
 
     def ask(self, call: Call, asked: Json, *, own_state: str | None = None, knows_answers: bool = True) -> Json:
-        """Answers by key, for a handler without a process. Raises InputNeeded where the client has to come back,
-        MissingClientCapability for what it cannot be asked, and Unanswered. Not `knows_answers`: ask also what was
-        answered before."""
+        """Return answers by key, for a handler without a process. Unless `knows_answers`, ask also what was answered
+        before. Raises InputNeeded if the client has to repeat its request, MissingClientCapability if it cannot be
+        asked, and Unanswered."""
         asked = {key: tidy(request) for key, request in asked.items()}
         _require_askable(call, asked)
         known = call.interaction.answers if knows_answers else {}
@@ -77,24 +166,26 @@ class Asking:
         if call.is_stateless:
             raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
         call.interaction.on(Event.ASK)
-        with self.slot_left(call):
-            statuses = self.ask_live(call, open_requests, None)
+        with self.slot_released(call):
+            outcomes = self.ask_live(call, open_requests, None)
         call.interaction.on(Event.STOP_ASKING)
-        for status in statuses.values():
-            if "result" not in status:
-                raise Unanswered(status["message"])
-        return answers | {key: status["result"] for key, status in statuses.items()}
+        for outcome in outcomes.values():
+            if "result" not in outcome:
+                raise Unanswered(outcome["message"])
+        return answers | {key: outcome["result"] for key, outcome in outcomes.items()}
 
     @contextmanager
-    def slot_left(self, call: Call) -> Iterator[None]:
-        """While an input request is open, others may use the slot; but not if so many wait for answers already that
-        there would be no end of processes. What is parked has a limit of its own. However it ends, the slot is taken
-        back: a script never runs on without one. Only who is killed meanwhile is done, and waits for nothing."""
+    def slot_released(self, call: Call) -> Iterator[None]:
+        """Let others use the slot of a call inside of `with`, and take it back at the end: a script never runs on
+        without a slot. Only a killed greenlet does not wait for it, because its call is over.
+
+        If very many calls wait for answers already, the slot is kept: without a bound there would be any number of
+        processes. Parked calls have a limit of their own."""
         slot = None if call.run is None else call.run.slot
-        if slot is None or (self._at_rest >= self._settings.parked_max and not call.is_stateless):
+        if slot is None or not (call.is_stateless or self._at_rest.has_room(slot.owner)):
             yield
             return
-        self._at_rest += 1
+        self._at_rest.take(slot.owner)
         slot.leave()
         is_killed = False
         try:
@@ -103,13 +194,14 @@ class Asking:
             is_killed = True
             raise
         finally:
-            self._at_rest -= 1
+            self._at_rest.give_back(slot.owner)
             if not is_killed:
                 slot.take()
 
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """What becomes of each input request to a client that has a session. They are tidy, and may be asked."""
-        secs = timeout_secs or self._settings.ask_timeout_secs
+        """Ask a client that has a session, all requests at once, and return the outcome of each. They are tidy, and the
+        client can be asked."""
+        secs = timeout_secs or ASK_SECS
         askers = {key: gevent.spawn(self._ask_one, call, request, secs) for key, request in asked.items()}
         try:
             gevent.joinall(list(askers.values()))
@@ -140,11 +232,15 @@ class Asking:
         return answered(answer)
 
     def park(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """The same for any other: answer its request with what is asked, and wait for the retry that brings the
-        answers."""
+        """Answer a stateless request with input requests, wait for the retry that brings the answers, and return the
+        outcome of each. Nothing more of the call is written until the retry adopts it."""
         parked = Parked(call, asked, AsyncResult())
         handle = self.parking.add(parked)
-        parked.answer_with_what_is_asked(_result_line(call, asked, self._state_for(call, asked, handle=handle)))
+        line = _input_required_line(call, asked, self._state_for(call, asked, handle=handle))
+        call.interaction.on(Event.PARK)
+        call.interaction.adopted = Bell()
+        call.leave_stream()
+        call.sink.respond(line)  # not as a line of the call: it is written even if the call is given up soon
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
@@ -156,8 +252,10 @@ class Asking:
         return {key: answered(answer) for key, answer in answers.items()}
 
     def take_up(self, call: Call) -> bool:
-        """Whether a retry goes on with what was parked, or has to be asked again. If not, it is to be served as any
-        request, and `call.interaction` has what it brought. Raises InvalidParams and MissingClientCapability."""
+        """Take what a retry brings. Return True if that is all: the parked call goes on with it, or the client is asked
+        again. If False, the request is served as any other, with the answers in `call.interaction`.
+
+        Raises InvalidParams, MissingClientCapability and InsufficientScope."""
         responses, interaction = _responses_of(call), call.interaction
         if "requestState" not in call.params:
             interaction.answers = responses
@@ -189,7 +287,7 @@ class Asking:
         handle = None if parked is None else self.parking.add(parked)
         state = self._state_for(call, asked, handle=handle, own_state=call.interaction.own_state)
         explained = {key: requests.asked_again(request, problems.get(key)) for key, request in asked.items()}
-        call.sink.respond(_result_line(call, explained, state))
+        call.sink.respond(_input_required_line(call, explained, state))
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
         identity = {member: value for member, value in _identity_of(call).items() if value is not None}
@@ -198,10 +296,10 @@ class Asking:
             payload["h"] = handle
         if own_state is not None:
             payload["own"] = own_state
-        return self._seal.close(payload, expires_at=time.time() + self._settings.parked_ttl_secs)
+        return self._seal.close(payload, expires_at=time.time() + PARKED_SECS)
 
 
-def _result_line(call: Call, asked: Json, state: str) -> bytes:
+def _input_required_line(call: Call, asked: Json, state: str) -> bytes:
     result = revision_fields.finish(
         requests.input_required(asked, state), call.view.revision, call.services.identity.info
     )
@@ -214,23 +312,26 @@ def _require_askable(call: Call, asked: Json) -> None:
 
 
 def _responses_of(call: Call) -> Json:
-    """The answers that a retry brings. Of what makes no sense as an answer the input request is still open."""
+    """The answers that a retry brings. If an answer is no object, its input request stays open."""
     responses = call.params.get("inputResponses", {})
     if type(responses) is not dict:
         raise InvalidParams("inputResponses must be an object.")
-    encoded(responses, "inputResponses")  # so that a script can be given them
+    try:
+        jsontext.dumps(responses)  # as a script will get them
+    except ValueError as error:
+        raise InvalidParams("inputResponses cannot be passed on as JSON: a number is out of range.") from error
     return {key: response for key, response in responses.items() if type(response) is dict}
 
 
 def _identity_of(call: Call) -> Json:
-    """What a state is bound to: this server, the request in all that matters, and who sends it. A member that is None
-    must be absent, so that nobody is not everybody."""
+    """What a state is bound to: this server, everything about the request that matters, and its caller. A member that
+    is None must be absent in the state, so that a state without a caller is not good for every caller."""
     params = call.params
     try:
         arguments = jsontext.digest(call.arguments or {})
     except (ValueError, OverflowError):
         raise InvalidParams("arguments cannot be passed on as JSON: a number is out of range.") from None
     named = [params.get("name"), params.get("uri")]
-    # The name may be long, and the client need not read how we call it.
+    # A digest, because the name may be long, and the client need not know what the server calls it.
     who = None if call.principal is None else jsontext.digest(call.principal.name)
     return {"s": call.services.identity.info["name"], "m": call.method, "t": named, "a": arguments, "p": who}

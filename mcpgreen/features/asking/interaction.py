@@ -1,11 +1,14 @@
-"""Where a call is that may ask its client, as a table of states; and what it remembers from one round to the next.
+"""The states of a call that may ask its client, as a table, and what it remembers from one round to the next.
 
-Rule: `TRANSITIONS` is all that can happen. Whatever is not in it is a fault of ours.
+Rule: only the transitions of `TRANSITIONS` can happen. Any other one is a fault of the server.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from gevent.event import Event as Bell
@@ -13,10 +16,10 @@ if TYPE_CHECKING:
 
 class State:
     RUNNING = "running"
-    ASKING = "asking"  # by requests of ours; whoever asks waits
-    PARKED = "parked"  # the request is answered with input requests, and nobody waits for the call
-    ADOPTED = "adopted"  # it runs on, as the call of the request that brought the answers
-    GIVEN_UP = "given up"  # nobody came back
+    ASKING = "asking"  # by requests of the server, whose answers are waited for
+    PARKED = "parked"  # its request is answered with input requests, and the next one may adopt it
+    ADOPTED = "adopted"  # it goes on as the call of the request that brought the answers
+    GIVEN_UP = "given up"  # the client did not come back
     CANCELLED = "cancelled"
     FINISHED = "finished"
 
@@ -33,7 +36,7 @@ class Event:
 
 TRANSITIONS = {
     (State.RUNNING, Event.ASK): State.ASKING,
-    (State.RUNNING, Event.STOP_ASKING): State.RUNNING,  # the script is over, and so is whatever it may have asked
+    (State.RUNNING, Event.STOP_ASKING): State.RUNNING,  # the script has ended, and may have asked nothing
     (State.RUNNING, Event.PARK): State.PARKED,
     (State.RUNNING, Event.CANCEL): State.CANCELLED,
     (State.RUNNING, Event.FINISH): State.FINISHED,
@@ -47,7 +50,7 @@ TRANSITIONS = {
     (State.ADOPTED, Event.PARK): State.PARKED,
     (State.ADOPTED, Event.CANCEL): State.CANCELLED,
     (State.ADOPTED, Event.FINISH): State.FINISHED,
-    # A greenlet that is being killed may have a last turn, and a stopping server cancels whatever it finds.
+    # A greenlet that is being killed may run once more, and a stopping server cancels every call.
     (State.CANCELLED, Event.STOP_ASKING): State.CANCELLED,
     (State.CANCELLED, Event.CANCEL): State.CANCELLED,
     (State.CANCELLED, Event.FINISH): State.CANCELLED,
@@ -57,29 +60,27 @@ TRANSITIONS = {
     (State.FINISHED, Event.STOP_ASKING): State.FINISHED,
 }
 ENDED_EARLY = frozenset({State.CANCELLED, State.GIVEN_UP})
-HEARD = frozenset({State.RUNNING, State.ASKING, State.ADOPTED})  # what the call says goes to its client
+HEARD = frozenset({State.RUNNING, State.ASKING, State.ADOPTED})  # messages of the call go to its client
 
 
 class IllegalTransition(Exception):
-    """A fault of ours."""
+    """A transition that is not in the table: a fault of the server."""
 
 
+@dataclass(eq=False, slots=True)
 class Interaction:
-    """The state of one call, and what passes between it and its client besides the result."""
+    """The state of one call, and what it and its client tell each other besides the result."""
 
-    __slots__ = ("adopted", "answers", "elicitation_ids", "is_repeat", "own_state", "state", "unmet_needs")
-
-    def __init__(self) -> None:
-        self.state = State.RUNNING
-        self.answers: dict[str, Any] = {}  # that the client has brought so far, by key
-        self.own_state: str | None = None  # of a script that prints its input requests and is run again
-        self.elicitation_ids: list[str] = []  # of URLs that the person agreed to visit
-        self.unmet_needs: list[str] = []  # what a script asked for in vain
-        self.is_repeat = False  # a retry whose script is gone: it has to be run anew, if it may be
-        self.adopted: Bell | None = None  # rings when a parked call is adopted
+    state: str = State.RUNNING
+    answers: Json = field(default_factory=dict)  # of the client so far, by key
+    own_state: str | None = None  # of a script that prints its input requests and is run again
+    elicitation_ids: list[str] = field(default_factory=list)  # of URLs that the user agreed to visit
+    unmet_needs: list[str] = field(default_factory=list)  # capabilities that a script needed and the client lacks
+    is_repeat: bool = False  # a retry whose script has ended, so that it has to be run again
+    adopted: Bell | None = None  # rings when a parked call is adopted
 
     def on(self, event: str) -> None:
-        """Raises IllegalTransition for what cannot happen in this state."""
+        """Go to the next state. Raises IllegalTransition if the event cannot happen in this one."""
         try:
             self.state = TRANSITIONS[self.state, event]
         except KeyError:

@@ -1,8 +1,9 @@
-"""Who hears that something changed: handshake clients unasked, stateless clients through `subscriptions/listen`.
+"""Tell clients about changes: of lists and of subscribed resources.
 
-A listen is a request that stays open. It is acknowledged when what it watches has been looked at for the first time, so
-that no change after the acknowledgement is lost. A look that takes long is not waited for, and told of when it is over.
-Its result comes only when the server ends it. `resources/subscribe` is the older way to hear of one resource.
+Handshake clients hear of changed lists unasked, and subscribe to a resource by `resources/subscribe`. Stateless clients
+use `subscriptions/listen`, a request that stays open until the server ends it. A listen is acknowledged after the first
+look at each of its resources, so that no change after the acknowledgement is lost. If a look takes long, the
+acknowledgement does not wait for it, and its outcome is sent as an update.
 
 Rule: nothing of a listen is written before its acknowledgement.
 """
@@ -11,52 +12,57 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import gevent
 
 from mcpgreen.errors import InternalError, InvalidParams
-from mcpgreen.features.call import Call
 from mcpgreen.links.session import Session
 from mcpgreen.links.stream import Request, Stream
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
+from mcpgreen.running.shares import Shares
 from mcpgreen.running.turns import Turns
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import problem_with
 
 if TYPE_CHECKING:
+    from mcpgreen.features.call import Call
     from mcpgreen.features.watching.watches import Watch, Watcher
     from mcpgreen.providers.reading import Request as ReadRequest
 
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 UPDATED = "notifications/resources/updated"
-FIRST_LOOK_SECS = 2.0  # how long an acknowledgement waits at most
+FIRST_LOOK_SECS = 2.0  # an acknowledgement waits no longer
+MAX_SUBSCRIPTIONS = 4096
+MAX_LISTENS = 1024  # at the same time
 MAX_URIS = 10_000  # of one listen, unless more may be watched
 MAX_ID_CHARS = 1024
-FEW = 50  # watches, which can be ended at once
+FEW = 50  # watches that can be ended at once
 
 
+@dataclass(eq=False, slots=True)
 class Listen:
-    """One open `subscriptions/listen`. What is to be told before it is acknowledged is told right after."""
+    """One open `subscriptions/listen`. It holds back notifications until it is acknowledged."""
 
-    __slots__ = ("_held", "call", "greenlet", "honoured", "is_acknowledged", "is_over", "kinds", "watches")
+    call: Call
+    honoured: Json
+    watches: list[Watch] = field(default_factory=list)
+    greenlet: gevent.Greenlet | None = None  # until it is acknowledged
+    is_acknowledged: bool = False
+    is_over: bool = False
+    _held: dict[bytes, None] = field(default_factory=dict)
 
-    def __init__(self, call: Call, honoured: Json) -> None:
-        self.call = call
-        self.honoured = honoured
-        self.kinds = frozenset(kind for kind in FILTER_OF if FILTER_OF[kind] in honoured)
-        self.watches: list[Watch] = []
-        self.greenlet: Any = None  # until it is acknowledged
-        self.is_acknowledged = False
-        self.is_over = False
-        self._held: dict[bytes, None] = {}
+    @property
+    def kinds(self) -> set[str]:
+        return {kind for kind, name in FILTER_OF.items() if name in self.honoured}
 
-    def tell(self, method: str, params: Json) -> None:
+    def notify(self, method: str, params: Json) -> None:
         line = self._notice(method, params)
         if self.is_acknowledged:
             self.call.sink.notify(line, self.call)
@@ -84,48 +90,51 @@ class Subscription(NamedTuple):
     id: str
     uri: str
     watch: Watch
+    owner: Hashable
 
 
 class Subscriptions:
-    """All who want to hear of changes on one server."""
+    """The listens and subscriptions of one server."""
 
     def __init__(self, watcher: Callable[[], Watcher], *, limit: int, max_listens: int) -> None:
-        self._watcher = watcher  # made when somebody watches something
+        self._watcher = watcher  # made when the first resource is watched
         self._limit = limit
-        self._max_listens = max_listens
+        self._places = Shares(max_listens)
         self._listens: dict[Request, Listen] = {}
-        # Each subscription twice, by its URI and by its id, which is no URI.
+        # Each subscription is there twice, by its URI and by its id, which is no URI.
         self._sessions: dict[Session, dict[str, Subscription]] = {}
-        self._watched = 0  # how many resources, for all together
+        self._watched = Shares(limit)  # resources
 
     def __len__(self) -> int:
         """How many listens are open."""
         return len(self._listens)
 
     def has_subscribed(self, session: Session) -> bool:
-        """Whether its client waits for news of a resource."""
+        """Whether its client has subscribed to a resource."""
         return bool(self._sessions.get(session))
 
     def add_session(self, session: Session) -> None:
         self._sessions[session] = {}
 
     def remove_session(self, session: Session) -> None:
-        watches = [subscription.watch for subscription in set(self._sessions.pop(session).values())]
-        self._watched -= len(watches)
-        self._end_each(watches)
+        subscriptions = set(self._sessions.pop(session).values())
+        for each in subscriptions:
+            self._watched.give_back(each.owner)
+        self._end_each([each.watch for each in subscriptions])
 
     def open(self, call: Call) -> None:
-        """Keep a listen, and acknowledge it as soon as may be. Never waits. Raises InvalidParams for a filter that
+        """Open a listen, to be acknowledged as soon as possible. Never waits. Raises InvalidParams for a filter that
         makes no sense, and for one listen too many."""
         if type(call.id) is str and len(call.id) > MAX_ID_CHARS:
             raise InvalidParams(f"The id of a listen, which is repeated often, may have {MAX_ID_CHARS} characters.")
-        if len(self._listens) >= self._max_listens:
-            raise InvalidParams(f"There are {self._max_listens} listens already; cancel some.")
+        if not self._places.has_room(call.stream.owner):
+            raise InvalidParams(f"{_how_many(self._places, call.stream.owner)} listens already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)
         honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
-        # It may be open for days, and a client may send much that nobody needs.
+        # A listen may be open for days, so it keeps no more of the request than it needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
         call.stream.listens[call.id] = call
+        self._places.take(call.stream.owner)
         listen = self._listens[call] = Listen(call, honoured)
         if "resourceSubscriptions" in honoured:
             listen.greenlet = gevent.spawn(self._begin, listen, uris)
@@ -133,57 +142,58 @@ class Subscriptions:
             listen.acknowledge()
 
     def close(self, call: Request) -> None:
-        """The client does not listen any more."""
+        """End a listen that the client has cancelled."""
         listen = self._listens.pop(call)
         self._stop(listen)
         call.cancel()
 
-    def subscribe(self, call: Call) -> Json:
-        """`resources/subscribe`. The same resource has the same id. The result may hold nothing but `_meta`."""
-        assert call.session is not None  # only there is this method
-        wishes, uri = self._sessions[call.session], call.target.request.uri
-        if uri not in wishes:
-            self._watch_for(call, call.session, wishes, uri)
-        return {"_meta": {"subscriptionId": wishes[uri].id}}
+    def subscribe(self, call: Call, request: ReadRequest) -> Json:
+        """Serve `resources/subscribe`. The same resource has the same id. The result may have no member but `_meta`."""
+        assert call.session is not None  # the method exists only in sessions
+        subscribed, uri = self._sessions[call.session], request.uri
+        if uri not in subscribed:
+            self._add_subscription(call, call.session, request)
+        return {"_meta": {"subscriptionId": subscribed[uri].id}}
 
-    def _watch_for(self, call: Call, session: Session, wishes: dict[str, Subscription], uri: str) -> None:
-        self._require_room()
+    def _add_subscription(self, call: Call, session: Session, request: ReadRequest) -> None:
+        subscribed, uri = self._sessions[session], request.uri
+        self._require_room(call.stream.owner)
         line = messages.notification(UPDATED, {"uri": uri})
         watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(session.sink.notify, line))
         try:
-            watch.look(call.target.request)
+            watch.look(request)
             if call.is_cancelled:
                 raise InternalError("This request has been cancelled.")
-            if uri not in wishes:
-                self._require_room()  # others may have come while we looked
+            if uri not in subscribed:
+                self._require_room(call.stream.owner)  # other requests may have come during the look
         except BaseException:
             self._watcher().end(watch)
             raise
-        if uri in wishes:
-            self._watcher().end(watch)  # another request for the same was quicker
+        if uri in subscribed:
+            self._watcher().end(watch)  # another request for the same resource was quicker
         else:
-            subscription = Subscription(f"sub-{os.urandom(16).hex()}", uri, watch)
-            wishes[uri] = wishes[subscription.id] = subscription
-            self._watched += 1
+            subscription = Subscription(f"sub-{os.urandom(16).hex()}", uri, watch, call.stream.owner)
+            subscribed[uri] = subscribed[subscription.id] = subscription
+            self._watched.take(subscription.owner)
             watch.start()
 
     def unsubscribe(self, call: Call) -> Json:
-        """`resources/unsubscribe`, by URI or by the id that subscribing gave. That there is no such subscription is no
-        error."""
+        """Serve `resources/unsubscribe`, by URI or by the id of the subscription. A subscription that does not exist is
+        no error."""
         named = [each for each in map(call.params.get, ("uri", "subscriptionId")) if isinstance(each, str)]
         if not named:
             raise InvalidParams("resources/unsubscribe needs uri or subscriptionId (a string).")
         assert call.session is not None
-        wishes = self._sessions[call.session]
+        subscribed = self._sessions[call.session]
         for key in named:
-            if subscription := wishes.get(key):
-                del wishes[subscription.uri], wishes[subscription.id]
-                self._watched -= 1
+            if subscription := subscribed.get(key):
+                del subscribed[subscription.uri], subscribed[subscription.id]
+                self._watched.give_back(subscription.owner)
                 self._watcher().end(subscription.watch)
         return {}
 
     def end_all(self, stream: Stream) -> None:
-        """The orderly end from our side: each listen of this stream gets its result. In turns: there may be many."""
+        """End each listen of a stream with its result, in turns with other greenlets."""
         turns = Turns()
         while stream.listens:
             listen = self._listens.pop(next(iter(stream.listens.values())))
@@ -197,7 +207,7 @@ class Subscriptions:
             turns.pause()
 
     def list_changed(self, kind: str) -> None:
-        """Tell everybody concerned, once each."""
+        """Tell each client that a list has changed."""
         method = f"notifications/{kind}/list_changed"
         line = messages.notification(method)
         for session in list(self._sessions):
@@ -205,28 +215,29 @@ class Subscriptions:
                 session.sink.notify(line)
         for listen in list(self._listens.values()):
             if kind in listen.kinds:
-                listen.tell(method, {})
-        if kind == "resources" and self._watched:
+                listen.notify(method, {})
+        if kind == "resources" and self._watched.held:
             self._watcher().try_again()
 
     def _begin(self, listen: Listen, uris: Iterable[str]) -> None:
-        """Look at what a listen watches, and acknowledge it."""
+        """Begin to watch the resources of a listen, and acknowledge it."""
         give_up_at = time.monotonic() + FIRST_LOOK_SECS
         watcher, turns = self._watcher(), Turns()
         watched: list[str] = listen.honoured["resourceSubscriptions"]
+        owner = listen.call.stream.owner
         for uri in uris:
-            if self._watched >= self._limit:
+            if not self._watched.has_room(owner):
                 break
             if not problem_with(uri):
-                tell = partial(listen.tell, UPDATED, {"uri": uri})
-                watch = watcher.new_watch(partial(_request_for, listen.call, uri), tell)
+                notify = partial(listen.notify, UPDATED, {"uri": uri})
+                watch = watcher.new_watch(partial(_request_for, listen.call, uri), notify)
                 listen.watches.append(watch)
                 watched.append(uri)
-                self._watched += 1
+                self._watched.take(owner)
                 watch.start()
             turns.pause()
             if listen.is_over:
-                return  # it was ended while we paused, and this is what was about to run
+                return  # it was ended during the pause
         for watch in listen.watches:
             watch.wait_until_seen(give_up_at - time.monotonic())
         listen.greenlet = None
@@ -234,13 +245,15 @@ class Subscriptions:
             listen.acknowledge()
 
     def _stop(self, listen: Listen) -> None:
+        owner = listen.call.stream.owner
         listen.is_over = True
+        self._places.give_back(owner)
         listen.call.stream.listens.pop(listen.call.id, None)
         greenlet, listen.greenlet = listen.greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
-        watches, listen.watches = listen.watches, []  # they know each other, and would be garbage for the collector
-        self._watched -= len(watches)
+        watches, listen.watches = listen.watches, []  # breaks a reference cycle
+        self._watched.give_back(owner, len(watches))
         if len(watches) <= FEW:
             self._end_each(watches)
         else:
@@ -253,20 +266,24 @@ class Subscriptions:
             if are_many:
                 turns.pause()
 
-    def _require_room(self) -> None:
-        if self._watched >= self._limit:
-            raise InvalidParams(f"There are {self._limit} subscriptions already; unsubscribe from some.")
+    def _require_room(self, owner: Hashable) -> None:
+        if not self._watched.has_room(owner):
+            raise InvalidParams(f"{_how_many(self._watched, owner)} subscriptions already; unsubscribe from some.")
+
+
+def _how_many(shares: Shares, owner: Hashable) -> str:
+    return f"There are {shares.held}" if not shares.has_room(None) else f"You have {shares.held_by(owner)}"
 
 
 def _request_for(call: Call, uri: str, known: ReadRequest | None) -> ReadRequest:
-    """How it is read now: as it was known, or found anew; in any case within the limits of this moment."""
+    """How a resource is read now: as `known`, or else found again; within the limits that are in force now."""
     from mcpgreen.features import resources
 
     return resources.within_limits(call, known or resources.find(call, uri).request)
 
 
-def _honoured(wanted: Any, offered: frozenset[str], *, max_uris: int) -> tuple[Json, Iterable[str]]:
-    """The part of the filter that we can serve, and the URIs in it, each once, which have yet to be looked at."""
+def _honoured(wanted: object, offered: frozenset[str], *, max_uris: int) -> tuple[Json, Iterable[str]]:
+    """Return the part of a filter that the server can serve, and its URIs, each once, which have yet to be checked."""
     if type(wanted) is not dict:
         raise InvalidParams("subscriptions/listen needs notifications (an object).")
     for name in FILTER_OF.values():
@@ -274,7 +291,7 @@ def _honoured(wanted: Any, offered: frozenset[str], *, max_uris: int) -> tuple[J
             raise InvalidParams(f"notifications.{name} must be a boolean.")
     uris = wanted.get("resourceSubscriptions", [])
     if type(uris) is list and len(uris) > max_uris:
-        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_uris} addresses.")
+        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_uris} URIs.")
     if type(uris) is not list or not all(type(uri) is str for uri in uris):
         raise InvalidParams("notifications.resourceSubscriptions must be an array of strings.")
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}

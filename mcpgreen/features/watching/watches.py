@@ -1,12 +1,11 @@
-"""Notice that a subscribed resource changed: a greenlet for each subscription, which looks when there is a reason.
+"""Notice changes of subscribed resources, with a greenlet for each subscription that reads when there is a reason.
 
-For a file the reason is another stat: file events say so at once where they exist, and one clock asks for all files
-every few seconds. What a script or the network provides is read again from time to time, by all who want to know at the
-same moment, so that one read serves them all; the more of these there are, and the longer they take, the less often.
-Only the content counts: a file that was merely touched has not changed; a resource that cannot be read any more has,
-once.
+The reason to read a file is a changed stat: a file event tells of it at once, and one clock stats all files every few
+seconds. Resources of scripts and of the network are read by the clock, at the same moment for all subscriptions, so
+that they share one read (`shared_reads`). Only the content counts: a file that was merely touched has not changed. A
+resource that can no longer be read has changed, once.
 
-Rule: an ended watch must not say or hold anything, even if its greenlet was about to run.
+Rule: an ended watch must not send or hold anything, even if its greenlet was about to run.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -46,7 +44,7 @@ Find = Callable[[Request | None], Request]
 
 
 class Watch:
-    """One watched resource. `find` says how it is read, anew or with what is known of it; `on_update` is told that it
+    """One watched resource. `find` returns how it is read, given what is known of it; `on_update` is called when it has
     changed."""
 
     def __init__(self, watcher: Watcher, find: Find, on_update: Callable[[], None]) -> None:
@@ -58,71 +56,71 @@ class Watch:
         self._state = UNKNOWN
         self._known: Request | None = None
         self._failures_in_a_row = 0
-        self._greenlet: Any = None
+        self._greenlet: gevent.Greenlet | None = None
         self._is_remote = False
         self._is_over = False
         self._was_seen = Event()
-        self._tells_first_look = False
+        self._updates_after_look = False
         self.path: str | None = None
-        self.last_read = SharedRead(GONE)  # kept, because others share it as long as somebody does
+        self.last_read = SharedRead(GONE)  # kept alive, so that other watches can share it
 
     @property
     def is_failing(self) -> bool:
         return self._failures_in_a_row > 0
 
     def look(self, known: Request) -> None:
-        """Read it now, as it is when the watching begins. Raises the RpcError that says why it cannot be read."""
+        """Read the resource before the watching begins. Raises the RpcError that says why it cannot be read."""
         self._read(self._find(known), since=time.monotonic(), may_wait=False)
         if self.last_read.error is not None:
             raise self.last_read.error
         self._state = self.last_read.state
 
     def start(self) -> None:
-        """Watch from now on. Without a `look` before, a first one is begun."""
+        """Begin to watch. If there was no `look` before, the greenlet begins with one."""
         self._greenlet = gevent.spawn(self._run)
 
     def wait_until_seen(self, secs: float) -> None:
-        """Until the first look is over, or has taken so long. Every change after this will be told: if nobody knows
-        what it was like then, the first look is told as if it were a change. Better once too often than never."""
+        """Wait until the first look is over, at most so long. No change after this call is lost: if the look takes
+        longer, its end counts as a change, because the content before it is not known."""
         if secs > 0:
             self._was_seen.wait(secs)
-        self._tells_first_look = not self._was_seen.is_set()
+        self._updates_after_look = not self._was_seen.is_set()
 
     def stop(self) -> None:
         self._is_over = True
-        greenlet, self._greenlet = self._greenlet, None  # it knows us
+        greenlet, self._greenlet = self._greenlet, None  # breaks a reference cycle
         if greenlet is not None:
             greenlet.kill(block=False)
 
     def notice(self) -> None:
-        """There is a reason to look."""
+        """Read the resource soon: there is a reason."""
         self._noticed_at = time.monotonic()
         self._news.set()
 
     def forget_place(self) -> None:
-        """It may have to be read in another way than before."""
+        """Find the resource again before the next read."""
         self._known = None
 
     def _run(self) -> None:
         if self._state == UNKNOWN:
-            self._state = self._seen()
-            if self._tells_first_look and not self._is_over:
+            self._state = self._look()
+            if self._updates_after_look and not self._is_over:
                 self._on_update()
         self._was_seen.set()
         while True:
-            state = self._seen(since=self._wait_for_reason())
+            state = self._look(since=self._wait_for_reason())
             if state != self._state and not self._is_over:
                 self._state = state
                 self._on_update()
 
-    def _seen(self, *, since: float | None = None) -> State:
-        """What a read that began then or later saw; without a moment, in a first look."""
+    def _look(self, *, since: float | None = None) -> State:
+        """Return the state from a read that began then or later; without `since`, for a first look."""
         try:
             with self._watcher.shared_reads.turn:
                 request = self._find(self._known)
             self._read(request, since=since, may_wait=True)
             state = self.last_read.state
-        except Exception as error:  # a watch goes on, whatever happens to one look
+        except Exception as error:  # a watch goes on, whatever happens when it looks once
             state = failed(error)
         self._failures_in_a_row = self._failures_in_a_row + 1 if isinstance(state, int) else 0
         if self.is_failing:
@@ -134,27 +132,27 @@ class Watch:
             raise gevent.GreenletExit
         path = self._watcher.providers().local_path(request)
         if since is None:
-            # Of what is no file, that which somebody saw at the last beat of the clock will do.
+            # Unless it is a file, a read of another watch since the last beat of the clock is good enough.
             since = time.monotonic() if path is not None else last_beat(self._watcher.poll_secs)
         if path != self.path:
             self._watcher.move(self, path)
-        # The URI of a file says all: to find it again would mean to look at all that is listed, because it changed.
+        # A file URI is enough to read the file. To find it again would mean a scan of all resources at each change.
         self._known = request if path is not None and scheme_of(request.uri) == "file" else None
         self._is_remote = request.provider in NETWORK_PROVIDERS
         self.last_read = self._watcher.shared_reads.read(request, path, since=since, may_wait=may_wait)
 
     def _wait_for_reason(self) -> float:
-        """Until there is news, or it is time to look. Gives the moment before which a read does not count."""
+        """Wait for news or for the time to look. Return the earliest moment at which a read may have begun."""
         secs, rested_at = self._interval_secs(), self.last_read.rested_at
         if secs is None:
             self._news.wait()
         elif not self._news.wait(last_beat(secs, max(rested_at, time.monotonic())) + secs - time.monotonic()):
-            return last_beat(secs)  # all look at the same beat of the clock, and share one read
+            return last_beat(secs)  # all watches read at the same beat of the clock, and share one read
         gevent.sleep(max(0.0, rested_at - time.monotonic()))
         return self._wait_for_quiet()
 
     def _interval_secs(self) -> float | None:
-        """How often to look without news; None if the clock of the files brings them."""
+        """How often to look without news; None for a file, for which the clock brings the news."""
         secs: float = self._watcher.poll_secs
         if not secs or self.path is not None:
             return None
@@ -175,7 +173,7 @@ class Watch:
 
 
 class Watcher:
-    """All watches of one server: the reads and the clock that they share."""
+    """All watches of one server, with the reads and the clock that they share."""
 
     def __init__(self, providers: Callable[[], Providers], settings: Settings, disk: DiskWatcher) -> None:
         self.poll_secs: float = settings.resources_poll_interval_secs
@@ -184,7 +182,7 @@ class Watcher:
         self._watches: set[Watch] = set()
         self._files: dict[str, dict[str, set[Watch]]] = {}  # by directory and path
         self._events = disk.interest(self._on_change)
-        self._clock: Any = None
+        self._clock: gevent.Greenlet | None = None
 
     def new_watch(self, find: Find, on_update: Callable[[], None]) -> Watch:
         watch = Watch(self, find, on_update)
@@ -197,14 +195,14 @@ class Watcher:
         self.move(watch, None)
 
     def try_again(self) -> None:
-        """Other resources are listed than before: what could not be read may be there now."""
+        """Look again at resources that could not be read: the list of resources has changed."""
         for watch in self._watches:
             watch.forget_place()
             if watch.is_failing:
                 watch.notice()
 
     def move(self, watch: Watch, path: str | None) -> None:
-        """A watch has another file than before, or none."""
+        """Register that a watch has another file than before, or none."""
         if watch.path is not None:
             directory = os.path.dirname(watch.path)
             files = self._files[directory]
@@ -240,13 +238,13 @@ class Watcher:
         for path, is_new in changed.items():
             concerned = self._files.get(os.path.dirname(path), {}).get(path, set())
             if not concerned or not (is_new and _is_being_written(path)):
-                # Of a directory no more is known: all that is in it may be different.
+                # If the path is a directory, all files in it may have changed.
                 for watch in concerned.union(*self._files.get(path, {}).values()):
                     watch.notice()
 
 
 def _is_being_written(path: str) -> bool:
-    """Whether what just appeared is an ordinary new file, whose writer will close it: we hear of that too."""
+    """Tell whether a path is an ordinary new file. Its writer will close it, which is an event of its own."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -255,6 +253,6 @@ def _is_being_written(path: str) -> bool:
 
 
 def last_beat(secs: float, at: float | None = None) -> float:
-    """When it was last time, as seen from then or now, for all who look every so many seconds. Without these: then."""
+    """The last beat before `at` (by default now) of a clock that beats every `secs`; `at` itself if `secs` is 0."""
     at = time.monotonic() if at is None else at
     return at // secs * secs if secs else at

@@ -1,9 +1,11 @@
-"""Greeting, log level and the way out."""
+"""Methods that are about no item: `initialize`, `server/discover`, the log level, the end of a session, the lists."""
 
 from __future__ import annotations
 
+from mcpgreen.catalog.pages import KINDS, page
 from mcpgreen.errors import InvalidParams, ShutdownNotRequested
 from mcpgreen.features.call import Call
+from mcpgreen.features.route import without_target
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.session import Session
 from mcpgreen.protocol import introduction
@@ -41,7 +43,7 @@ def shutdown(call: Call) -> Json:
 
 
 def leave(call: Call) -> Json:
-    """`exit` as a request."""
+    """Serve `exit` as a request."""
     session = _session_of(call)
     if not session.handshake.is_shutting_down:
         raise ShutdownNotRequested()
@@ -50,6 +52,21 @@ def leave(call: Call) -> Json:
 
 
 def _session_of(call: Call) -> Session:
-    """These methods exist only where there is one."""
+    """The session, which these methods always have."""
     assert call.session is not None
     return call.session
+
+
+def list_page(call: Call) -> bytes:
+    """Return one page of a list, encoded."""
+    services, view = call.services, call.view
+    snapshot = services.catalog.snapshot(KINDS[call.method])
+    return page(snapshot, view.revision, call.params, services.list_terms, for_fastmcp=view.is_fastmcp)
+
+
+INITIALIZE = without_target(initialize)
+DISCOVER = without_target(discover)
+SET_LEVEL = without_target(set_level)
+SHUTDOWN = without_target(shutdown)
+EXIT = without_target(leave)
+LIST = without_target(list_page, uses_catalog=True)

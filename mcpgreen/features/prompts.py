@@ -1,57 +1,100 @@
-"""`prompts/get`: a template with the arguments put in, or what a prompt's program says."""
+"""`prompts/get`: a template with the arguments put in, or what a prompt's program prints.
+
+Input requests in the prompt's description are asked before the prompt is made, and the answers become arguments. An
+argument that the client gave is not asked for.
+"""
 
 from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from mcpgreen.catalog.descriptions.metadata import shown
 from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.errors import InternalError, InvalidParams, RpcError
+from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, OutputTooLarge, RpcError, Unanswered
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call
-from mcpgreen.features.prompts import input
-from mcpgreen.features.prompts.placeholders import Filling
+from mcpgreen.features.route import Route
 from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for, take_answers
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
-from mcpgreen.protocol.content import ROLES, problem_of_block
+from mcpgreen.protocol import revision_fields
+from mcpgreen.protocol.content import CONTENT_TYPES, ROLES, problem_of_block
+from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS
 from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.run import Limits, Script
 from mcpgreen.running.scripts import results
-from mcpgreen.running.scripts.launch import Limits, Script
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.turns import in_turns
 from mcpgreen.text import jsontext, media
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 LARGE_TEXT_CHARS = 1 << 18
+# An argument may have any name. Names end at the next brace, so that matching is linear.
+IN_BRACES = re.compile(r"\{\{([^{}]+)\}\}()")
+IN_BRACES_OR_AFTER_DOLLAR = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
 
 
-def runs_script(call: Call) -> bool:
-    """Find the prompt and say whether a program has to be run for it, somebody has to be asked, or it takes more time
-    than others should wait for."""
+class Filling:
+    """Puts arguments into a template: `{{name}}` and, if `has_dollars`, `${name}`, each replaced literally.
+
+    Values are not searched for placeholders, and nothing is evaluated. A placeholder without an argument stays in the
+    text. The length of all values together is bounded, because a short template may name a long value many times."""
+
+    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool = True) -> None:
+        self._values = values
+        self._placeholder = IN_BRACES_OR_AFTER_DOLLAR if has_dollars else IN_BRACES
+        self._limit_chars = limit_chars
+        self._used_chars = 0
+
+    def fill(self, template: str) -> str:
+        """Raises OutputTooLarge."""
+        return self._placeholder.sub(self._value_for, template)
+
+    def fill_all(self, value: object) -> object:
+        """Fill every text of a JSON value, but not the names of members."""
+        if isinstance(value, str):
+            return self.fill(value)
+        if isinstance(value, list):
+            return [self.fill_all(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self.fill_all(each) for key, each in value.items()}
+        return value
+
+    def _value_for(self, match: re.Match[str]) -> str:
+        in_braces, after_dollar = match.groups("")
+        value = self._values.get(in_braces.strip() or after_dollar, match[0])
+        self._used_chars += len(value)
+        if self._used_chars > self._limit_chars:
+            raise OutputTooLarge(f"With these arguments the prompt is longer than {self._limit_chars} characters")
+        return value
+
+
+def find_prompt(call: Call) -> Prompt:
     name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams("Prompt name is required")
-    prompt: Prompt | None = call.services.snapshot("prompts").by_name.get(name)
+    prompt: Prompt | None = call.services.catalog.snapshot("prompts").by_name.get(name)
     if prompt is None:
-        if call.may_find_later("prompts"):
-            return True
         raise InvalidParams(f"Prompt '{name}' not found")
     call.require_scopes(prompt.scopes)
-    call.target = prompt
-    if prompt.is_program or prompt.input_requests or resources.are_needed(prompt.messages):
+    return prompt
+
+
+def needs_process(call: Call, prompt: Prompt) -> bool:
+    """Tell whether a prompt runs a program, asks the user, or takes more time than the reader has."""
+    if prompt.is_program or prompt.input_requests or resources.embed_unread(prompt.messages):
         return True
     return _is_large(prompt, call.params.get("arguments"))
 
 
-def get_prompt(call: Call) -> Json:
-    prompt: Prompt = call.target
+def get_prompt(call: Call, prompt: Prompt) -> Json:
     arguments = _arguments(call, prompt)
     values = _values(prompt, arguments)
-    # Arguments make a prompt no longer than a program could.
+    # The limit is the same as for the output of a program.
     limit_chars = call.services.settings.max_tool_output_size
     filling = Filling(values, limit_chars=limit_chars, has_dollars=prompt.placeholders != "braces")
     if prompt.is_program:
@@ -66,28 +109,28 @@ def get_prompt(call: Call) -> Json:
     return result if description is None else {"description": description, **result}
 
 
-def _is_large(prompt: Prompt, arguments: Any) -> bool:
+def _is_large(prompt: Prompt, arguments: object) -> bool:
     values = arguments.values() if isinstance(arguments, dict) else ()
     if any(isinstance(value, str) and len(value) > LARGE_TEXT_CHARS for value in values):
         return True
     try:
         return prompt.path is not None and os.stat(prompt.path).st_size > LARGE_TEXT_CHARS
     except OSError:
-        return False  # whoever reads it says why
+        return False  # reading it will say why
 
 
 def _arguments(call: Call, prompt: Prompt) -> Json:
-    """What the client gave, and what it answered to the prompt's own input requests."""
+    """The arguments from the client, and its answers to the prompt's input requests."""
     arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments must be an object.")
-    return {**input.answers_to(call, prompt, arguments), **arguments}
+    return {**_ask_inputs(call, prompt, arguments), **arguments}
 
 
 def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
-    """What to put in, as text. Raises InvalidParams for what is no text and for what is missing."""
+    """The values of all arguments as text. Raises InvalidParams if one is missing or cannot be text."""
     missing = [name for name in prompt.required if name not in arguments]
     if missing:
         raise InvalidParams(f"Prompt '{prompt.name}' needs the argument {', '.join(missing)}.")
@@ -103,7 +146,7 @@ def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
 
 
 def _default(prompt: Prompt, name: str) -> str:
-    """What stands for an optional argument that was left out: what its schema says, or nothing."""
+    """The value of an optional argument that was left out: the default of its schema, or an empty text."""
     schema = prompt.schemas.get(name)
     value = schema.get("default") if isinstance(schema, dict) else None
     return "" if value is None else as_text(value)
@@ -116,7 +159,7 @@ def _template(call: Call, prompt: Prompt) -> str:
 
 
 def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
-    """The content of a file below prompts/, which errors call `named`."""
+    """Read a file below prompts/. Errors call it `named`."""
     services = call.services
     limit_bytes, prompts_dir = services.settings.max_resource_bytes, services.project.prompts_dir
     try:
@@ -132,7 +175,7 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
 
 
 def _text_message(role: str, text: str) -> Json:
-    written: Any = text if len(text) <= LARGE_TEXT_CHARS else jsontext.LargeText(in_turns(_pieces_of(text)))
+    written: object = text if len(text) <= LARGE_TEXT_CHARS else jsontext.LargeText(in_turns(_pieces_of(text)))
     return {"role": role, "content": {"type": "text", "text": written}}
 
 
@@ -141,8 +184,8 @@ def _pieces_of(text: str) -> Iterator[bytes]:
         yield text[start : start + LARGE_TEXT_CHARS // 4].encode("utf-8", "surrogatepass")
 
 
-def _message(call: Call, prompt: Prompt, message: Any) -> Json:
-    """A message as clients accept it, of a description or of a program."""
+def _message(call: Call, prompt: Prompt, message: object) -> Json:
+    """Check a message of a description or a program, and return it as clients accept it."""
     if not isinstance(message, dict):
         raise _invalid(prompt, "each message must be an object with a role and content")
     role, content = message.get("role", prompt.role), message.get("content")
@@ -156,17 +199,19 @@ def _message(call: Call, prompt: Prompt, message: Any) -> Json:
 
 
 def _block(call: Call, prompt: Prompt, content: Json) -> Json:
-    """With the data of a file that the author only named, or the content of a resource that has only a URI."""
-    if content["type"] in ("image", "audio") and "data" not in content and isinstance(content.get("path"), str):
-        return _shown_file(call, prompt, content)
-    if content["type"] == "resource" and resources.is_only_a_uri(content):
+    """Complete a content block: with the data of the file that it names, or the content of the resource at its URI."""
+    row = CONTENT_TYPES.get(content["type"])
+    lacks_data = row is not None and "data" in row.required and "data" not in content
+    if lacks_data and isinstance(content.get("path"), str):
+        return _block_from_file(call, prompt, content)
+    if content["type"] == "resource" and resources.is_unread(content):
         _require_sound(prompt, {**content, "resource": {**content["resource"], "text": ""}})
         return {**content, "resource": {**_read(call, prompt, content["resource"]["uri"]), **content["resource"]}}
     _require_sound(prompt, content)
     return content
 
 
-def _shown_file(call: Call, prompt: Prompt, content: Json) -> Json:
+def _block_from_file(call: Call, prompt: Prompt, content: Json) -> Json:
     place = os.path.join(call.services.project.prompts_dir, os.path.dirname(prompt.relative_path), content["path"])
     chunks = _file(call, prompt, place, content["path"])
     mime_type = media.mime_type(place, chunks[0] if chunks else b"", content.get("mimeType"))
@@ -205,7 +250,7 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         outcome, error_report, _ = run_for(
             call,
             script,
-            services.environment.with_more(variables, call.roots.variables, call.about_the_client),
+            services.environment.with_more(variables, call.roots.variables, call.client_variables),
             entry_json=jsontext.dumps(prompt.registry_entry),
             arguments_json=encoded(given, "arguments"),
             deadline=Deadline(secs),
@@ -213,18 +258,18 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         )
         if error_report.strip():
             raise results.chosen_error(error_report)
-        text = b"".join(output_or_error(script.label, outcome, secs)).decode("utf-8", "replace")
+        text = b"".join(output_or_error(call, script.label, outcome, secs)).decode("utf-8", "replace")
         printed = _printed_json(text)
         if not isinstance(printed, dict) or printed.get("resultType") != "input_required":
             return _from_output(call, prompt, text, printed)
         asked, state = printed.get("inputRequests"), printed.get("requestState")
-        with input.explained(prompt):
+        with _explained(prompt):
             take_answers(call, script.label, asked, state, failure=InternalError)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
 def _printed_json(text: str) -> Json | list[Any] | None:
-    """The object or array that the program printed; anything else is text."""
+    """The object or array that a program has printed; None for any other text."""
     try:
         return jsontext.loads(text) if text.lstrip()[:1] in ("{", "[") else None
     except ValueError:
@@ -232,13 +277,74 @@ def _printed_json(text: str) -> Json | list[Any] | None:
 
 
 def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:
-    """What the program says: description and messages (`{"messages": [...]}`, or the bare array), else a text."""
+    """The result of a program: `{"description", "messages"}`, an array of messages, or any other output as one text."""
     if isinstance(printed, list):
-        # Other arrays are text: only messages have content or a role.
-        is_talk = printed and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in printed)
-        printed = {"messages": printed} if is_talk else None
+        # An array of anything but messages is a text.
+        are_messages = printed and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in printed)
+        printed = {"messages": printed} if are_messages else None
     if printed is None or not isinstance(printed.get("messages"), list):
         return {"messages": [_text_message(prompt.role, text.rstrip("\r\n"))]}
     result = {"messages": [_message(call, prompt, each) for each in printed["messages"]]}
     description = printed.get("description")
     return {"description": description, **result} if isinstance(description, str) else result
+
+
+def _ask_inputs(call: Call, prompt: Prompt, arguments: Json) -> Json:
+    """Ask the input requests of a prompt and return arguments by name. Raises InvalidParams if the user does not
+    answer."""
+    asked = {
+        key: request
+        for key, request in prompt.input_requests.items()
+        if not arguments.keys() >= set(arguments_from(key, request))
+    }
+    if not asked:
+        return {}
+    with _explained(prompt):
+        answers = call.services.asking.ask(call, asked)
+    found: Json = {}
+    for key, request in asked.items():
+        found.update(_arguments_in(prompt, key, request, answers[key]))
+    return found
+
+
+@contextmanager
+def _explained(prompt: Prompt) -> Iterator[None]:
+    """Name the prompt in the error for an input request without an answer."""
+    try:
+        yield
+    except MissingClientCapability as error:
+        raise MissingClientCapability(f"Prompt '{prompt.name}': {error.message}", data=error.data) from error
+    except Unanswered as error:
+        raise InternalError(f"Prompt '{prompt.name}' asked, and there is no answer: {error}") from error
+
+
+def arguments_from(key: str, request: Json) -> list[str]:
+    """The names of the arguments that come from the answer to an input request."""
+    schema = request.get("params", {}).get("requestedSchema")
+    return list(schema["properties"]) if schema else [key]
+
+
+def _arguments_in(prompt: Prompt, key: str, request: Json, answer: Json) -> Json:
+    if request["method"] == LIST_ROOTS:
+        return {key: "\n".join(root["uri"] for root in answer["roots"])}
+    if request["method"] == ELICIT:
+        if answer["action"] != "accept":
+            did = "declined to answer" if answer["action"] == "decline" else "closed the question"
+            raise InvalidParams(f"Prompt '{prompt.name}' cannot be made: the person {did} ({key}).")
+        # Several choices are one text.
+        return {
+            name: ", ".join(map(str, value)) if isinstance(value, list) else value
+            for name, value in (answer.get("content") or {}).items()
+        }
+    content = answer["content"]
+    blocks = content if isinstance(content, list) else [content]
+    return {key: "".join(block["text"] for block in blocks if isinstance(block.get("text"), str))}
+
+
+GET = Route(
+    find_prompt,
+    get_prompt,
+    needs_process,
+    may_repeat=lambda call, prompt: True,
+    fit=revision_fields.fit_prompt_result,
+)

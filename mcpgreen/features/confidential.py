@@ -1,0 +1,77 @@
+"""Which values of a request and its result are secret: by their names, by the tool's schemas, by the settings and by
+the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mcpgreen.errors import RpcError
+from mcpgreen.logs.last_words import LastWords, Places
+from mcpgreen.logs.secrets import Secrets, is_secret_name, secret_names
+from mcpgreen.protocol.token import FALLBACK_KEY
+from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.features.call import Call
+    from mcpgreen.features.services import Services
+
+UNKNOWN = frozenset({"arguments"})  # hidden until the tool is known
+SHORTEST_VARIABLE = 8  # that is taken as a secret; a shorter value may be any word
+
+
+class Confidential:
+    """Knows the secrets of one server."""
+
+    def __init__(self, services: Services, environ: Mapping[str, str]) -> None:
+        settings = services.settings
+        self._services = services
+        self._keys = {settings.remote_token_key, FALLBACK_KEY}
+        self._values = [settings.remote_token, settings.state_key]
+        for name, value in environ.items():
+            if len(value) >= SHORTEST_VARIABLE and is_secret_name(name):
+                self._values.append(value)
+        self._places = Places(services.project.root, os.path.expanduser("~"))
+        self.always = Secrets(self._keys, self._values)
+
+    def of(self, method: object, params: object) -> Secrets:
+        """The secrets of a request and its answer."""
+        if method != "tools/call" or type(params) is not dict:
+            return self.always
+        names = self._names_of(params.get("name"))
+        secrets = Secrets(self._keys | (UNKNOWN if names is None else names), self._values)
+        return secrets.with_values_in({"arguments": params.get("arguments"), "_meta": params.get("_meta")})
+
+    def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
+        """The end of a script's stderr as a client may read it. Values from the call itself are not hidden if its
+        arguments are too large to search: the client knows them."""
+        secrets = self.always
+        if call is not None:
+            own = self.of(call.method, {**call.params, "arguments": call.arguments})
+            secrets = self.always if own.hides_all else own
+        return LastWords(stderr, secrets, self._places)
+
+    def is_unknown(self, method: object, params: Json) -> bool:
+        """Tell whether the project has to be read first to know what is secret."""
+        return bool(method == "tools/call" and self._names_of(params.get("name")) is None)
+
+    def _names_of(self, tool_name: object) -> set[str] | None:
+        """The secret names in a tool's schemas; None until the tools are known."""
+        services = self._services
+        try:
+            if not services.catalog.is_known("tools"):
+                return None
+            snapshot = services.catalog.snapshot("tools")
+        except (RpcError, OSError):
+            return None
+        tool = snapshot.by_name.get(tool_name) if isinstance(tool_name, str) else None
+        if tool is None:
+            return set()
+        key = ("secret names", tool.name)
+        names: set[str] | None = snapshot.cache.get(key)
+        if names is None:
+            names = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
+            names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
+            snapshot.cache[key] = names
+        return names
