@@ -1,15 +1,16 @@
 """Files of this machine as resources: opened without blocking, and only inside the allowed directories.
 
-The path is freed of symbolic links and judged, and what is left of it is walked step by step from the allowed
-directory, following no link. So a link that ends inside is followed, and one that is put in between leads nowhere. A
-hard link cannot be told from the file itself: what is linked into an allowed directory is allowed. The kernel's own
-files (`kernel_files`) are outside of every directory.
+`open_file` first resolves the symbolic links of a path and checks the result. Then it walks that path from the allowed
+directory, step by step, and follows no further link. So a link that ends inside is followed, and one that is put there
+after the check leads nowhere. A hard link cannot be distinguished from the file itself: a file that is linked into an
+allowed directory is allowed. The kernel's own files (/proc, /sys and /dev) are outside of every directory, and none of
+these is a root. A project that lies there as a whole, in a memory disk such as /dev/shm, may serve its own files.
 
-`Private` is what of a project nobody is served, whoever asks: clients, scripts that embed files, descriptions that name
-them.
+`Private` is the part of a project that is never served: not to clients, not to scripts that embed files, not for
+descriptions that name a file.
 
-Rule: outside, what exists and what does not must look the same. Whatever is asked of the system after the judgement
-is asked relative to an open directory inside.
+Rule: outside, a file that exists and one that does not must look the same. After the check, the system is only asked
+about names relative to an open directory inside.
 """
 
 from __future__ import annotations
@@ -17,49 +18,51 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator, Sequence
 
 from mcpgreen.errors import McpgreenError
-from mcpgreen.files.kernel_files import holds, lies_in_kernel
 from mcpgreen.files.regular_files import CAREFULLY
 from mcpgreen.text.uris import is_within
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 CHUNK_BYTES = 65_536
-SIZES_IN_KERNEL = (0, 4096)  # what the kernel says of its files, whatever is in them
-# To pass through a directory one need not be allowed to list it, where the system knows the difference.
+# Files that the kernel makes up hold the secrets of processes, ours among them.
+KERNEL_DIRECTORIES = ("/proc", "/sys", "/dev")
+# Also where they are mounted a second time: containers often have the /proc of their host in another place.
+KERNEL_FILESYSTEMS = frozenset(
+    ("proc", "sysfs", "devtmpfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "configfs", "pstore", "bpf")
+)
+SIZES_IN_KERNEL = (0, 4096)  # which the kernel reports for its files, whatever is in them
+# Where the system has O_PATH, a directory can be passed through without the right to list it.
 DIRECTORY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# These say something about us or the machine, not about the file.
+# Errors of the server or the machine, not of the file.
 OUR_TROUBLES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 
 class FileFailure(McpgreenError):
-    """A file that is not served; its text says why."""
+    """The file is not served; the text says why."""
 
 
 class OutsideRoots(FileFailure):
-    """It lies outside the allowed directories. More is nobody's business."""
+    """The file lies outside the allowed directories. Clients learn no more than that."""
 
     def __init__(self) -> None:
         super().__init__("Resource outside allowed roots")
 
 
 class NotFound(FileFailure):
-    """There is no such file, or nothing that can be read as one."""
+    """There is no such file, or it is not a regular file."""
 
 
 class TooLarge(FileFailure):
-    """It has more bytes than the caller wants to see."""
+    """The file has more bytes than the caller accepts."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"Resource content exceeds {limit_bytes} bytes")
 
 
 class Private:
-    """What is never served, whatever contains it: what is hidden in the project at `root`, and whole directories, such
-    as that of the server's settings. All are real paths."""
+    """Files that are never served, even from an allowed directory: hidden ones in the project at `root`, and whole
+    directories, such as that of the server's settings. All are real paths."""
 
     def __init__(self, root: str, *directories: str) -> None:
         self.root = root
@@ -88,7 +91,7 @@ class OpenFile:
         self._file.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
-        """The content, from the beginning each time. Raises TooLarge: at once if the file is too large, later if it
+        """The content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later if it
         grows while it is read."""
         if self.size > limit_bytes:
             raise TooLarge(limit_bytes)
@@ -98,7 +101,7 @@ class OpenFile:
         rest_bytes = limit_bytes
         try:
             self._file.seek(0)
-            # One byte more than allowed is asked for, so that a file without a size (/proc) has its limit too.
+            # Read one byte more than allowed, so that the limit also holds for a file that grows.
             while chunk := self._file.read(min(CHUNK_BYTES, rest_bytes + 1)):
                 rest_bytes -= len(chunk)
                 if rest_bytes < 0:
@@ -109,12 +112,12 @@ class OpenFile:
 
 
 def open_file(path: str, *, allowed: Sequence[str], private: Private) -> OpenFile:
-    """Open an absolute path. The directories are real paths. What is private counts as outside. Raises FileFailure."""
+    """Open an absolute path. `allowed` are real paths; private files count as outside. Raises FileFailure."""
     try:
         real_path = os.path.realpath(path)
     except ValueError:  # a NUL or a lone surrogate
         raise NotFound("No file can have this name") from None
-    except OSError:  # it changes while we look, so nobody knows where it leads
+    except OSError:  # it changes while we look at it, so it may lead anywhere
         raise OutsideRoots from None
     directory = next((each for each in allowed if holds(each, real_path)), None)
     if directory is None or private.covers(real_path):
@@ -144,7 +147,7 @@ def _descriptor_below(start: str, path: str) -> int:
             below_fd = os.open(part, DIRECTORY_FLAGS, dir_fd=directory_fd)
             os.close(directory_fd)
             directory_fd = below_fd
-        # Looked at first, because opening alone can have effects: on a device, or on who waits to write to a FIFO.
+        # Check before opening, because opening alone can have effects: on a device, or on the writer of a FIFO.
         _require_regular(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | CAREFULLY, dir_fd=directory_fd)
     finally:
@@ -164,3 +167,27 @@ def _failure(error: OSError) -> FileFailure:
     if error.errno in (errno.EACCES, errno.EPERM):
         return FileFailure("The server may not read this file")
     return NotFound("Resource not found")
+
+
+def is_kernel_path(path: str) -> bool:
+    """Whether an absolute path without links leads into /proc, /sys or /dev."""
+    return any(is_within(path, directory) for directory in KERNEL_DIRECTORIES)
+
+
+def holds(directory: str, path: str) -> bool:
+    """Whether the permission to read a directory covers this path. Both are absolute and free of symbolic links."""
+    return is_within(path, directory) and (not is_kernel_path(path) or is_kernel_path(directory))
+
+
+def lies_in_kernel(device: int) -> bool:
+    """Whether the kernel makes up the files of a device (`st_dev`). False on systems without /proc."""
+    number = b"%d:%d" % (os.major(device), os.minor(device))
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            for line in file:
+                about, _, mounted = line.partition(b" - ")
+                if about.split(b" ", 3)[2] == number:
+                    return mounted.split(b" ", 1)[0].decode("ascii", "replace") in KERNEL_FILESYSTEMS
+    except OSError:
+        return False
+    return False

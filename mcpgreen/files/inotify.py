@@ -1,4 +1,4 @@
-"""Linux inotify, as far as we need it: what happened in some directories, each known by its name."""
+"""Watch directories, each known by its name, with inotify of Linux."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_EVENT_BYTES = EVENT.size + 256
 
 
 class Inotify:
-    """Watches a set of directories. Raises OSError at birth where the system has no inotify or no room for one."""
+    """Watches a set of directories. The constructor raises OSError where the system has no inotify."""
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
@@ -39,10 +39,10 @@ class Inotify:
             raise _error_of("inotify_init1")
         self.watched: dict[str, int] = {}
         self._names: dict[int, set[str]] = {}  # several names of one directory share a watch
-        self.has_more = False  # whether something may have been left in the queue
+        self.has_more = False  # the queue of the kernel may hold further events
 
     def watch(self, directory: str) -> None:
-        """What stands under this name now, also if something else was watched there. Raises OSError."""
+        """Watch the directory that has this name now, instead of one that had it before. Raises OSError."""
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), MASK)
         if watch < 0:
             raise _error_of(directory)
@@ -57,8 +57,8 @@ class Inotify:
             self._libc.inotify_rm_watch(self.fd, watch)
 
     def events(self) -> Iterator[tuple[str, str, bool]]:
-        """What happened since the last time: the directory, the path in it or the directory itself, and whether that
-        has merely appeared. Never blocks. In the end only those directories are watched that still have their names."""
+        """The events since the last call: the directory, the path in it or the directory itself, and whether that was
+        only created. Never blocks. Afterwards, directories that were renamed are no longer watched."""
         try:
             raw = os.read(self.fd, READ_BYTES)
         except BlockingIOError:
@@ -73,7 +73,7 @@ class Inotify:
             offset += name_bytes
             for directory in tuple(self.watched if mask & IN_Q_OVERFLOW else self._names.get(watch, ())):
                 if mask & IN_IGNORED:
-                    self._forget(directory)  # it is gone, as was said before
+                    self._forget(directory)  # it is gone, as an earlier event said
                     continue
                 if mask & IN_MOVE_SELF:
                     moved.add(directory)
@@ -82,7 +82,7 @@ class Inotify:
             self._unwatch_below(moved)
 
     def _unwatch_below(self, moved: set[str]) -> None:
-        """They, and what is in them, are known under other names now."""
+        """Stop watching directories that were moved, and everything in them: their names are others now."""
         for directory in list(self.watched):
             place = directory
             while place not in moved and place != os.path.dirname(place):
@@ -91,7 +91,7 @@ class Inotify:
                 self.unwatch(directory)
 
     def _forget(self, directory: str) -> int | None:
-        """The watch that nobody needs any more, if there is one."""
+        """Forget a name; return its watch if no other name needs it."""
         watch = self.watched.pop(directory, None)
         if watch is None:
             return None

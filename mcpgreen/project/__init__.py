@@ -1,1 +1,1 @@
-"""The folder that is served: where it is, how it introduces itself, which roots it names."""
+"""The folder that is served: where it is, its `serverInfo`, its roots."""

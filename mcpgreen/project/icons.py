@@ -1,26 +1,21 @@
-"""Icons as clients accept them: local files become data: URIs, members of the wrong type are left out.
+"""Prepare icons for clients: local files become data: URIs, members of the wrong type are left out.
 
-A file is embedded if it lies in the project, or beside the description that names it, and is not private; in server.d/
-only a picture is.
+A file is embedded if it lies in the project, or beside the description that names it, and is not private. In server.d/
+only pictures are embedded.
 
-Shared by tools and by the server's own introduction. Never fails: an icon is decoration, so a bad one is dropped and
-the complaint is handed back for the caller to report.
-
-Rule: imported only when something has icons, possibly before the first answer; keep it as light as `project`.
+For tools and for the server itself. An icon is decoration, so a bad one is left out, and the caller gets a complaint to
+report.
 """
 
 from __future__ import annotations
 
 import binascii
 import os
+from collections.abc import Sequence
 
 from mcpgreen.files.confined import FileFailure, NotFound, OutsideRoots, Private, TooLarge, open_file
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.media import BINARY, type_by_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 # Every list repeats the icon of every tool, so a photograph would cost each client megabytes.
 MAX_ICON_BYTES = 65_536
@@ -28,11 +23,11 @@ MAX_ICONS = 16
 LEFT_OUT = "an icon is left out"
 
 
-def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> tuple[list[dict[str, Any]], list[str]]:
-    """The usable icons, and one complaint for each that is not. A relative file is sought in `directories`."""
+def wire_icons(value: object, *, directories: Sequence[str], private: Private) -> tuple[list[Json], list[str]]:
+    """The usable icons, and a complaint about each of the others. Relative files are looked up in `directories`."""
     if not isinstance(value, list):
         return [], ["icons must be an array; they are left out"]
-    usable: list[dict[str, Any]] = []
+    usable: list[Json] = []
     complaints: list[str] = []
     if len(value) > MAX_ICONS:
         complaints.append(f"icons beyond the first {MAX_ICONS} are left out")
@@ -44,11 +39,11 @@ def wire_icons(value: Any, *, directories: Sequence[str], private: Private) -> t
     return usable, complaints
 
 
-def _wire_icon(icon: Any, directories: Sequence[str], private: Private) -> dict[str, Any]:
+def _wire_icon(icon: object, directories: Sequence[str], private: Private) -> Json:
     if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
         raise ValueError("it must be an object with a string src")
     src = icon["src"]
-    fitted: dict[str, Any] = {"src": src}
+    fitted: Json = {"src": src}
     if isinstance(icon.get("mimeType"), str):
         fitted["mimeType"] = icon["mimeType"]
     if not src.lower().startswith(("data:", "https:", "http:")):
@@ -56,7 +51,7 @@ def _wire_icon(icon: Any, directories: Sequence[str], private: Private) -> dict[
         encoded = binascii.b2a_base64(_content_of(src, directories, private), newline=False).decode("ascii")
         fitted["src"] = f"data:{mime_type};base64,{encoded}"
     sizes = icon.get("sizes")
-    if isinstance(sizes, str):  # authors of single-size icons write "48x48"; clients insist on an array
+    if isinstance(sizes, str):  # authors write "48x48"; clients require an array
         sizes = sizes.split()
     if isinstance(sizes, list) and all(isinstance(size, str) for size in sizes):
         fitted["sizes"] = sizes
@@ -70,7 +65,7 @@ def _content_of(src: str, directories: Sequence[str], private: Private) -> bytes
     for directory in directories:
         try:
             path = os.path.realpath(os.path.join(directory, src))
-            # What is called a picture may be one in server.d/ too, where the server's own icon lies.
+            # The icon of the server itself lies in server.d/, so pictures there may be embedded.
             is_picture = (type_by_name(path) or "").startswith("image/")
             hidden = Private(private.root) if is_picture else private
             with open_file(path, allowed=(private.root, directory), private=hidden) as file:

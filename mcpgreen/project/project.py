@@ -1,31 +1,29 @@
 """The project on disk: where its root and directories are, and how the server introduces itself.
 
-Not a scanner: what lies in tools/, resources/ and prompts/ is read by the modules of these names. Nothing is created
-here either, so that a project on a read-only disk works.
+It does not read tools/, resources/ and prompts/: `catalog` does. It creates nothing, so that a project on a read-only
+disk works.
 
-Rule: this module is imported before the first answer leaves. It may import `os` and the leaf modules, nothing else;
-each of typing, re, dataclasses and pathlib would cost that answer ten milliseconds.
+Rule: the first answer waits for this module, so it imports only leaf modules at the top.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Set
+from typing import TYPE_CHECKING
 
 from mcpgreen import PACKAGE_DIR, journal
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.files.regular_files import without_waiting
-from mcpgreen.settings.settings import ALIAS_PREFIX, OUR_PREFIX
-from mcpgreen.settings.table import load
+from mcpgreen.settings.rows import ALIAS_PREFIX, OUR_PREFIX
+from mcpgreen.settings.settings import load
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
-    from typing import Any
-
     from mcpgreen.files.confined import Private
     from mcpgreen.running.hooks.shell import Sourced
-    from mcpgreen.running.policy.trust import Ground
+    from mcpgreen.running.trust import Ground
     from mcpgreen.settings.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
@@ -49,13 +47,13 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 
 
 class Project:
-    """Where things are: absolute paths without symbolic links. The directories need not exist, the root does."""
+    """The paths of a project: absolute and without symbolic links. The root exists, the directories need not."""
 
     __slots__ = ("_named", "complaints", "default_name", "root", *DEFAULT_DIRECTORIES)
 
-    complaints: list[tuple[str, str]]  # about its variables: the file, and what was wrong with it
-    _named: dict[str, str]  # by real path: how directories are called, behind links
-    default_name: str  # of the server, unless its description has one
+    complaints: list[tuple[str, str]]  # about its variables: the file, and what is wrong with it
+    _named: dict[str, str]  # by real path: the names of the directories before links were resolved
+    default_name: str  # the name of the server, unless its description has one
     root: str
     tools_dir: str
     resources_dir: str
@@ -66,14 +64,14 @@ class Project:
     registry_dir: str
 
     def __init__(self, root: str, directories: Mapping[str, str]) -> None:
-        """`directories` are settings by name (`tools_dir`, ...); a relative one is meant below the root."""
+        """`directories` are settings by name (`tools_dir`, ...), relative to the root."""
         self.complaints = []
         self.root = os.path.realpath(root)
         self.default_name = os.path.basename(self.root) or "mcp-server"
         self.place(directories)
 
     def place(self, directories: Mapping[str, str]) -> None:
-        """Say where its directories are, by settings of these names."""
+        """Set its directories from the settings of the same names."""
         self._named = {}
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
@@ -85,7 +83,7 @@ class Project:
         return f"<Project {self.root}>"
 
     def shown(self, path: str) -> str:
-        """The path as people and clients should see it: relative to the root where it lies below."""
+        """The path for messages: relative to the root if it lies below the root."""
         return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
 
     def server_file(self, name: str) -> str:
@@ -94,33 +92,34 @@ class Project:
 
     @property
     def private(self) -> Private:
-        """What of it is never served."""
+        """The files of the project that are never served."""
         from mcpgreen.files.confined import Private
 
         return Private(self.root, self.server_dir)
 
     def ground(self, directory: str) -> Ground:
-        """One of the directories, as the place of things that are executed."""
-        from mcpgreen.running.policy.trust import Ground
+        """One of the directories, for checks of the files in it that are executed."""
+        from mcpgreen.running.trust import Ground
 
         return Ground(directory, root=self.root, named=self._named.get(directory))
 
     def require_trusted(self, path: str) -> None:
-        """A file of server.d/ that is run, or decides what is run. Raises Untrusted."""
+        """Raises Untrusted if others could have written this file of server.d/, which is run or decides what is run."""
         problem = self.ground(self.server_dir).problem_with_hook(path)
         if problem:
             raise Untrusted(path, f"it is not trusted: {problem}")
 
     def server_name(self) -> str:
-        """How the server calls itself, also in the URIs of its apps."""
+        """The name of the server, also in the URIs of its apps."""
         name = object_in(self.server_file("server.meta.json")).get("name")
         return name if isinstance(name, str) and name else self.default_name
 
-    def server_info(self) -> dict[str, Any]:
-        """name, title and version always; description, websiteUrl and icons if server.meta.json has them."""
+    def server_info(self) -> Json:
+        """The `serverInfo` of the protocol: name, title and version always; description, websiteUrl and icons if
+        server.meta.json has them."""
         path = self.server_file("server.meta.json")
         fields = object_in(path)
-        given: dict[str, Any] = {}
+        given: Json = {}
         for key in TEXT_FIELDS:
             value = fields.get(key)
             if isinstance(value, str) and value:
@@ -130,7 +129,7 @@ class Project:
         if fields.get("icons") is not None:
             from mcpgreen.project.icons import wire_icons
 
-            # Beside the file that names them, as tools do it; or in the root, where bundles have their icon.
+            # Beside the file that names them, as for tools; or in the root, where bundles have their icon.
             directories = (self.server_dir, self.root)
             usable, complaints = wire_icons(fields["icons"], directories=directories, private=self.private)
             for complaint in complaints:
@@ -142,19 +141,19 @@ class Project:
         return {"name": name, "title": _title_of(name), "version": version, **given}
 
     def default_info(self) -> dict[str, str]:
-        """What `server_info` says where server.meta.json says nothing."""
+        """`server_info` without server.meta.json."""
         name = self.default_name
         return {"name": name, "title": _title_of(name), "version": self._default_version()}
 
     def instructions(self) -> str | None:
-        """What server.instructions.md tells the model, without its trailing newlines."""
+        """The text of server.instructions.md for the model, without trailing newlines."""
         return (_text_in(self.server_file("server.instructions.md")) or "").rstrip("\r\n") or None
 
     def variables(self) -> dict[str, str]:
-        """`KEY=value` lines of `server.d/env`. Data, not shell: nothing is expanded, quotes around a value are cut.
+        """The `KEY=value` lines of `server.d/env`. Nothing is expanded; quotes around a value are removed.
 
-        Raises Untrusted if others could have written it: variables decide what is run, and who may have it run. Without
-        them the server would be another one, so it does not start."""
+        Raises Untrusted if others could have written the file: variables decide what is run, and for which callers. To
+        ignore the file would not be safe either, so the server does not start."""
         variables: dict[str, str] = {}
         path = self.server_file("env")
         if not os.path.lexists(path):
@@ -176,7 +175,7 @@ class Project:
         return variables
 
     def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
-        """What `server.d/env.sh` does to the environment. Nothing if it cannot be trusted or fails."""
+        """Run `server.d/env.sh` and return its changes to the environment; None if it is untrusted or fails."""
         path = self.server_file("env.sh")
         if not os.path.lexists(path):
             return None
@@ -209,16 +208,17 @@ class Project:
 
 
 def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:
-    """The project that `explicit` names, else the one around `cwd`, else None. Around it, the nearest folder with
-    MARKER counts before any that `unmarked` could find.
+    """Find the project that `explicit` names, else the nearest one around `cwd`, else None. Folders with MARKER come
+    before folders that `unmarked` finds.
 
-    Raises ProjectError if `explicit` is no directory that can be used: serving another project than the one asked for
-    would be worse than not starting.
+    Raises ProjectError if `explicit` is not a usable directory: to serve another project would be worse than not to
+    start.
     """
     if explicit:
         root = os.path.join(cwd, os.path.expanduser(explicit))
         if not os.path.isdir(root):
-            raise ProjectError(explicit, "the project root is not a directory")
+            reason = "is not a directory" if os.path.lexists(root) else "does not exist"
+            raise ProjectError(explicit, f"the project root {reason}")
         if not os.access(root, os.X_OK):
             raise ProjectError(explicit, "the project directory may not be entered")
         return Project(root, directories)
@@ -233,7 +233,7 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
 
 
 def upwards(place: str) -> Iterator[str]:
-    """A folder, and all that it lies in."""
+    """A folder, and all folders around it."""
     while True:
         yield place
         parent = os.path.dirname(place)
@@ -250,14 +250,16 @@ def _remedy_in(cwd: str) -> str:
 
 
 def open_project(
-    flags: Mapping[str, str], environ: Mapping[str, str], *, needs_own: bool = False
+    flags: Mapping[str, str], environ: Mapping[str, str], *, needs_own: bool = False, runs_hooks: bool = True
 ) -> tuple[Project, Settings, Mapping[str, str]]:
-    """The project that flags or environment name, or that surrounds us, or the bundled one; all settings, with what its
-    `server.d/env`, `env.sh` and `.debug` say; and the environment with those files' variables.
+    """Find the project that flags or environment name, or the one around the working directory, or the bundled one.
+    Return it, all settings, including those in its `server.d/env`, `env.sh` and `.debug`, and the environment with the
+    variables of these files.
 
-    Raises ProjectError, with `needs_own` also where only the bundled one is left."""
+    Raises ProjectError; with `needs_own` also if only the bundled project is left. Without `runs_hooks`, `env.sh` is
+    not run."""
     settings = load(flags, environ, {})
-    directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
+    directories = {name: getattr(settings, name) for name in DEFAULT_DIRECTORIES}
     cwd = os.sep if os.path.isabs(settings.project_root) else _current_directory()
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
@@ -268,20 +270,22 @@ def open_project(
     own_variables = project.variables()
     if settings.origin("log_level") == "default" and os.path.exists(project.server_file(".debug")):
         own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
-    if os.path.lexists(project.server_file("env.sh")) and not load(flags, environ, own_variables).core_dumps:
-        from mcpgreen.running.system import prctl
+    sourced = None
+    if runs_hooks and os.path.lexists(project.server_file("env.sh")):
+        if not load(flags, environ, own_variables).core_dumps:
+            from mcpgreen.running.system import prctl
 
-        prctl.shut_out_others()  # a hook may leave a process behind, as a script may
-    sourced = project.sourced(environ, own_variables)
+            prctl.shut_out_others()  # a hook may leave a process behind that would attach to us
+        sourced = project.sourced(environ, own_variables)
     decided: Set[str] = set()
     if sourced is not None:
         own_variables = sourced.applied_to(own_variables)
         decided = sourced.changed.keys() | sourced.removed
     if own_variables or decided:
         settings = load(flags, environ, own_variables)
-        own_directories = {name: getattr(settings, name, "") for name in DEFAULT_DIRECTORIES}
+        own_directories = {name: getattr(settings, name) for name in DEFAULT_DIRECTORIES}
         project.place(own_directories | {"server_dir": directories["server_dir"]})  # where the variables came from
-        # The shell saw the environment and decided, as for PATH. But a setting is for who starts the server to decide.
+        # env.sh has seen the environment, so its variables win, such as PATH. But the environment wins for settings.
         kept = {key: environ[key] for key in environ if key.startswith(SETTING_PREFIXES) or key not in decided}
         environ = {**own_variables, **kept}
     project.default_name = settings.server_name or project.default_name
@@ -321,8 +325,8 @@ def _text_in(path: str) -> str | None:
     return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def object_in(path: str) -> dict[str, Any]:
-    """What a JSON file says; nothing, and a word about it, if it cannot be used."""
+def object_in(path: str) -> Json:
+    """The object in a JSON file; an empty one, with a warning, if the file cannot be used."""
     text = _text_in(path)
     try:
         value = jsontext.loads(text) if text is not None else {}

@@ -1,28 +1,30 @@
-"""The directories that are in scope for tools, those that the project and its operator name, and those that resources
-may come from besides.
+"""Roots: the directories that tools are meant to work in, as the operator or the project names them. Also the
+directories that resources may come from besides.
 
-`Roots` is a value: what a client names later (`features.roots`) makes another one. Everything that depends on roots is
-computed here, once, and not for each call.
-
-Needed before the first answer when the operator names roots, hence plain classes and no `typing`.
+`Roots` is a value; if a client names roots later (`links.roots`), that makes another one. Everything that depends on
+roots is computed here once, and not for each call.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.kernel_files import is_kernel_path
-from mcpgreen.project.project import Project, object_in
+from mcpgreen.files.confined import is_kernel_path
+from mcpgreen.files.regular_files import content_of
+from mcpgreen.project.project import MAX_TEXT_BYTES, Project
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import file_uri, is_within
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from mcpgreen.settings.settings import Settings
+
+
+ROOTS_FILE = os.path.join("config", "roots.json")
+EXAMPLE = '{"roots": [{"path": "./data", "name": "Data"}]}'
 
 
 class Root:
@@ -36,8 +38,8 @@ class Root:
 
 
 class Roots:
-    """Some roots, each path once, as paths and as the variables that a script sees. `are_chosen`: whoever started the
-    server named them; those of the project are only for clients that name none."""
+    """Some roots, each path once, as paths and as variables for scripts. `are_chosen`: the operator named them; the
+    roots of the project are only for clients that name none."""
 
     __slots__ = ("are_chosen", "paths", "variables")
 
@@ -58,23 +60,29 @@ class Roots:
         return f"<Roots {', '.join(self.paths)}>"
 
 
-def configured_roots(project_root: str, configured: str) -> Roots:
-    """What is in scope when the client names nothing: the setting, else `config/roots.json`, else the project.
+def configured_roots(
+    project_root: str, configured: str, *, warn: Callable[[str], None] = lambda text: journal.warning("%s", text)
+) -> Roots:
+    """The roots for a client that names none: the setting, else `config/roots.json`, else the project.
 
-    Each of the colon-separated `configured` paths must be usable, or ProjectError is raised; entries of the file that
-    are not are skipped.
+    Raises ProjectError if one of the colon-separated `configured` paths is not usable. Such entries of the file are
+    skipped.
     """
     named = [path for path in configured.split(":") if path]
     if named:
         return Roots([_strict(path, project_root) for path in named])
-    from_file = list(_from_file(os.path.join(project_root, "config", "roots.json"), project_root))
+    try:
+        from_file = list(roots_in_file(project_root, warn=warn))
+    except ProjectError as error:
+        warn(f"{error.path} is ignored: {error.reason}")
+        from_file = []
     return Roots(from_file or [Root(project_root)], are_chosen=False)
 
 
 def real_path(path: str) -> str:
-    """An absolute path without symbolic links, if it can be a root; else ValueError says why not."""
+    """The path without symbolic links. Raises ValueError, with the reason, if it cannot be a root."""
     real = os.path.realpath(path)
-    # A path is one line of MCP_ROOTS_PATHS: a newline in it would make two roots of one.
+    # MCP_ROOTS_PATHS has one path per line: a newline would turn one root into two.
     if "\n" in real:
         raise ValueError("its path has a newline")
     if is_kernel_path(real):
@@ -91,13 +99,20 @@ def _strict(path: str, project_root: str) -> Root:
         raise ProjectError(path, f"this is no root: {error}; correct MCPGREEN_ROOTS or --roots") from error
 
 
-def _from_file(file: str, project_root: str) -> Iterator[Root]:
+def roots_in_file(project_root: str, *, warn: Callable[[str], None]) -> Iterator[Root]:
+    """The roots in `config/roots.json`. Raises ProjectError if the file cannot be used."""
+    file = os.path.join(project_root, ROOTS_FILE)
     if not os.path.lexists(file):
         return
-    entries = object_in(file).get("roots")
+    try:
+        fields = jsontext.loads(content_of(file, MAX_TEXT_BYTES).decode("utf-8", "replace").removeprefix("\ufeff"))
+    except ValueError as error:
+        raise ProjectError(file, f"not valid JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise ProjectError(file, f"must be an object, found another value; write {EXAMPLE}")
+    entries = fields.get("roots")
     if not isinstance(entries, list):
-        journal.warning('%s is ignored: it must look like {"roots": [{"path": "./data", "name": "Data"}]}', file)
-        return
+        raise ProjectError(file, f"roots must be a list, as in {EXAMPLE}")
     for entry in entries:
         path = entry.get("path") if isinstance(entry, dict) else None
         try:
@@ -105,7 +120,7 @@ def _from_file(file: str, project_root: str) -> Iterator[Root]:
                 raise ValueError("its path must be a text")
             real = _resolved(path, project_root)
         except ValueError as error:
-            journal.warning("%s: root %r is skipped: %s", file, path, error)
+            warn(f"{file}: root {path!r} is skipped: {error}")
             continue
         name = entry.get("name")
         yield Root(real, name if isinstance(name, str) else None)
@@ -116,13 +131,13 @@ def _resolved(path: str, project_root: str) -> str:
 
 
 def resource_directories(project: Project, settings: Settings) -> list[str]:
-    """Below which files may be read as resources, whatever the roots: resources/, and what the operator names."""
+    """The directories whose files may be read as resources besides the roots: resources/, and those of the operator."""
     named = _named_for_resources(project, settings)
     return [project.resources_dir, *(path for path in named if not _is_refused(path, project))]
 
 
 def refused_directories(project: Project, settings: Settings) -> list[str]:
-    """Those that the operator names for resources in vain."""
+    """The directories of the operator from which no resource is served."""
     return [path for path in _named_for_resources(project, settings) if _is_refused(path, project)]
 
 

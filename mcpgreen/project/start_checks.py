@@ -1,11 +1,12 @@
-"""What the operator has to have right before a server starts: a reason not to start is told before initialize.
+"""Settings that keep a server from starting if they are wrong: the operator is told before `initialize` is answered.
 
-What it takes to look is imported only if there is something to look at.
+Modules are imported only if the setting is used, so that the first answer does not wait for them.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from mcpgreen.project.project import Project
     from mcpgreen.project.roots import Roots
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 def remote_token(settings: Settings) -> RemoteToken | None:
     """The token that messages have to carry. Raises ProjectError for one that could be guessed."""
     if not settings.remote_token:
-        return None  # as nearly always: the first answer does not wait for an import
+        return None
     from mcpgreen.protocol.token import configured_token
 
     return configured_token(settings)
 
 
 def require_tmp_root(project: Project, settings: Settings) -> None:
-    """Raises ProjectError for a directory for temporary files that is named and will not do."""
+    """Raises ProjectError if the setting `tmp_root` names a directory that cannot be used."""
     if settings.tmp_root:
         from mcpgreen.running.scripts.temporary import require_usable
 
@@ -31,8 +32,7 @@ def require_tmp_root(project: Project, settings: Settings) -> None:
 
 
 def operator_roots(project: Project, settings: Settings) -> Roots | None:
-    """The roots that whoever starts the server names. Raises ProjectError for a bad one: fewer than were named is not
-    what was asked for."""
+    """The roots that the operator names, or None. Raises ProjectError if one of them cannot be used."""
     if not settings.roots:
         return None
     from mcpgreen.project.roots import configured_roots

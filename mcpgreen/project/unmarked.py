@@ -1,37 +1,34 @@
-"""Find the project that no server.d/server.meta.json marks: by a server.d/, or by what tools/ and its like hold.
+"""Find a project without server.d/server.meta.json: by its server.d/, or by a file in tools/, resources/ or prompts/.
 
-Not a scanner: the first thing of ours that it meets is enough, and what it costs to look has a bound.
+The search ends at the first file that makes a project, and looks at a bounded number of files.
 
-Rule: it runs before the first answer, where the mark is missing. It may import `os`, `project` and leaf modules, and no
-more. What belongs to another user is no project of ours unless somebody names it: the way up may lead through /tmp.
+Rule: a folder that belongs to another user is not a project unless the operator names it: the way up may lead through
+/tmp.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from itertools import islice
 
 from mcpgreen import journal
 from mcpgreen.project.project import upwards
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SERVER_DIRECTORY = "server.d"
 CONTENT_DIRECTORIES = ("tools", "resources", "prompts")
 META_SUFFIXES = (".meta.json", ".meta.yaml", ".meta.yml")
 ANY_EXECUTABLE_BIT = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
-# How many entries are looked at: of one directory, and below one of CONTENT_DIRECTORIES.
+# Limits of the entries that are looked at: in one directory, and below one of CONTENT_DIRECTORIES.
 MAX_OF_ONE = 256
 MAX_BELOW = 1024
 HEAD_BYTES = 4096
 
 
 def unmarked_root(place: str) -> str | None:
-    """The nearest folder with a server.d/, else the nearest with something of ours in it; `place` is a real path."""
+    """The nearest folder with a server.d/, else the nearest with an item in it. `place` is a real path."""
     for folder in upwards(place):
         if _is_trusted_directory(os.path.join(folder, SERVER_DIRECTORY)):
             return folder
@@ -40,7 +37,7 @@ def unmarked_root(place: str) -> str | None:
             found = _first_in(os.path.join(folder, name), _is_ours)
             if found:
                 if folder in (os.sep, os.path.realpath(os.path.expanduser("~"))):
-                    # A stray one there would surprise whoever expects the example, or another project.
+                    # It may be a stray file: the user probably expects another project.
                     journal.warning("%s is the project, because of %s; --project-root names another", folder, found)
                 return folder
     return None
@@ -60,7 +57,7 @@ def forgotten_script(place: str) -> str | None:
 
 
 def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> str | None:
-    """The first file of this kind, the nearer to the top the sooner. Links are not followed."""
+    """The first file of this kind, nearer to the top first. Links are not followed."""
     if not _is_trusted_directory(directory):
         return None
     left = MAX_BELOW
@@ -79,7 +76,7 @@ def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> 
                     elif entry.is_file(follow_symlinks=False) and is_wanted(entry):
                         return entry.path
         except OSError:
-            continue  # vanished, or not for us to read
+            continue  # it has vanished, or we may not read it
     return None
 
 
@@ -94,5 +91,5 @@ def _head_of(entry: os.DirEntry[str]) -> bytes:
 def _is_ours(entry: os.DirEntry[str]) -> bool:
     """An executable, a description, or a Python function that is a tool."""
     if entry.name.endswith(".py") and b"mcp_tool" in _head_of(entry):
-        return True  # a function that describes itself, and needs no bit
+        return True  # needs no executable bit
     return entry.name.endswith(META_SUFFIXES) or bool(entry.stat(follow_symlinks=False).st_mode & ANY_EXECUTABLE_BIT)

@@ -1,28 +1,26 @@
-"""The ladder: from a request and the link's handshake to the client's view, or to the error that refuses it.
+"""Admit a request: return what is known about its client, or raise the error that refuses it.
 
-The era is decided for each request and never locked: a request that carries the modern envelope is stateless, whatever
-was said on the link before, and a handshake is possible after stateless traffic. After this point there is no era; a
-`ClientView` is all that the rest of the server knows about the client.
+The era is decided for each request: a request with the modern envelope is stateless, even after a handshake, and a
+handshake is possible after stateless requests. The rest of the server knows nothing of eras; it sees a `ClientView`.
 
-Rule: the order of the checks is part of the protocol. First failure wins.
+Rule: the order of the checks is part of the protocol. The first check that fails decides.
 """
 
 from __future__ import annotations
+
+from collections.abc import Set
 
 from mcpgreen.errors import InvalidParams, MethodNotFound, NotInitialized, ShuttingDown, UnsupportedVersion
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import revisions
 from mcpgreen.protocol.revisions import CAPABILITY_OF, Era, Revision
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Set
-    from typing import Any
+from mcpgreen.text.json_types import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+FASTMCP = "fastmcp"  # the name by which its client introduces itself
 
 CAPABILITY_OBJECTS = ("roots", "sampling", "elicitation", "experimental", "extensions")
 
@@ -30,26 +28,29 @@ MAX_TOKEN_CHARS = 1024  # each report of progress repeats it
 MAX_TOKEN_DIGITS = 1000
 TOO_LARGE = 10**MAX_TOKEN_DIGITS
 
-NO_META: dict[str, Any] = {}
+NO_META: Json = {}
 
 # Served before `notifications/initialized`, and still served after `shutdown`.
 LIFECYCLE_REQUESTS = frozenset({"ping", "shutdown", "exit"})
 
 
 class ClientView:
-    """Who is asking: revision, capabilities and the least level of log messages wanted (None: send none)."""
+    """The client of a request: its revision, its capabilities, and the lowest level of log messages that it wants
+    (None: no messages). Lists for FastMCP's client have an additional member."""
 
-    __slots__ = ("capabilities", "log_level", "revision", "variables")
+    __slots__ = ("capabilities", "is_fastmcp", "log_level", "revision", "variables")
 
-    def __init__(self, revision: Revision, capabilities: dict[str, Any], log_level: str | None) -> None:
+    def __init__(self, revision: Revision, capabilities: Json, log_level: str | None, info: object = None) -> None:
+        """`info`: the `clientInfo` that the client sent."""
         self.revision = revision
         self.capabilities = capabilities
         self.log_level = log_level
-        self.variables: dict[str, str] | None = None  # for scripts; put together when the first one runs
+        self.is_fastmcp = isinstance(info, dict) and info.get("name") == FASTMCP
+        self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
 
 class Handshake:
-    """What a link remembers of the handshake era: agreed revision, readiness, log level."""
+    """What a connection remembers of `initialize`: the client, and how far the lifecycle has come."""
 
     __slots__ = ("is_ready", "is_shutting_down", "view")
 
@@ -59,8 +60,8 @@ class Handshake:
         self.is_shutting_down = False
 
 
-def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Set[str]) -> ClientView:
-    """The view under which this request is served. Raises the `RpcError` that refuses it."""
+def admit(method: str, params: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
+    """The client for which this request is served. Raises the `RpcError` that refuses the request."""
     meta = params.get("_meta", NO_META)
     if type(meta) is not dict:
         if meta is not None:
@@ -77,36 +78,36 @@ def admit(method: str, params: dict[str, Any], handshake: Handshake, offered: Se
     return _admit_handshake(method, meta, handshake, offered)
 
 
-def is_stateless(params: Any) -> bool:
-    """Whether a request carries the modern envelope, however incomplete."""
-    meta = params.get("_meta") if type(params) is dict else None
-    return type(meta) is dict and PROTOCOL_VERSION in meta
+def is_stateless(params: object) -> bool:
+    """Whether a request has the modern envelope, complete or not."""
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and PROTOCOL_VERSION in meta
 
 
-def progress_token(params: dict[str, Any]) -> str | int | None:
+def progress_token(params: Json) -> str | int | None:
     meta = params.get("_meta")
     token = meta.get("progressToken") if type(meta) is dict else None
     return token if type(token) in (str, int) else None
 
 
-def _require_short(token: Any) -> None:
-    is_short = len(token) <= MAX_TOKEN_CHARS if type(token) is str else type(token) is not int or abs(token) < TOO_LARGE
-    if not is_short:
+def _require_short(token: object) -> None:
+    is_long = isinstance(token, str) and len(token) > MAX_TOKEN_CHARS
+    if is_long or (isinstance(token, int) and abs(token) >= TOO_LARGE):
         raise InvalidParams(
-            f"_meta progressToken may have {MAX_TOKEN_CHARS} characters or {MAX_TOKEN_DIGITS} digits at the most."
+            f"_meta progressToken may have at most {MAX_TOKEN_CHARS} characters or {MAX_TOKEN_DIGITS} digits."
         )
 
 
-def _admit_initialize(params: dict[str, Any], meta: dict[str, Any], handshake: Handshake) -> ClientView:
+def _admit_initialize(params: Json, meta: Json, handshake: Handshake) -> ClientView:
     if PROTOCOL_VERSION in meta and not isinstance(params.get("protocolVersion"), str):
-        # A stateless client that sends the removed method, not a handshake.
+        # A stateless client that sends a method which its revision does not have.
         raise MethodNotFound("initialize does not exist in the stateless era; send server/discover.")
     if handshake.is_shutting_down:
         raise ShuttingDown()
     return ClientView(revisions.LATEST_HANDSHAKE, {}, None)
 
 
-def _admit_handshake(method: str, meta: dict[str, Any], handshake: Handshake, offered: Set[str]) -> ClientView:
+def _admit_handshake(method: str, meta: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
     view = handshake.view
     if view is None and (CLIENT_CAPABILITIES in meta or CLIENT_INFO in meta):
         raise incomplete_envelope(meta)
@@ -122,13 +123,13 @@ def _admit_handshake(method: str, meta: dict[str, Any], handshake: Handshake, of
     return view or ClientView(revision, {}, None)
 
 
-def _admit_stateless(method: str, meta: dict[str, Any], offered: Set[str]) -> ClientView:
+def _admit_stateless(method: str, meta: Json, offered: Set[str]) -> ClientView:
     version = meta[PROTOCOL_VERSION]
     if type(version) is not str:
         raise InvalidParams(f"_meta {PROTOCOL_VERSION} must be a string.")
     revision = revisions.BY_NAME.get(version)
     if revision is None or revision.era != Era.STATELESS:
-        # A client that named a handshake revision is told what it may put here; any other may fall back to a handshake.
+        # A client that named a handshake revision learns what it may put here. Others may fall back to a handshake.
         supported = revisions.NEWEST_FIRST if revision is None else revisions.STATELESS_NAMES
         raise UnsupportedVersion(data={"supported": list(supported), "requested": version})
     capabilities = meta.get(CLIENT_CAPABILITIES)
@@ -145,7 +146,7 @@ def _admit_stateless(method: str, meta: dict[str, Any], offered: Set[str]) -> Cl
     if method not in revision.requests:
         raise MethodNotFound(f"Unknown method: {method}")
     _require_offered(method, offered)
-    return ClientView(revision, capabilities, log_level)
+    return ClientView(revision, capabilities, log_level, meta.get(CLIENT_INFO))
 
 
 def _require_offered(method: str, offered: Set[str]) -> None:
@@ -154,7 +155,8 @@ def _require_offered(method: str, offered: Set[str]) -> None:
         raise MethodNotFound(f"{method}: this server does not offer the {capability} capability.")
 
 
-def incomplete_envelope(meta: dict[str, Any]) -> InvalidParams:
+def incomplete_envelope(meta: Json) -> InvalidParams:
+    """The error for a request without all members that the stateless era requires."""
     absent = [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in meta]
     if not absent:
         return InvalidParams(f"_meta {CLIENT_CAPABILITIES} must be an object.")

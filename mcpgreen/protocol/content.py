@@ -1,79 +1,144 @@
-"""What a content block must have, in results of tools and in messages of prompts alike."""
+"""Content blocks, in results of tools and in messages of prompts: one row for each type.
+
+A row says which members a block has, since which revision the type exists, what an older client gets instead, and
+what a person sees of it on a screen.
+
+Rule: a new type is a new row of `CONTENT_TYPES`, and a row of `REQUIRED_MEMBERS` in the Python SDK, which imports
+nothing from here. A test compares the two.
+"""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-LINK_WORDS = ("title", "description", "mimeType")
-BLOCK_TYPES = ("text", "image", "audio", "resource", "resource_link")
+from mcpgreen.protocol.revisions import Feature
+from mcpgreen.text.json_types import Json
+
 ROLES = ("user", "assistant")
 
-
-def problem_of_block(block: Mapping[str, Any]) -> str | None:
-    """What a client would trip over; one bad block makes some of them reject the whole result."""
-    return _problem_of_content(block) or (_problem_of_the_rest(block) if len(block) > 2 else None)
+Check = Callable[[object], "str | None"]  # gives the problem with a member, as text that follows the member's name
 
 
-def _problem_of_the_rest(block: Mapping[str, Any]) -> str | None:
-    """What every kind of block may have."""
-    if not isinstance(block.get("_meta", {}), dict):
-        return "._meta must be an object"
-    annotations = block.get("annotations", {})
-    if not isinstance(annotations, dict):
-        return ".annotations must be an object"
-    audience = annotations.get("audience", [])
-    if not isinstance(audience, list) or not all(role in ROLES for role in audience):
-        return ".annotations.audience must be an array of user and assistant"
-    priority = annotations.get("priority", 0)
-    if type(priority) not in (int, float) or not 0 <= priority <= 1:
-        return ".annotations.priority must be a number from 0 to 1"
-    if not isinstance(annotations.get("lastModified", ""), str):
-        return ".annotations.lastModified must be a string"
+class Attachment(NamedTuple):
+    """Binary data that a person can only look at in a file: base64, and the MIME type."""
+
+    data: str
+    mime_type: str
+
+
+class ContentType(NamedTuple):
+    """One type of content block. `since` is the feature of the first revision that has it; `for_older` makes a block
+    that older clients know. `view` gives what a screen shows."""
+
+    required: Mapping[str, Check]
+    view: Callable[[Json], str | Attachment]
+    optional: Mapping[str, Check] = {}
+    since: str | None = None
+    for_older: Callable[[Json], Json] = lambda block: block
+    may_be_sampled: bool = False  # it may be part of a message to the client's model
+
+
+def problem_of_block(block: Json) -> str | None:
+    """Say what is wrong with a block. One bad block makes some clients reject the whole result."""
+    row = CONTENT_TYPES.get(block["type"])
+    if row is None:
+        return f".type {block['type']!r} is unknown"
+    return _problem_of_members(block, row.required, {**row.optional, **COMMON})
+
+
+def view_of_resource(contents: Json) -> str | Attachment:
+    """What a screen shows of the contents of a resource."""
+    return str(contents["text"]) if "text" in contents else _attachment(contents, "blob")
+
+
+def _problem_of_members(
+    fields: Mapping[str, object], required: Mapping[str, Check], optional: Mapping[str, Check]
+) -> str | None:
+    for name, check in required.items():
+        if problem := check(fields.get(name)):
+            return f".{name}{problem}"
+    for name in fields:
+        if name in optional and (problem := optional[name](fields[name])):
+            return f".{name}{problem}"
     return None
 
 
-def _problem_of_content(block: Mapping[str, Any]) -> str | None:
-    kind = block["type"]
-    if kind == "text":
-        return None if isinstance(block.get("text"), str) else ".text must be a string"
-    if kind in ("image", "audio"):
-        if not isinstance(block.get("mimeType"), str):
-            return ".mimeType must be a string"
-        return None if is_base64(block.get("data")) else ".data must be base64"
-    if kind == "resource_link":
-        has_both = isinstance(block.get("uri"), str) and isinstance(block.get("name"), str)
-        return _problem_of_words(block, LINK_WORDS) if has_both else " needs uri and name"
-    if kind == "resource":
-        resource = block.get("resource")
-        if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
-            return ".resource needs a uri"
-        problem = _problem_of_words(resource, ("mimeType",))
-        if problem:
-            return f".resource{problem}"
-        if not isinstance(resource.get("_meta", {}), dict):
-            return ".resource._meta must be an object"
-        if isinstance(resource.get("text"), str) or is_base64(resource.get("blob")):
-            return None
-        return ".resource needs text, or a blob in base64"
-    return f".type {kind!r} is unknown"
+def _string(value: object) -> str | None:
+    return None if isinstance(value, str) else " must be a string"
 
 
-def _problem_of_words(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    for name in names:
-        if not isinstance(fields.get(name, ""), str):
-            return f".{name} must be a string"
-    size = fields.get("size", 0)
-    return None if type(size) in (int, float) and size >= 0 else ".size must be a number of bytes"
+def _object(value: object) -> str | None:
+    return None if isinstance(value, dict) else " must be an object"
 
 
-def is_base64(value: Any) -> bool:
+def _size(value: object) -> str | None:
+    is_size = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    return None if is_size else " must be a number of bytes"
+
+
+def _base64(value: object) -> str | None:
+    return None if is_base64(value) else " must be base64"
+
+
+def is_base64(value: object) -> bool:
     import base64
 
     try:
-        base64.b64decode(value, validate=True)
+        base64.b64decode(value, validate=True)  # type: ignore[arg-type]  # the wrong type is a TypeError
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _embedded_resource(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return " must be an object"
+    problem = _problem_of_members(value, {"uri": _string}, {"mimeType": _string, "size": _size, "_meta": _object})
+    if problem or isinstance(value.get("text"), str) or is_base64(value.get("blob")):
+        return problem
+    return " needs text, or a blob in base64"
+
+
+def _annotations(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return " must be an object"
+    audience, priority = value.get("audience", []), value.get("priority", 0)
+    if not isinstance(audience, list) or not all(role in ROLES for role in audience):
+        return ".audience must be an array of user and assistant"
+    if type(priority) not in (int, float) or not 0 <= priority <= 1:
+        return ".priority must be a number from 0 to 1"
+    return None if isinstance(value.get("lastModified", ""), str) else ".lastModified must be a string"
+
+
+def _attachment(fields: Json, member: str = "data") -> Attachment:
+    return Attachment(str(fields.get(member, "")), str(fields.get("mimeType", "")))
+
+
+def _media_as_resource(block: Json) -> Json:
+    resource = {"uri": f"urn:mcpgreen:{block['type']}", "mimeType": block["mimeType"], "blob": block["data"]}
+    rest = {name: value for name, value in block.items() if name not in ("data", "mimeType")}
+    return {**rest, "type": "resource", "resource": resource}
+
+
+def _link_as_text(block: Json) -> Json:
+    return {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"}
+
+
+COMMON: dict[str, Check] = {"annotations": _annotations, "_meta": _object}  # members that every type may have
+_MEDIA: dict[str, Check] = {"mimeType": _string, "data": _base64}
+CONTENT_TYPES: dict[str, ContentType] = {
+    "text": ContentType({"text": _string}, lambda block: str(block.get("text", "")), may_be_sampled=True),
+    "image": ContentType(_MEDIA, _attachment, may_be_sampled=True),
+    "audio": ContentType(_MEDIA, _attachment, since=Feature.AUDIO, for_older=_media_as_resource, may_be_sampled=True),
+    "resource": ContentType(
+        {"resource": _embedded_resource}, lambda block: view_of_resource(block.get("resource", {}))
+    ),
+    "resource_link": ContentType(
+        {"uri": _string, "name": _string},
+        lambda block: f"{block.get('name', '')}: {block.get('uri', '')}",
+        optional={"title": _string, "description": _string, "mimeType": _string, "size": _size},
+        since=Feature.RESOURCE_LINKS,
+        for_older=_link_as_text,
+    ),
+}

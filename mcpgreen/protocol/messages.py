@@ -1,48 +1,57 @@
-"""JSON-RPC envelopes: what a valid id is, and the five kinds of line that we send.
+"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids of requests in lines that we refuse.
 
-Lines are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
+Messages are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
+
+A refused line is answered if it contains requests. Of a line that is too long to be parsed, only the two ends are
+searched, because clients write the id first or last; text in the arguments could look like an id. A line that is
+almost JSON, for example because it contains NaN, is read by a more lenient parser. A message without a method is an
+answer to a request of ours and needs no answer.
 """
 
 from __future__ import annotations
 
-from mcpgreen.text import jsontext
+import re
+from typing import Union
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Union
+from mcpgreen.text import json_bounds, jsontext
+from mcpgreen.text.json_types import Json
 
-    RequestId = Union[str, int]  # noqa: UP007  (the runtime of this alias is type checking only)
-
+RequestId = Union[str, int]  # noqa: UP007  (the runtime of this alias is type checking only)
 
 MAX_ID_CHARS = 65_536  # each answer repeats it
+END_BYTES = 512  # of a long line, at each end
+MAX_BATCH = 1000  # requests; longer batches are refused anyway
+
+# Compiled when first used: most servers never need them, and this module is loaded before the first answer.
+_ID = rb'("[^"\\]{0,200}"|-?[0-9]{1,18})'
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*'
+_ID_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"id"\s*:\s*' + _ID + rb"\s*,\s*(?:" + _VERSION + rb')?"method"\s*:'
+_METHOD_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"method"\s*:'
+_ID_LAST = rb',\s*"id"\s*:\s*' + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z'
 
 
-def normal_id(value: Any) -> RequestId | None:
-    """The id as we keep and echo it, or None when it is no valid id.
+def normal_id(value: object) -> RequestId | None:
+    """The id as we keep and echo it, or None if it is not a valid id.
 
-    `1.0` is the integer 1 (JSON knows no difference); null, booleans, fractions, containers and long texts are no ids.
+    `1.0` is the integer 1, because JSON makes no difference. Null, booleans, fractions, arrays, objects and long
+    strings are not valid ids.
     """
-    kind = type(value)
-    if kind is int or (kind is str and len(value) <= MAX_ID_CHARS):
-        return value  # type: ignore[no-any-return]  # just checked
-    if kind is float and value == value and abs(value) != float("inf") and value == int(value):
-        return int(value)
-    return None
+    if type(value) is int or (type(value) is str and len(value) <= MAX_ID_CHARS):
+        return value
+    return int(value) if type(value) is float and value.is_integer() else None
 
 
 def response(request_id: RequestId, body: bytes) -> bytes:
-    if type(request_id) is int:
-        return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request_id, body)
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (jsontext.dumps(request_id), body)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encoded_id(request_id), body)
 
 
 def response_in_pieces(request_id: RequestId, body: list[bytes]) -> list[bytes]:
-    """As `response`, without copying a large body together."""
+    """The same as `response`, without copying a large body."""
     return [b'{"jsonrpc":"2.0","id":%b,"result":' % _encoded_id(request_id), *body, b"}"]
 
 
-def error(request_id: RequestId | None, error_object: dict[str, Any]) -> bytes:
-    """An error line. Without a usable id the member is left out: no revision's schema allows null there."""
+def error(request_id: RequestId | None, error_object: Json) -> bytes:
+    """An error response. Without a usable id it has no member `id`, because no revision's schema allows null."""
     body = jsontext.dumps(error_object)
     if request_id is None:
         return b'{"jsonrpc":"2.0","error":%b}' % body
@@ -50,7 +59,7 @@ def error(request_id: RequestId | None, error_object: dict[str, Any]) -> bytes:
 
 
 def error_code(line: bytes, request_id: RequestId) -> int | None:
-    """The code of an error line of ours to this request; None for a result."""
+    """The code of an error that we send to this request; None for a result."""
     beginning = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % _encoded_id(request_id)
     if not line.startswith(beginning):
         return None
@@ -58,20 +67,60 @@ def error_code(line: bytes, request_id: RequestId) -> int | None:
     return int(digits)
 
 
-def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
-    if params is None:
-        return jsontext.dumps({"jsonrpc": "2.0", "method": method})
-    return jsontext.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+def is_without_ids(line: bytes) -> bool:
+    """Whether a line that we send, or an array of them, consists of errors without an id."""
+    beginnings = b'{"jsonrpc":"2.0","error":', b'[{"jsonrpc":"2.0","error":'
+    return line.startswith(beginnings) and b'{"jsonrpc":"2.0","id":' not in line
 
 
-def request(request_id: RequestId, method: str, params: dict[str, Any] | None = None) -> bytes:
+def notification(method: str, params: Json | None = None) -> bytes:
+    return jsontext.dumps({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+
+def request(request_id: RequestId, method: str, params: Json | None = None) -> bytes:
     """A request of ours to the client."""
-    if params is None:
-        return jsontext.dumps({"jsonrpc": "2.0", "id": request_id, "method": method})
-    return jsontext.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+    message = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    return jsontext.dumps(message if params is None else {**message, "params": params})
+
+
+def request_id_in(head: bytes, tail: bytes) -> RequestId | None:
+    """The id, if these are the two ends of a request."""
+    found = re.match(_ID_FIRST, head) or (re.match(_METHOD_FIRST, head) and re.search(_ID_LAST, tail))
+    try:
+        return normal_id(jsontext.loads(found.group(1))) if found else None
+    except ValueError:
+        return None
+
+
+def request_ids_in(line: bytes) -> list[RequestId]:
+    """The ids of the requests in a line that is JSON except for NaN, Infinity, integers that are too long, control
+    characters or bytes that are not UTF-8."""
+    if len(line) > json_bounds.PIECE_BYTES:
+        id = request_id_in(line[:END_BYTES], line[-END_BYTES:])
+        return [] if id is None else [id]
+    import json
+
+    try:
+        value = json.loads(line.decode("utf-8", "surrogateescape"), strict=False, parse_int=_short_integer)
+    except (ValueError, RecursionError):
+        return []
+    members = value if isinstance(value, list) else [value]
+    if len(members) > MAX_BATCH:
+        return []
+    return [id for id in map(_id_of_request, members) if id is not None]
+
+
+def _short_integer(digits: str) -> int | None:
+    return int(digits) if len(digits) <= jsontext.MAX_DIGITS else None
+
+
+def _id_of_request(message: object) -> RequestId | None:
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return None
+    id = normal_id(message.get("id"))
+    # Half of a surrogate pair, or a byte that is not UTF-8, would be replaced: the client would not know the id again.
+    return None if any("\ud800" <= character <= "\udfff" for character in str(id)) else id
 
 
 def _encoded_id(request_id: RequestId) -> bytes:
-    if type(request_id) is int:
-        return b"%d" % request_id
-    return jsontext.dumps(request_id)
+    return b"%d" % request_id if type(request_id) is int else jsontext.dumps(request_id)

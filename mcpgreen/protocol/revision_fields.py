@@ -1,32 +1,27 @@
-"""Canonical to wire: the only place that fits results and errors to a client's revision.
+"""Fit results and errors to the revision of a client.
 
-Handlers speak the newest dialect. Here fields that a revision does not know are dropped and content blocks that it
-does not know are converted, so that nothing a tool said disappears silently; for the stateless era the members that
-every result must have are stamped on.
+Handlers speak the newest dialect. This module removes fields that a revision does not have, converts content blocks
+that it does not have (`content.CONTENT_TYPES`), and adds the members that every stateless result must have.
 
-Rule: what differs between revisions is a row in `FIELD_NEEDS` or a feature test here, nowhere else.
+Rule: a difference between revisions is a row in `FIELD_NEEDS` or a feature test here, nowhere else.
 """
 
 from __future__ import annotations
 
 from mcpgreen.errors import RpcError
+from mcpgreen.protocol.content import CONTENT_TYPES
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text import jsontext
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-# Of an error, which may be a script's own: nobody reads more, and no other limit holds for it.
+# Bounds of an error, which may come from a script and has no other limit.
 MAX_MESSAGE_CHARS = 16_384
 MAX_DATA_CHARS = 65_536
 MAX_DATA_BYTES = 262_144
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
-# Fields that only some revisions have. A field that stands in no row is in every revision.
+# Fields that only some revisions have. Every revision has the fields that are not named here.
 FIELD_NEEDS: dict[str, dict[str, str]] = {
     "implementation": {
         "title": Feature.TITLES,
@@ -52,18 +47,11 @@ FIELD_NEEDS: dict[str, dict[str, str]] = {
     "result": {"ttlMs": Feature.CACHE_HINTS, "cacheScope": Feature.CACHE_HINTS, "resultType": Feature.RESULT_TYPE},
 }
 
-_UNKNOWN_FIELDS: dict[tuple[str, str], frozenset[str]] = {}  # by kind and revision, found out when first needed
-
 
 def fit_fields(kind: str, value: Json, revision: Revision) -> Json:
     """A copy without the fields that this revision does not have."""
-    unknown = _UNKNOWN_FIELDS.get((kind, revision.name))
-    if unknown is None:
-        missing = (name for name, feature in FIELD_NEEDS[kind].items() if not revision.has(feature))
-        unknown = _UNKNOWN_FIELDS[kind, revision.name] = frozenset(missing)
-    if unknown.isdisjoint(value):
-        return value.copy()
-    return {name: field for name, field in value.items() if name not in unknown}
+    needs = FIELD_NEEDS[kind]
+    return {name: field for name, field in value.items() if name not in needs or revision.has(needs[name])}
 
 
 def fit_tool(definition: Json, revision: Revision) -> Json:
@@ -72,7 +60,7 @@ def fit_tool(definition: Json, revision: Revision) -> Json:
         tool["annotations"] = {"title": definition["title"], **tool.get("annotations", {})}
     if "outputSchema" in tool and not revision.has(Feature.ANY_OUTPUT_SCHEMA):
         schema = tool["outputSchema"]
-        # One other root makes clients of the handshake era reject the whole list.
+        # Clients of the handshake era reject the whole list because of one other root.
         if type(schema) is not dict or schema.get("type") != "object":
             del tool["outputSchema"]
     if not revision.has(Feature.BOOLEAN_PROPERTY_SCHEMAS):
@@ -120,16 +108,10 @@ def fit_call_result(result: Json, revision: Revision) -> Json:
 
 
 def fit_block(block: Json, revision: Revision) -> Json:
-    """One content block as this revision can read it."""
-    kind = block.get("type")
-    if kind == "text" and len(block) == 2:
-        return block
-    if kind == "audio" and not revision.has(Feature.AUDIO):
-        resource = {"uri": "urn:mcpgreen:audio", "mimeType": block["mimeType"], "blob": block["data"]}
-        block = {key: value for key, value in block.items() if key not in ("data", "mimeType")}
-        block = {**block, "type": "resource", "resource": resource}
-    elif kind == "resource_link" and not revision.has(Feature.RESOURCE_LINKS):
-        return {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"}
+    """A content block in a form that this revision has."""
+    row = CONTENT_TYPES[block["type"]]
+    if row.since is not None and not revision.has(row.since):
+        block = row.for_older(block)
     fitted = fit_fields("content", block, revision)
     if type(fitted.get("annotations")) is dict:
         fitted["annotations"] = fit_fields("annotations", fitted["annotations"], revision)
@@ -139,9 +121,9 @@ def fit_block(block: Json, revision: Revision) -> Json:
 
 
 def finish(result: Json, revision: Revision, server_info: Json) -> Json:
-    """The last step for every result: stamp what the stateless era demands, drop what the handshake era lacks.
+    """Finish a result: add what the stateless era demands, or remove what the handshake era does not have.
 
-    A handler gives `ttlMs` for what a client may cache; the scope is always this client's own.
+    A handler sets `ttlMs` on a result that the client may cache. The cache is always private to this client.
     """
     if not revision.has(Feature.RESULT_TYPE):
         return fit_fields("result", result, revision)
@@ -153,7 +135,7 @@ def finish(result: Json, revision: Revision, server_info: Json) -> Json:
 
 
 def error_object(error: RpcError, revision: Revision | None = None) -> Json:
-    """The `error` member for an exception. A script may have chosen a code that the revision reserves."""
+    """The `error` member for an exception. A code that a script chose is replaced if the revision reserves it."""
     code = error.code
     if revision is not None and revision.has(Feature.RESERVED_ERROR_CODES):
         if error.stateless_code is not None:
@@ -166,9 +148,9 @@ def error_object(error: RpcError, revision: Revision | None = None) -> Json:
     return body
 
 
-def _bounded(data: Any) -> Any:
-    """What a script says about its error, or we about what a client said, as far as it is worth reading."""
-    if type(data) is str:
+def _bounded(data: object) -> object:
+    """The data of an error, cut or left out if it is too long."""
+    if isinstance(data, str):
         return _cut(data, MAX_DATA_CHARS)
     try:
         is_short = len(jsontext.dumps(data)) <= MAX_DATA_BYTES
@@ -182,7 +164,7 @@ def _cut(text: str, limit_chars: int) -> str:
 
 
 def _is_reserved(code: int, error: RpcError) -> bool:
-    """Codes that only the protocol itself may use in the stateless era."""
+    """Whether only the protocol itself may use this code in the stateless era."""
     chosen_by_us = type(error).code == code
     return (code in (-32002, -32042) or -32099 <= code <= -32020) and not chosen_by_us
 
@@ -191,7 +173,7 @@ def _without_boolean_properties(schema: Json) -> Json:
     properties = schema.get("properties")
     if type(properties) is not dict or not any(type(value) is bool for value in properties.values()):
         return schema
-    as_objects: dict[Any, Json] = {True: {}, False: {"not": {}}}
+    as_objects: dict[bool, Json] = {True: {}, False: {"not": {}}}
     return {
         **schema,
         "properties": {name: as_objects[value] if type(value) is bool else value for name, value in properties.items()},

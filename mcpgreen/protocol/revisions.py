@@ -1,18 +1,17 @@
 """The five protocol revisions, each written as a difference to the one before.
 
-Nothing else in the package knows a revision by its date: handlers speak the newest dialect, `revision_fields` asks a
-revision which features it has. A sixth revision is one more `.next(...)` and a place at the end of `REVISIONS`.
+No other module names a revision by its date: handlers speak the newest dialect, and `revision_fields` asks a revision
+which features it has. A sixth revision is one more `.next(...)` and a place at the end of `REVISIONS`.
 
-Rules: only what the official schemas say goes into the tables (and the two lifecycle methods of the handshake era that
-come from JSON-RPC tooling, `shutdown` and `exit`); revisions are compared by position, never as strings.
+Rules: the tables contain what the official schemas say, and two lifecycle methods of the handshake era that come from
+JSON-RPC tooling (`shutdown` and `exit`). Revisions are compared by position, never as strings.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Set
-    from typing import Any
+from collections.abc import Set
+
+from mcpgreen.text.json_types import Json
 
 
 class Era:
@@ -23,7 +22,7 @@ class Era:
 
 
 class Feature:
-    """Differences that somebody asks about. Plain strings: an enum would cost the first answer 7 ms."""
+    """The differences between revisions, by which other modules ask for them."""
 
     AUDIO = "audio content"
     ANY_OUTPUT_SCHEMA = "output schemas with any root"
@@ -48,7 +47,6 @@ class Feature:
     TOOL_ANNOTATIONS = "tool annotations"
     URL_ELICITATION = "URL elicitation, and modes"
     UI_EXTENSION = "extension for user interfaces"
-    VERSION_HEADER = "the revision as a header of each request over HTTP"
 
 
 class Revision:
@@ -72,6 +70,7 @@ class Revision:
         adds_requests: Set[str] = frozenset(),
         drops_requests: Set[str] = frozenset(),
     ) -> Revision:
+        """Make the revision that follows this one."""
         return Revision(
             name,
             era=era or self.era,
@@ -86,8 +85,7 @@ class Revision:
         return f"<Revision {self.name}>"
 
 
-# Which capability has to be offered for a method to exist. Methods that are not named here need none; these are in the
-# first revision already.
+# The capability that a method needs. Other methods need none. The first revision has all of these methods.
 CAPABILITY_OF = {
     "logging/setLevel": "logging",
     "tools/list": "tools",
@@ -123,7 +121,6 @@ THIRD = SECOND.next(
         Feature.RESOURCE_LINKS,
         Feature.STRUCTURED_CONTENT,
         Feature.TITLES,
-        Feature.VERSION_HEADER,
     },
     loses={Feature.BATCHES},
 )
@@ -165,8 +162,8 @@ STATELESS_ONLY_REQUESTS = frozenset(
     request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests
 )
 
-# What can be offered, and what an offered capability says of itself.
-CAPABILITY_DETAILS: dict[str, dict[str, Any]] = {
+# The capabilities that a server can offer, with their options.
+CAPABILITY_DETAILS: dict[str, Json] = {
     "logging": {},
     "tools": {"listChanged": True},
     "resources": {"subscribe": True, "listChanged": True},
@@ -175,13 +172,24 @@ CAPABILITY_DETAILS: dict[str, dict[str, Any]] = {
 }
 CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY}
 
-# MCP Apps, which a client shows. They are resources, so there are none where resources are not offered.
+# The capabilities of a client that a description may name in `needs`, with the feature that a revision must have for a
+# client to declare it. None: every revision has it.
+CLIENT_NEEDS: dict[str, str | None] = {
+    "elicitation": Feature.ELICITATION,
+    "elicitation.form": Feature.ELICITATION,
+    "elicitation.url": Feature.URL_ELICITATION,
+    "sampling": None,
+    "sampling.tools": Feature.SAMPLING_TOOLS,
+    "roots": None,
+}
+
+# The extension for MCP Apps. They are resources, so a server without resources does not offer it.
 UI_EXTENSION = "io.modelcontextprotocol/ui"
-UI_DETAILS: dict[str, Any] = {"mimeTypes": ["text/html;profile=mcp-app"]}
+UI_DETAILS: Json = {"mimeTypes": ["text/html;profile=mcp-app"]}
 
 
 def negotiated(requested: str) -> Revision:
-    """The handshake revision to answer with: the requested one, else the latest of that era."""
+    """The revision to answer `initialize` with: the requested one, else the latest of the handshake era."""
     revision = BY_NAME.get(requested)
     if revision is not None and revision.era == Era.HANDSHAKE:
         return revision
@@ -189,14 +197,13 @@ def negotiated(requested: str) -> Revision:
 
 
 def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
-    """What this server offers. Forced minimal mode masks everything but logging."""
+    """The capabilities that this server offers: all, or logging alone in minimal mode."""
     return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS)
 
 
-def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> dict[str, Any]:
-    """The `capabilities` object for what this server offers, as far as the revision has a word for it. `has_ui`: to a
-    client that may hear of MCP Apps."""
-    named: dict[str, Any] = {
+def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> Json:
+    """The `capabilities` object for a client of this revision. `has_ui`: the client supports MCP Apps."""
+    named: Json = {
         name: dict(details)
         for name, details in CAPABILITY_DETAILS.items()
         if name in offered and (name not in CAPABILITY_NEEDS or revision.has(CAPABILITY_NEEDS[name]))
@@ -206,7 +213,7 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
     return named
 
 
-def supports_ui(client_capabilities: dict[str, Any]) -> bool:
-    """Whether a client says that it can show MCP Apps."""
+def supports_ui(client_capabilities: Json) -> bool:
+    """Whether a client has declared that it shows MCP Apps."""
     extensions = client_capabilities.get("extensions")
     return type(extensions) is dict and extensions.get(UI_EXTENSION) is not None

@@ -1,1 +1,1 @@
-"""Where the content of resources comes from: one module per kind of URI, each a small program of its own."""
+"""Read the content of resources: one module for each kind of URI, which can also run as a program."""

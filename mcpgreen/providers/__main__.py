@@ -1,9 +1,7 @@
-"""`python -m mcpgreen.providers NAME URI`: one provider, as a program; how it ends is told in `exits`.
+"""`python -m mcpgreen.providers NAME URI`: run one provider as a program. `exits` lists its exit statuses.
 
-A provider that uses the network reads what strangers send, so it has a limit of memory, and so has what it starts.
-
-Settings come from the environment. A provider with something to clean up takes care of signals itself; the others just
-end.
+A provider that uses the network reads untrusted data, so its memory is limited, and so is the memory of its children.
+Settings come from the environment. Only a provider that has something to clean up handles signals.
 """
 
 from __future__ import annotations
@@ -15,13 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
-from mcpgreen.providers.exits import FETCH_FAILED, OK, REFUSED, TOO_LARGE, ProviderFailure
-from mcpgreen.settings.table import load
+from mcpgreen.providers.exits import FETCH_FAILED, MEMORY_MB, OK, REFUSED, TOO_LARGE, ProviderFailure
+from mcpgreen.settings.settings import load
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the provider that the arguments name. The exit status."""
-    sys.excepthook = _in_one_line
+    """Run the provider that the arguments name, and return the exit status."""
+    sys.excepthook = _print_one_line
     if len(arguments) != 2 or arguments[0] not in PROVIDERS:
         return _failed(REFUSED, f"usage: python -m mcpgreen.providers {'|'.join(PROVIDERS)} URI")
     name, uri = arguments
@@ -31,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         return _failed(REFUSED, "The URI is not UTF-8.")
     settings = load({}, os.environ, {})
     if name in NETWORK_PROVIDERS:
-        _limit_memory(settings.provider_memory_mb)
+        _limit_memory(MEMORY_MB)
     provider = importlib.import_module(f"mcpgreen.providers.{name}")
     try:
         with open(1, "wb", closefd=False) as out:
@@ -39,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     except ProviderFailure as failure:
         return _failed(failure.status, failure.text)
     except MemoryError:
-        return _failed(TOO_LARGE, "Reading this takes more memory than provider_memory_mb allows.")
+        return _failed(TOO_LARGE, f"Reading this takes more than {MEMORY_MB} MB of memory.")
     except OSError as error:
         return _failed(FETCH_FAILED, f"The {name} provider failed: {error.strerror or type(error).__name__}.")
     except KeyboardInterrupt:
@@ -48,11 +46,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _limit_memory(megabytes: int) -> None:
-    """For us and whatever we start. Data, not addresses: libraries and mapped files would count with those."""
+    """Limit this process and its children. RLIMIT_DATA does not count libraries and mapped files."""
     import resource
 
     limit_bytes = megabytes << 20
-    with suppress(OSError, ValueError):  # a system that knows no such limit
+    with suppress(OSError, ValueError):  # the system has no such limit
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         if most != resource.RLIM_INFINITY:
             limit_bytes = min(limit_bytes, most)
@@ -64,8 +62,8 @@ def _failed(status: int, text: str) -> int:
     return status
 
 
-def _in_one_line(kind: type[BaseException], *_: object) -> None:
-    """For what nobody foresaw: a client may read this, and a traceback would name our files."""
+def _print_one_line(kind: type[BaseException], *_: object) -> None:
+    """Report an unexpected exception without a traceback, because a client may read it and see our paths."""
     print(f"The provider failed unexpectedly: {kind.__name__}.", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`echo://payload`: the payload itself, percent-decoded. For trying things out."""
+"""`echo://payload`: return the payload, percent-decoded. For trying things out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How a provider ends: its exit status, its reason, and what the client is told.
+"""The exit statuses of providers, and the errors that a client gets for them.
 
 Every provider, ours or a project's script, keeps one convention: the URI is its only argument, the content goes to
 stdout, the reason for a failure to stderr, and the exit status says which kind of failure it is. After a redirect the
-first line on stderr names the new place, behind `REDIRECT_PREFIX`.
+first line on stderr is `REDIRECT_PREFIX` and the new URL.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, OutputT
 OK = 0
 OUTSIDE_ROOTS = 2
 NOT_FOUND = 3
-REFUSED = 4  # a URI that makes no sense, or that the settings do not allow
+REFUSED = 4  # the URI is invalid, or the settings do not allow it
 FETCH_FAILED = 5
 TOO_LARGE = 6
 REDIRECT = 7
 
 REDIRECT_PREFIX = "redirect:"
+MEMORY_MB = 256  # for a provider that uses the network, and for each program that it starts
 ERRORS: dict[int, tuple[type[RpcError], str]] = {
     REFUSED: (InvalidParams, "Invalid resource specification"),
     FETCH_FAILED: (InternalError, "Resource fetch failed"),
@@ -26,7 +27,7 @@ ERRORS: dict[int, tuple[type[RpcError], str]] = {
 
 
 class ProviderFailure(McpgreenError):
-    """A provider gives up: text on stderr, and this exit status."""
+    """A provider fails: it prints the text on stderr and ends with this exit status."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -39,7 +40,7 @@ def refusal(text: str) -> ProviderFailure:
 
 
 def rpc_error(status: int, text: str, uri: str) -> RpcError:
-    """What the client hears when a provider for `uri` ended with this status, not 0, and this text on stderr."""
+    """The error for the client when a provider for `uri` failed with this status and this text on stderr."""
     if status == OUTSIDE_ROOTS:
         return InternalError("Resource outside allowed roots")
     if status == NOT_FOUND:

@@ -12,12 +12,11 @@ from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, OUTSIDE_ROOTS, REF
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.uris import path_of
 
-KEPT_PATHS = 16  # for whoever serves one request asks several times
 STATUS_OF = {confined.OutsideRoots: OUTSIDE_ROOTS, confined.NotFound: NOT_FOUND, confined.TooLarge: TOO_LARGE}
 
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
-    """As a program: the directories are those that the server names, else resources/ of the project."""
+    """Write a file to `out`. Allowed are the directories that the server names, else resources/ of the project."""
     root = os.path.realpath(settings.project_root or ".")
     named = settings.resources_roots.split(":") if settings.resources_roots else [settings.resources_dir or "resources"]
     allowed = [os.path.realpath(os.path.join(root, path)) for path in named if path]
@@ -31,9 +30,9 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
             raise as_provider_failure(failure) from failure
 
 
-@lru_cache(maxsize=KEPT_PATHS)
+@lru_cache(maxsize=16)  # one request asks several times, and a long path takes 0.2 ms
 def path_of_uri(uri: str, *, base: str) -> str:
-    """The path that a `file:` URI names; a relative one is meant below `base`."""
+    """The path that a `file:` URI names. A relative path is below `base`. Raises ProviderFailure."""
     try:
         return path_of(uri, base=base)
     except ValueError as error:
@@ -41,7 +40,7 @@ def path_of_uri(uri: str, *, base: str) -> str:
 
 
 def open_path(path: str, *, allowed: Sequence[str], private: confined.Private, limit_bytes: int) -> confined.OpenFile:
-    """Open it for reading; one that is too large is not even opened for long."""
+    """Open a file for reading. Raises ProviderFailure, also for a file that is too large."""
     try:
         file = confined.open_file(path, allowed=allowed, private=private)
     except confined.FileFailure as failure:

@@ -1,13 +1,13 @@
-"""`git+https://host/repository#ref:path`: one file of a git repository, at a branch, a tag or a commit.
+"""`git+https://host/repository#ref:path`: read one file of a git repository, at a branch, a tag or a commit.
 
-The repository is never cloned: one commit is fetched, without its files where the server can do that, and then the one
-file. `#path` alone means the default branch. With `git://` in front, git's own protocol is spoken.
+The repository is never cloned: one commit is fetched, without its files if the server supports that, and then the one
+file. `#path` alone means the default branch. `git://` uses git's own protocol.
 
-git runs without the user's configuration, without hooks, submodules, redirects and proxies, and connects only to
-addresses that the guard has seen.
+git runs without the user's configuration, hooks, submodules, redirects and proxies, and connects only to addresses that
+the guard has checked.
 
-Rule: nothing stays behind, neither files nor processes. While there is something to clean up, signals are only noted
-(`noted_signals`), and every wait looks at the notes.
+Rule: no files or processes are left behind. While there is something to clean up, signals are only recorded
+(`recorded_signals`), and every wait checks for them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
-from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
+from mcpgreen.providers.exits import FETCH_FAILED, MEMORY_MB, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
 from mcpgreen.providers.netguard import Guard
 from mcpgreen.providers.urls import Url, read_url
 from mcpgreen.settings.settings import Settings
 
 DEFAULT_PORTS = {"git+https": 443, "git": 9418}
 FORM = "git+https://HOST/REPOSITORY#REF:PATH"
-OLDEST_GIT = (2, 37)  # the first that can be told which address to connect to
+OLDEST_GIT = (2, 37)  # the first version that can connect to a given address
 LOOK_EVERY_SECS = 0.05
-MAX_READ_BYTES = 64 * 1024  # of what git prints for us; no answer that we need is longer
+MAX_READ_BYTES = 64 * 1024  # of the output of git; no output that we need is longer
 
 SHORTENED_COMMIT = re.compile(r"[0-9a-f]{7,39}|[0-9a-f]{41,63}")
 NEVER_IN_A_REF = re.compile(r"^[-+/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|[/.]$")
@@ -41,40 +41,40 @@ PATH_OF_THIS_MACHINE = re.compile(r"(?<![\w:/])/[^\s'\"]+")
 OTHER_ENTRIES = {"120000": "a symbolic link", "040000": "a directory", "160000": "a submodule"}
 
 CONFIGURATION = (
-    "core.bigFileThreshold=1m",  # what is larger is not held in memory as a whole
+    "core.bigFileThreshold=1m",  # larger files are not held in memory as a whole
     "core.deltaBaseCacheLimit=16m",
     "core.hooksPath=/dev/null",
     "core.packedGitLimit=64m",
     "core.packedGitWindowSize=16m",
     "credential.helper=",
-    "fetch.unpackLimit=1",  # one pack is quicker to measure than a thousand objects
+    "fetch.unpackLimit=1",  # measuring one pack is faster than measuring a thousand objects
     "gc.auto=0",
     "http.followRedirects=false",
     "http.proxy=",
     "maintenance.auto=false",
-    "pack.threads=1",  # each would have its own share of memory
+    "pack.threads=1",  # each thread would need memory of its own
     "protocol.allow=never",
     "submodule.recurse=false",
     "transfer.bundleURI=false",
 )
 
-# What git says, and what that means. The first that fits counts.
+# Parts of messages of git, with the exit status and the sentence for each. The first match counts.
 MEANINGS = (
-    ("ut of memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
-    ("annot allocate memory", TOO_LARGE, "To fetch this takes more memory than provider_memory_mb allows."),
+    ("ut of memory", TOO_LARGE, f"Fetching this takes more than {MEMORY_MB} MB of memory."),
+    ("annot allocate memory", TOO_LARGE, f"Fetching this takes more than {MEMORY_MB} MB of memory."),
     ("couldn't find remote ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
     ("not our ref", NOT_FOUND, "The repository has no branch, tag or commit {ref}."),
-    ("unadvertised object", NOT_FOUND, "The repository does not give out commit {ref}."),
-    ("' not found", NOT_FOUND, "There is no repository at this address."),
+    ("unadvertised object", NOT_FOUND, "The repository does not serve commit {ref}."),
+    ("' not found", NOT_FOUND, "There is no repository at this URL."),
     ("could not read Username", FETCH_FAILED, "The repository asks for a login."),
     ("Authentication failed", FETCH_FAILED, "The repository refuses the login."),
     ("certificate", FETCH_FAILED, "The certificate of {host} is not valid."),
-    ("returned error: 30", FETCH_FAILED, "The server redirects elsewhere, which is not followed; use the new address."),
+    ("returned error: 30", FETCH_FAILED, "The server redirects, and redirects are not followed; use the new URL."),
 )
 
 
 class Wanted(NamedTuple):
-    """What a URI asks for: a file of a commit of a repository."""
+    """The parts of a URI: a file in a commit of a repository."""
 
     url: Url
     ref: str
@@ -85,18 +85,18 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     if not settings.enable_git_provider:
         raise refusal("The git provider is off; MCPGREEN_ENABLE_GIT_PROVIDER=true turns it on.")
     wanted = read_uri(uri)
-    give_up_at = time.monotonic() + settings.git_timeout_secs
-    within_secs = settings.git_timeout_secs
-    addresses = Guard("git", settings).addresses(wanted.url.host, wanted.url.port, within_secs=within_secs)
+    timeout_secs = settings.git_timeout_secs
+    deadline = time.monotonic() + timeout_secs
+    addresses = Guard("git", settings).addresses(wanted.url.host, wanted.url.port, within_secs=timeout_secs)
     git = usable_git()
-    with noted_signals() as noted, temporary_directory() as directory:
-        limits = Limits(give_up_at, settings.git_timeout_secs, settings.git_max_kb * 1024, noted)
+    with recorded_signals() as signals, temporary_directory() as directory:
+        limits = Limits(deadline, timeout_secs, settings.git_max_kb * 1024, signals)
         repository = Repository(git, wanted, addresses, directory=directory, limits=limits)
         repository.copy_blob(repository.find_blob(), out)
 
 
 def read_uri(uri: str) -> Wanted:
-    """Take the URI apart. Raises ProviderFailure."""
+    """Parse the URI. Raises ProviderFailure."""
     url = read_url(uri, DEFAULT_PORTS)
     if "?" in url.target or url.target == "/":
         raise refusal(f"The URI must name a repository, without a query: {FORM}.")
@@ -106,13 +106,14 @@ def read_uri(uri: str) -> Wanted:
     if not path:
         raise refusal(f"The URI must name a file behind #: {FORM}.")
     if not ref or NEVER_IN_A_REF.search(ref):
-        raise refusal("What stands between # and : is not the name of a branch, a tag or a commit.")
+        raise refusal("The part between # and : is not the name of a branch, a tag or a commit.")
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
         raise refusal("The path must lead from the top of the repository to a file, without . and .. in it.")
     return Wanted(url, ref, path)
 
 
 def usable_git() -> str:
+    """The path of git. Raises ProviderFailure if it is missing or too old."""
     git = shutil.which("git")
     if git is None:
         raise refusal("The git provider needs git, which is not installed on the server.")
@@ -124,13 +125,13 @@ def usable_git() -> str:
 
 
 @contextmanager
-def noted_signals() -> Iterator[list[int]]:
-    """A list that signals to end are noted in, instead of ending us between two steps of the clean-up."""
-    noted: list[int] = []
+def recorded_signals() -> Iterator[list[int]]:
+    """Record signals in a list, so that they cannot end the process before it has cleaned up."""
+    recorded: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    previous = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in numbers}
+    previous = {number: signal.signal(number, lambda number, _: recorded.append(number)) for number in numbers}
     try:
-        yield noted
+        yield recorded
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
@@ -142,7 +143,7 @@ def temporary_directory() -> Iterator[str]:
     try:
         yield directory
     finally:
-        # A process that is just being killed may add a file while we remove the others.
+        # A process that is being killed may still add a file.
         for _ in range(100):
             shutil.rmtree(directory, ignore_errors=True)
             if not os.path.exists(directory):
@@ -151,27 +152,28 @@ def temporary_directory() -> Iterator[str]:
 
 
 class Limits(NamedTuple):
-    """When to stop, whatever git is doing."""
+    """The limits of time and size, and the signals that were received."""
 
-    give_up_at: float
+    deadline: float
     timeout_secs: float
     max_bytes: int
-    noted: list[int]
+    signals: list[int]
 
     def check(self, directory: str) -> None:
-        if self.noted:
-            raise SystemExit(128 + self.noted[0])
-        if time.monotonic() > self.give_up_at:
+        """Raise SystemExit after a signal, or ProviderFailure beyond a limit."""
+        if self.signals:
+            raise SystemExit(128 + self.signals[0])
+        if time.monotonic() > self.deadline:
             raise ProviderFailure(FETCH_FAILED, f"Not finished after {self.timeout_secs:g} seconds.")
         if size_of(directory) > self.max_bytes:
-            raise self.too_large("What has to be fetched of the repository")
+            raise self.too_large("The part of the repository that has to be fetched")
 
     def too_large(self, what: str) -> ProviderFailure:
         return ProviderFailure(TOO_LARGE, f"{what} has more than {self.max_bytes // 1024} KiB.")
 
 
 class Repository:
-    """A bare repository in a temporary directory, as far as it is needed for one file."""
+    """A bare repository in a temporary directory, with the objects that are needed for one file."""
 
     def __init__(self, git: str, wanted: Wanted, addresses: tuple[str, ...], *, directory: str, limits: Limits) -> None:
         self._wanted = wanted
@@ -185,7 +187,7 @@ class Repository:
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": directory,
             "TMPDIR": directory,
-            "LC_ALL": "C",  # its messages are looked into
+            "LC_ALL": "C",  # the messages are searched for known parts
             "GIT_DIR": os.path.join(directory, "repository"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -197,7 +199,7 @@ class Repository:
             self._environment["GIT_ASKPASS"] = os.environ["GIT_ASKPASS"]
 
     def find_blob(self) -> str:
-        """The id of the wanted file. Fetches what that takes; the file itself only if the server sends it along."""
+        """Fetch the commit, and return the id of the wanted file. The file may not be fetched yet."""
         algorithm = "sha256" if re.fullmatch(r"[0-9a-f]{64}", self._wanted.ref) else "sha1"
         self._run("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}")
         for entry in self._run("ls-tree", "-z", self._fetch(), "--", self._wanted.path).split(b"\0"):
@@ -210,12 +212,13 @@ class Repository:
         raise ProviderFailure(NOT_FOUND, f"The repository has no file {self._wanted.path} at {self._wanted.ref}.")
 
     def copy_blob(self, blob: str, out: BinaryIO) -> None:
+        """Write a file to `out`; git fetches it if necessary."""
         if int(self._run("cat-file", "-s", blob)) > self._limits.max_bytes:
             raise self._limits.too_large(self._wanted.path)
         self._run("cat-file", "blob", blob, stdout=out.fileno())
 
     def _fetch(self) -> str:
-        """Fetch the commit; how it is called here."""
+        """Fetch the commit, and return its name in this repository."""
         ref = self._wanted.ref
         try:
             self._run(*_fetching("--depth=1", "--filter=blob:none"), ref)
@@ -224,7 +227,7 @@ class Repository:
             if failure.status != NOT_FOUND or not SHORTENED_COMMIT.fullmatch(ref):
                 raise
             missing = failure
-        # Servers do not know shortened ids. All commits, without what is in them, let us complete it.
+        # Servers do not resolve shortened ids. With all commits, but without their trees, git can do that here.
         self._run(*_fetching("--filter=tree:0"), "+refs/heads/*:refs/remotes/origin/*")
         try:
             return self._run("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}").decode("ascii").strip()
@@ -232,8 +235,8 @@ class Repository:
             raise missing if failure.status == FETCH_FAILED else failure from None
 
     def _run(self, *arguments: str, stdout: int | None = None) -> bytes:
-        """Run git to its end, or to one of the limits; what it printed, unless that went to `stdout`."""
-        # Files, and in the directory: nobody has to read while git runs, and what a server makes it say is measured.
+        """Run git within the limits, and return what it printed, unless that went to `stdout`."""
+        # The output goes to files in the directory: pipes would have to be read, and the size of files is limited.
         with self._file("printed") as printed, self._file("complaints") as complaints:
             child = subprocess.Popen(
                 [*self._command, *arguments],
@@ -270,7 +273,7 @@ class Repository:
 
 
 def size_of(directory: str) -> int:
-    """The bytes of all files below a directory in which files come and go."""
+    """The size of all files below a directory. Files may disappear meanwhile."""
     total = 0
     for place, _, names in os.walk(directory):
         for name in names:
@@ -280,7 +283,7 @@ def size_of(directory: str) -> int:
 
 
 def _pinned(url: Url, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The remote's URL and the configuration that make git connect to these addresses and no others."""
+    """The URL and the configuration that make git connect to these addresses and no others."""
     shown = [f"[{address}]" if ":" in address else address for address in addresses]
     if url.scheme == "git":
         return f"git://{shown[0]}:{url.port}{url.target}", ()
@@ -289,7 +292,7 @@ def _pinned(url: Url, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]
 
 
 def _certificates() -> Iterator[str]:
-    """git's own names for what the https provider honours too."""
+    """The settings of git for the variables that the https provider also uses."""
     if bundle := os.environ.get("CURL_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"):
         yield f"http.sslCAInfo={bundle}"
     if os.environ.get("SSL_CERT_DIR"):

@@ -1,7 +1,7 @@
-"""`https://`: one GET, to an address that the guard has seen, of bounded size and time.
+"""`https://`: send one GET to an address that the guard has checked, with limits of size and time.
 
-No redirects (the client decides whether to go there), no proxies (they would resolve the name once more), no cookies,
-no credentials. Memory stays constant whatever the server sends.
+No redirects (the client decides whether to follow), no proxies (they would resolve the name again), no cookies, no
+credentials. Memory stays constant for any response.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
 def content(url: Url, addresses: tuple[str, ...], settings: Settings) -> Iterator[bytes]:
     with network_errors(url.host), connect(url, addresses, settings.https_timeout_secs) as connected:
         agent = "".join(each for each in settings.https_user_agent if " " <= each <= "~").strip()
-        response = answer_of(connected, url, agent or f"mcpgreen/{__version__}")
-        yield from body(response, max_bytes=settings.https_max_bytes)
+        response = send_request(connected, url, agent or f"mcpgreen/{__version__}")
+        yield from read_body(response, max_bytes=settings.https_max_bytes)
 
 
 @contextmanager
 def network_errors(host: str) -> Iterator[None]:
-    """Put what goes wrong on the way into a sentence."""
+    """Turn exceptions of the network into failures with a sentence."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:
@@ -58,13 +58,13 @@ def network_errors(host: str) -> Iterator[None]:
 
 @contextmanager
 def time_limit(secs: float) -> Iterator[None]:
-    """Give up after this time, whatever is being waited for: a server may well send a byte now and then."""
+    """Fail after this time, even if the server sends a byte now and then."""
 
     def give_up(*_: object) -> NoReturn:
         raise _failure(f"Not finished after {secs:g} seconds.")
 
     previous = signal.signal(signal.SIGALRM, give_up)
-    # Again and again, as an exception that strikes inside a destructor is swallowed.
+    # Repeated, because Python swallows an exception that is raised inside a destructor.
     signal.setitimer(signal.ITIMER_REAL, secs, 0.1)
     try:
         yield
@@ -74,28 +74,28 @@ def time_limit(secs: float) -> Iterator[None]:
 
 
 def connect(url: Url, addresses: tuple[str, ...], timeout_secs: float) -> ssl.SSLSocket:
-    """A connection to the first address that answers; the certificate must be that of the host in the URL."""
-    context = trusted()
-    connected = _reach(addresses, url.port, timeout_secs)
-    # What ends without a length ends with a farewell, or was cut off.
+    """Connect to the first address that answers. The certificate must be for the host in the URL."""
+    context = tls_context()
+    connected = _connect_to_first(addresses, url.port, timeout_secs)
+    # A response without a length must end with a TLS closure alert, or it was cut off.
     return context.wrap_socket(connected, server_hostname=url.host, suppress_ragged_eofs=False)
 
 
-def trusted() -> ssl.SSLContext:
-    """Certificates that the system trusts, SSL_CERT_FILE and SSL_CERT_DIR included, or those of CURL_CA_BUNDLE."""
+def tls_context() -> ssl.SSLContext:
+    """Trust the certificates of the system, SSL_CERT_FILE and SSL_CERT_DIR, or the ones in CURL_CA_BUNDLE."""
     bundle = os.environ.get("CURL_CA_BUNDLE")
     try:
         context = ssl.create_default_context(cafile=bundle or None)
     except (OSError, ssl.SSLError):
         raise refusal("CURL_CA_BUNDLE does not name a readable file of certificates.") from None
-    # Some versions of Python take a connection that was cut off for one that was closed.
+    # Some versions of Python treat a connection that was cut off like one that was closed.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def answer_of(connected: ssl.SSLSocket, url: Url, agent: str) -> http.client.HTTPResponse:
-    """Ask for the resource. Only an answer with content is returned."""
+def send_request(connected: ssl.SSLSocket, url: Url, agent: str) -> http.client.HTTPResponse:
+    """Request the resource. Return a response with content, and raise ProviderFailure for any other."""
     connection = http.client.HTTPSConnection(url.host, url.port, context=connected.context)
     connection.sock = connected
     headers = {"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
@@ -110,7 +110,7 @@ def answer_of(connected: ssl.SSLSocket, url: Url, agent: str) -> http.client.HTT
     return response
 
 
-def body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[bytes]:
+def read_body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[bytes]:
     too_large = ProviderFailure(TOO_LARGE, f"The resource has more than {max_bytes} bytes.")
     announced = response.length
     if announced is not None and announced > max_bytes:
@@ -122,10 +122,10 @@ def body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[byte
             raise too_large
         yield chunk
     if announced is not None and total < announced:
-        raise _failure(f"Only {total} of {announced} bytes came.")
+        raise _failure(f"Only {total} of {announced} bytes arrived.")
 
 
-def _reach(addresses: tuple[str, ...], port: int, timeout_secs: float) -> socket.socket:
+def _connect_to_first(addresses: tuple[str, ...], port: int, timeout_secs: float) -> socket.socket:
     problem = OSError("no address")
     for address in addresses:
         try:

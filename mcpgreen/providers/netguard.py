@@ -1,10 +1,10 @@
-"""Which hosts the server may speak to: lists of names, and no address that is not public.
+"""Decide which hosts a provider may connect to: the lists of the settings, and only public addresses.
 
 A client chooses the URIs, so without a guard it could read what only this machine can reach: services on loopback,
-the intranet, the metadata of a cloud. Names are judged first, then every address that the name leads to; whoever
-connects must use an address from `Guard.addresses`, and not resolve the name again, which could give another answer.
+the intranet, the metadata of a cloud. The guard checks the name first, then every address of the name.
 
-Rule: an address that no row below lets through is refused. When in doubt, refuse.
+Rules: connect to an address from `Guard.addresses` and do not resolve the name again, because the second answer could
+be another. When in doubt, refuse.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mcpgreen.providers.exits import FETCH_FAILED, ProviderFailure, refusal
 from mcpgreen.providers.urls import canonical_host
 from mcpgreen.settings.settings import Settings
 
-# IPv4: everything is public but these. IPv6: nothing is public but 2000::/3, and of that not these. The first
-# that holds an address says what kind it is.
+# IPv4 addresses are public except for these. IPv6 addresses are public only in 2000::/3, except for these. The first
+# row that contains an address names its kind.
 NOT_PUBLIC = {
     "an unspecified": "0.0.0.0/8 ::/128",
     "a private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
@@ -39,35 +39,36 @@ _NETWORKS = [(ip_network(network), kind) for kind, networks in NOT_PUBLIC.items(
 
 
 class Guard:
-    """What the settings allow one provider. `kind` is how its settings begin."""
+    """Checks hosts by the settings of one provider, which begin with `kind`."""
 
     def __init__(self, kind: str, settings: Settings) -> None:
         self._prefix = f"MCPGREEN_{kind.upper()}"
-        self._allowed_hosts: tuple[str, ...] = getattr(settings, f"{kind}_allow_hosts")
-        self._denied_hosts: tuple[str, ...] = getattr(settings, f"{kind}_deny_hosts")
-        self._allows_all: bool = getattr(settings, f"{kind}_allow_all")
+        self._allowed_hosts, self._denied_hosts = {
+            "https": (settings.https_allow_hosts, settings.https_deny_hosts),
+            "git": (settings.git_allow_hosts, settings.git_deny_hosts),
+        }[kind]
         self._exempt = frozenset(map(ip_address, settings.net_allow_addresses))
 
     def require_allowed(self, host: str) -> None:
-        """Judge a canonical host by the lists, and by its address if it is one. Resolves nothing."""
+        """Check a canonical host by the lists, and if it is an address, also by that. Resolves nothing."""
         prefix = self._prefix
         for entry in self._denied_hosts:
             denied = _host_in(entry)
-            if not denied:  # a typo must not open a door, so it closes them all
+            if not denied:  # refuse every host, so that a typo cannot allow one
                 raise refusal(f"{prefix}_DENY_HOSTS names {entry!r}, which is not a host; correct it.")
             if host == denied:
                 raise refusal(f"Host {host} is denied by {prefix}_DENY_HOSTS.")
-        if not self._allows_all:
+        if "*" not in self._allowed_hosts:
             if not self._allowed_hosts:
-                remedy = f"name hosts in {prefix}_ALLOW_HOSTS, or set {prefix}_ALLOW_ALL=true"
-                raise refusal(f"Host {host} is not allowed, as no host is: {remedy}.")
+                remedy = f"name hosts in {prefix}_ALLOW_HOSTS; * allows all"
+                raise refusal(f"Host {host} is not allowed, because no host is: {remedy}.")
             if host not in map(_host_in, self._allowed_hosts):
                 raise refusal(f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
         if address := _address_in(host):
             self._require_public(host, address)
 
     def addresses(self, host: str, port: int, *, within_secs: float) -> tuple[str, ...]:
-        """The addresses of a host that the lists allow, best first. One that is not public spoils them all."""
+        """Resolve a host that the lists allow, best address first. Refuse it if one of its addresses is not public."""
         self.require_allowed(host)
         if _address_in(host) is not None:
             return (host,)
@@ -79,13 +80,13 @@ class Guard:
     def _require_public(self, host: str, address: IPv4Address | IPv6Address) -> None:
         kind = why_not_public(address)
         if kind and address not in self._exempt:
-            # The address itself stays unsaid: clients need not learn how the intranet is numbered.
+            # The message does not name the address, so that clients learn nothing about the intranet.
             remedy = "MCPGREEN_NET_ALLOW_ADDRESSES can exempt it"
-            raise refusal(f"Host {host} is not allowed, as it has {kind} address; {remedy}.")
+            raise refusal(f"Host {host} is not allowed, because it has {kind} address; {remedy}.")
 
 
 def why_not_public(address: IPv4Address | IPv6Address) -> str:
-    """What kind of address it is, with its article; empty for a public one."""
+    """The kind of an address that is not public, with its article; empty for a public address."""
     is_foreign = address.version == 6 and address not in PUBLIC_V6
     return next((kind for network, kind in _NETWORKS if address in network), "a reserved" if is_foreign else "")
 
@@ -94,7 +95,7 @@ def _host_in(entry: str) -> str:
     try:
         return canonical_host(entry)
     except ProviderFailure:
-        return ""  # no host at all, so nobody asks for it
+        return ""  # not a host, so it matches none
 
 
 def _address_in(host: str) -> IPv4Address | IPv6Address | None:
@@ -114,7 +115,7 @@ def _resolved(host: str, port: int, within_secs: float) -> list[str]:
             return
         found.extend(str(address[0]).partition("%")[0] for *_, address in answers)
 
-    # A thread, because the lookup knows no time limit and hears no signal.
+    # In a thread, because the lookup has no time limit and cannot be interrupted by a signal.
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
     thread.join(within_secs)

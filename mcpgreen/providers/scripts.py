@@ -1,38 +1,24 @@
-"""The project's own provider scripts: which one provides, and how it is started.
+"""The project's own provider scripts: find the script of a provider, and how to start it.
 
-A script is an executable file in providers/, or one without the bit that is a shell script or begins with `#!`. Its
-name without the suffix is that of the provider.
+A script is an executable file in providers/, or a file without the bit that is a shell script or begins with `#!`. Its
+name without the suffix is the name of the provider.
 
-Rule: nothing is remembered but the names in the directory, until that changes: a script that was changed, or made
-executable, counts at once.
+Rule: nothing is cached, so that a new, changed or removed script counts at once.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Sequence
+from functools import cache
 from itertools import islice
-from typing import NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import read_start
-from mcpgreen.catalog.tree_scan import SETTLING_NS
 from mcpgreen.project.project import Project
+from mcpgreen.running.processes.run import Script
 from mcpgreen.running.scripts import shebang
-from mcpgreen.running.scripts.launch import Script
 
-MAX_FILES = 2000  # in providers/
-
-
-class _Names(NamedTuple):
-    """What a directory holds, as long as it has this stamp."""
-
-    stamp: tuple[int, ...]
-    by_provider: dict[str, list[str]]
-
-
-_KNOWN: dict[str, _Names] = {}
+MAX_FILES = 2000  # in providers/; reading more names would block the server, and a script may have made them
 
 
 def script_for(provider: str, project: Project) -> Script | None:
@@ -47,7 +33,7 @@ def script_for(provider: str, project: Project) -> Script | None:
 
 
 def why_missing(provider: str, directory: str) -> str:
-    """What would have to be there for the project to have this provider, as the end of a sentence."""
+    """Why the project does not have this provider, as the end of a sentence."""
     place = os.path.basename(directory)
     present = _names_for(provider, directory)
     if present:
@@ -55,41 +41,24 @@ def why_missing(provider: str, directory: str) -> str:
     return f"it would be an executable file {place}/{provider}, with any suffix"
 
 
-def _names_for(provider: str, directory: str) -> Sequence[str]:
-    try:
-        status = os.stat(directory)
-    except OSError:
-        return ()
-    stamp = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
-    known = _KNOWN.get(directory)
-    if known is None or known.stamp != stamp:
-        known = _Names(stamp, _names_in(directory))
-        if status.st_ctime_ns < time.time_ns() - SETTLING_NS:
-            _KNOWN[directory] = known
-        else:
-            _KNOWN.pop(directory, None)  # another change might leave the same stamp
-    return known.by_provider.get(provider, ())
-
-
-def _names_in(directory: str) -> dict[str, list[str]]:
-    """By the name of the provider. A script may have filled the directory, and nobody is served meanwhile."""
-    by_provider: dict[str, list[str]] = {}
+def _names_for(provider: str, directory: str) -> list[str]:
     try:
         with os.scandir(directory) as entries:
             names = [entry.name for entry in islice(entries, MAX_FILES)]
             if next(entries, None) is not None:
-                place = os.path.basename(directory)
-                journal.warning("%s/ has more than %d files; those beyond are not looked at", place, MAX_FILES)
+                _warn_of_crowd(os.path.basename(directory))
     except OSError:
-        return by_provider
-    for name in sorted(names):
-        if not name.startswith("."):
-            by_provider.setdefault(os.path.splitext(name)[0], []).append(name)
-    return by_provider
+        return []
+    return sorted(name for name in names if os.path.splitext(name)[0] == provider and not name.startswith("."))
+
+
+@cache  # once
+def _warn_of_crowd(place: str) -> None:
+    journal.warning("%s/ has more than %d files; the others are ignored", place, MAX_FILES)
 
 
 def _command_of(path: str) -> list[str] | None:
-    """How the file is started; None if it is no script."""
+    """The command that starts the file; None if it is not a script."""
     if not os.path.isfile(path):
         return None
     is_executable = os.access(path, os.X_OK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import BinaryIO
 
 from mcpgreen.catalog.apps.resources import app_for, app_html
@@ -12,14 +13,13 @@ from mcpgreen.settings.settings import Settings
 
 
 def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
-    """As a program: of the project that the environment names, or that surrounds us."""
-    import os
-
+    """Write an app of the project that the environment names, or that contains the working directory."""
     project, _, _ = open_project({}, os.environ)
-    out.write(html_of(uri, project, limit_bytes=settings.max_ui_resource_bytes))
+    out.write(html_of(uri, project, limit_bytes=settings.max_resource_bytes))
 
 
 def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
+    """The page of an app. Raises ProviderFailure."""
     try:
         app = app_for(uri, project, project.server_name())
         if app is None:

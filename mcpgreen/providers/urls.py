@@ -1,6 +1,6 @@
-"""URLs of the network, read strictly: what two readers could understand differently is refused.
+"""Parse URLs strictly: refuse a URL that two programs could read in different ways.
 
-Pure; whether a host may be spoken to is for `netguard` to say.
+`netguard` decides whether a provider may connect to the host.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from mcpgreen.providers.exits import refusal
 
 MAX_HOST_CHARS = 253
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# What system libraries take for a part of an IPv4 address; a name in the DNS cannot end like this.
+# A part of an IPv4 address, as system libraries read it. No name in the DNS ends like this.
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 NEVER_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]")
 KEPT_IN_A_TARGET = "%/:?[]@!$&'()*+,;=~"
 
 
 class Url(NamedTuple):
-    """A URL without user and without ambiguities. `host` is canonical, `target` is path and query."""
+    """A URL without a user and without ambiguities. `host` is canonical, `target` is path and query."""
 
     scheme: str
     host: str
@@ -32,12 +32,12 @@ class Url(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and port, as they stand in a URL."""
+        """Host and port in the syntax of a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
-    """Take the URL apart; its scheme must be one of those with a default port. Raises ProviderFailure."""
+    """Parse a URL with one of the schemes in `default_ports`. Raises ProviderFailure."""
     schemes = " or ".join(f"{scheme}://" for scheme in default_ports)
     if NEVER_IN_A_URL.search(uri):
         raise refusal("The URI has spaces, control characters or backslashes; percent-encode them.")
@@ -62,10 +62,10 @@ def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
 
 
 def canonical_host(host: str) -> str:
-    """The one spelling of a host that is compared, resolved and connected to: lower case, ASCII, no final dot.
+    """The spelling of a host that is compared, resolved and connected to: lower case, ASCII, no final dot.
 
-    Raises ProviderFailure for what is no host, and for addresses that are not written the usual way (`127.1`,
-    `0x7f000001`, `010.0.0.1`): some libraries read them as addresses, others as names or as other addresses.
+    Raises ProviderFailure for an invalid host, and for an unusual spelling of an address (`127.1`, `0x7f000001`,
+    `010.0.0.1`), which some libraries read as an address, others as a name or as another address.
     """
     if ":" in host:
         if "%" in host:
@@ -79,14 +79,14 @@ def canonical_host(host: str) -> str:
         raise refusal(f"{host!r} is not a host name.") from None
     labels = name.split(".")
     if NUMBER.fullmatch(labels[-1]):
-        return _address(name, IPv4Address, "is not written as an IPv4 address should be: four decimal numbers.")
+        return _address(name, IPv4Address, "is not a usual IPv4 address: four decimal numbers.")
     if not all(LABEL.fullmatch(label) for label in labels):
         raise refusal(f"{host!r} is not a host name.")
     return name
 
 
 def _bare_host(netloc: str) -> str:
-    """The host as it was written. `urlsplit(...).hostname` would drop what follows a bracket."""
+    """The host as it is written. `urlsplit(...).hostname` would drop the text after a bracket."""
     if netloc.startswith("["):
         host, bracket, rest = netloc[1:].partition("]")
         if not bracket or not re.fullmatch(r"(:[0-9]*)?", rest) or ":" not in host:
@@ -94,7 +94,7 @@ def _bare_host(netloc: str) -> str:
         return host
     host, _, port = netloc.partition(":")
     if not re.fullmatch(r"[0-9]*", port):
-        raise refusal("An IPv6 address in a URI stands in brackets: https://[2001:db8::1]/.")
+        raise refusal("Write an IPv6 address in a URI in brackets: https://[2001:db8::1]/.")
     return host
 
 

@@ -1,1 +1,1 @@
-"""What is written on the wire and in files: JSON, URIs, MIME types."""
+"""Texts on the wire and in files: JSON, URIs, MIME types."""

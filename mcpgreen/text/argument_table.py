@@ -1,43 +1,43 @@
-"""The arguments of a call as rows of text, in which bash looks one up without starting a program.
+"""The arguments of a call as rows of text, so that bash finds an argument without starting a program.
 
-Line 1 is the JSON that the rows are made from: a script that is handed other arguments sees that they are not its own.
+Line 1 is the JSON that the rows are made from: a script that gets other arguments sees that the table is not for them.
 Then comes a row for each member that can be named by a plain path, such as `.name=sAda` or `.size.width=v12`. After the
 equals sign a letter says how to read the rest:
 
-    s  a text as it stands
+    s  a plain text
     e  a text in which every backslash and every byte that is not printable ASCII is written as \\xHH, for `printf %b`
-    v  what else jq prints in one way only: true, false, null, integers, short fractions
+    v  a value that every jq prints in the same way: true, false, null, integers, short fractions
     o  an object; its members have rows of their own
     a  an array of such texts and values, each behind a tab
-    j  something that needs jq
+    j  a value that needs jq
 
-So a path without a row is that of an absent member, if it is one of the root or of an object.
+So if an object, or the root, has no row for a member, the member is absent.
 
-Rule: a row holds what every jq prints for its path, to the byte, or the letter j. All of it is printable ASCII, tabs
-and line breaks, so that every locale reads it alike, and nothing in it is ever evaluated.
+Rule: a row holds exactly the bytes that every jq prints for its path, or the letter j. The table consists of printable
+ASCII, tabs and line breaks, so that it reads the same in every locale, and nothing in it is ever evaluated.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
-MAX_JSON_BYTES = 4096  # it is in the environment of a script twice
+MAX_JSON_BYTES = 4096  # the environment of a script holds the arguments twice
 MAX_ROWS = 200  # and items of an array
 MAX_DEPTH = 4
-TOO_LARGE = 10**15  # some print longer ones with an exponent
+TOO_LARGE = 10**15  # some versions of jq print longer integers with an exponent
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _PLAIN_TEXT = re.compile(r"[ -\[\]-~]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), ord("\\"), *range(127, 256))}
-# Fifteen digits stay what they are in a float; small fractions may get an exponent, whole numbers may lose their ".0".
+# A float keeps fifteen digits. Small fractions may get an exponent, whole numbers may lose their ".0".
 _PLAIN_FRACTION = re.compile(r"-?(?=[\d.]{3,16}\Z)(?:[1-9]\d*\.\d*|0\.(?:0{0,2}[1-9])\d*)(?<=[1-9])")
 
 
 def table_of(arguments_json: bytes) -> bytes:
-    """The table of an object that `jsontext.dumps` wrote; empty if there is nothing to look up, or too much."""
+    """The table of an object that `jsontext.dumps` wrote; empty if there are no arguments, or too many."""
     if not 2 < len(arguments_json) <= MAX_JSON_BYTES or b"\x7f" in arguments_json:
         return b""
     rows = [arguments_json.decode("ascii")]
@@ -45,7 +45,7 @@ def table_of(arguments_json: bytes) -> bytes:
     return "\n".join(rows).encode("ascii") if len(rows) <= MAX_ROWS else b""
 
 
-def _add_rows(rows: list[str], path: str, members: dict[str, Any], depth: int) -> None:
+def _add_rows(rows: list[str], path: str, members: Json, depth: int) -> None:
     for name, value in members.items():
         if len(rows) > MAX_ROWS:
             return
@@ -66,7 +66,7 @@ def _cell(value: object) -> str:
         if _PLAIN_TEXT.fullmatch(value):
             return f"s{value}"
         if "\0" in value or _SURROGATE.search(value):
-            return "j"  # no variable can hold it, or every jq reads it in its own way
+            return "j"  # no variable can hold it, or versions of jq read it in different ways
         return "e" + value.encode("utf-8").decode("latin-1").translate(_ESCAPES)
     if value is None or isinstance(value, bool):
         return {None: "vnull", True: "vtrue", False: "vfalse"}[value]

@@ -1,23 +1,21 @@
-"""What a JSON text would cost to parse, found out over its bytes, piece by piece, before anybody parses it.
+"""Check what a JSON text would cost to parse, by its bytes, before it is parsed.
 
 A parsed value takes up to thirty times the memory of its text, and a parser cannot be interrupted: 16 MiB of `[[],[],`
-are 800 MB and many seconds, whether or not the brackets are ever closed. So a long text is looked at first: how deep
-it goes, how many parts it has, and whether there are numbers that JSON does not know. What is inside strings does not
-count. Whether the text is JSON at all is for the parser to say.
+take 800 MB and many seconds, even if the brackets are never closed. So a long text is checked first: how deep it is
+nested, how many parts it has, and whether it contains NaN or Infinity. The content of strings does not count. Whether
+the text is JSON at all is for the parser to say.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 MAX_DEPTH = 128
 MAX_PARTS = 250_000  # elements, members and containers; the worst of them take a parser 20 ms and 30 MB
 PIECE_BYTES = 65536
 TURN_BYTES = 16 * PIECE_BYTES
-PART_BYTES = 80  # what a part takes in memory once it is parsed, more or less
-REQUEST_BYTES = 4096  # what the shortest request takes
+PART_BYTES = 80  # the memory that a parsed part takes, roughly
+REQUEST_BYTES = 4096  # the memory that the shortest request takes
 SHORT_BYTES = 512
 
 STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -25,11 +23,11 @@ NO_BRACKETS = bytes(code for code in range(256) if code not in STEP)
 
 
 class TooCostly(ValueError):
-    """The text goes deeper, or has more parts, than we are willing to parse. The message says which."""
+    """The text is nested too deeply, or has too many parts. The message says which."""
 
 
 class Bounds:
-    """Looks at one text. `feed` raises ValueError as soon as it is clear that the text will not be parsed."""
+    """The check of one text. `feed` takes the next piece, and raises ValueError if the text must not be parsed."""
 
     __slots__ = ("_depth", "_is_escaped", "_is_in_string", "parts")
 
@@ -48,7 +46,7 @@ class Bounds:
         if self.parts > MAX_PARTS:
             raise TooCostly(f"more than {MAX_PARTS} values")
         if self._depth + openings <= MAX_DEPTH:
-            # No need to look in which order they come.
+            # Whatever their order, they cannot go too deep.
             self._depth += openings - outside.count(b"]") - outside.count(b"}")
         else:
             from itertools import accumulate
@@ -66,7 +64,7 @@ class Bounds:
             piece = piece[1:]
         self._is_escaped = False
         if b"\\" in piece:
-            # Pairs first, from the left: what then stands before a quote escapes it.
+            # Pairs of backslashes first: a backslash that is left before a quote escapes it.
             piece = piece.replace(b"\\\\", b"")
             self._is_escaped = piece.endswith(b"\\")
             piece = piece.replace(b'\\"', b"")
@@ -80,8 +78,8 @@ class Bounds:
 
 
 def require_parsable(raw: bytes, turn: Callable[[], object] | None = None) -> None:
-    """Raises ValueError for a text that will not be parsed. With a long one others get a `turn` now and then."""
-    # Two brackets a level, and a byte for each part.
+    """Raises ValueError for a text that must not be parsed. During a long text, `turn` lets others run now and then."""
+    # Too short for too many levels or parts: a level takes two brackets, a part at least one byte.
     if len(raw) <= 2 * MAX_DEPTH or (len(raw) <= PIECE_BYTES and raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH):
         if b"NaN" in raw or b"nfinity" in raw:
             Bounds().feed(raw)
@@ -94,7 +92,7 @@ def require_parsable(raw: bytes, turn: Callable[[], object] | None = None) -> No
 
 
 def weight_of(raw: bytes) -> int:
-    """How much memory a request takes once it is parsed, more or less. Errs on the high side: commas in texts count."""
+    """Estimate the memory of a parsed request. The estimate is rather high: commas in strings count, too."""
     if len(raw) < SHORT_BYTES:
         return REQUEST_BYTES
     return REQUEST_BYTES + len(raw) + PART_BYTES * (raw.count(b",") + raw.count(b"[") + raw.count(b"{"))

@@ -1,20 +1,20 @@
-"""JSON pointers (RFC 6901) as references have them: `#/$defs/name`."""
+"""JSON pointers (RFC 6901) in references, such as `#/$defs/name`."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def pointed_at(document: Any, reference: str) -> Any:
-    """What a reference leads to in its own document. Raises LookupError if that is nothing, or elsewhere."""
+def steps_of(reference: str) -> list[str]:
+    """The names and indices of a pointer. Raises LookupError for a reference to another document."""
     from urllib.parse import unquote
 
     if reference != "#" and not reference.startswith("#/"):
         raise LookupError(reference)
-    for step in unquote(reference).split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
+    return [step.replace("~1", "/").replace("~0", "~") for step in unquote(reference).split("/")[1:]]
+
+
+def pointed_at(document: object, reference: str) -> object:
+    """The value that a reference names in its own document. Raises LookupError if there is none."""
+    for step in steps_of(reference):
         if isinstance(document, list) and step.isdecimal():
             document = document[int(step)]
         elif isinstance(document, dict):

@@ -1,7 +1,7 @@
-"""What JSON is to the type checker."""
+"""JSON for the type checker."""
 
 from __future__ import annotations
 
 from typing import Any
 
-Json = dict[str, Any]  # an object, whose members have yet to be checked
+Json = dict[str, Any]  # an object; its members have not been checked

@@ -1,9 +1,9 @@
-"""The only door to ujson: text to values, values to one line of text.
+"""Read and write JSON with ujson, which only this module imports.
 
 `loads` is lenient where ujson is (a leading zero, a raw control character inside a string, the last of two equal keys
-wins) and strict where the wire needs it: UTF-8, no NaN or Infinity, bounded nesting. A number that is too large for a
-float (1e999) is only found when it has to be written again: `dumps` refuses it. `dumps` always gives one line of
-ASCII that any JSON parser reads back: no NaN, and a lone surrogate becomes U+FFFD.
+wins) and strict where the protocol needs it: UTF-8, no NaN or Infinity, bounded nesting. It accepts a number that is
+too large for a float (1e999), which `dumps` then refuses. `dumps` always writes one line of ASCII that any JSON parser
+reads back: no NaN, and a lone surrogate becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -11,40 +11,29 @@ from __future__ import annotations
 import binascii
 import codecs
 import os
-import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import ujson
 
 from mcpgreen.text import json_bounds
 
-if "decimal" in sys.modules:
-    import ujson
-else:
-    # ujson imports decimal to know its numbers when it meets one. It never meets one here, and the import would cost
-    # the first answer 4 of its 28 ms. Whoever imports decimal later gets the real one.
-    sys.modules["decimal"] = type(sys)("decimal")
-    sys.modules["decimal"].Decimal = type("Decimal", (), {})  # type: ignore[attr-defined]  # what ujson looks for
-    import ujson
 
-    del sys.modules["decimal"]
+class Decoder(Protocol):
+    """An incremental decoder of `codecs`."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Protocol
+    def decode(self, chunk: bytes, final: bool = False) -> str: ...
 
-    class Decoder(Protocol):
-        """As `codecs` has it, incremental."""
-
-        def decode(self, chunk: bytes, final: bool = False) -> str: ...
-
-        def getstate(self) -> tuple[bytes, int]: ...
+    def getstate(self) -> tuple[bytes, int]: ...
 
 
-STAND_IN = os.urandom(16).hex()  # for a large value, until its pieces are put in; nobody can guess it
+MAX_DIGITS = 4300  # of an integer, unless PYTHONINTMAXSTRDIGITS says otherwise
+STAND_IN = os.urandom(16).hex()  # stands for a large value until its pieces are inserted; cannot be guessed
 
 
 def loads(raw: bytes | str, turn: Callable[[], object] | None = None) -> Any:
     """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth and size
-    (`json_bounds`). While a long text is looked at, others get a `turn` now and then."""
+    (`json_bounds`). During a long text, `turn` lets others run now and then."""
     encoded = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     json_bounds.require_parsable(encoded, turn)
     if isinstance(raw, bytes):
@@ -53,20 +42,23 @@ def loads(raw: bytes | str, turn: Callable[[], object] | None = None) -> Any:
 
 
 def parsed(raw: bytes | str) -> Any:
-    """The same for a text that is known to be within its bounds and in UTF-8."""
+    """As `loads`, for a text that is known to be bounded and UTF-8."""
     try:
         return ujson.loads(raw)
     except ValueError as error:
+        if "integer string conversion" in str(error):  # of Python itself, which speaks to programmers
+            raise ValueError(f"an integer of more than {MAX_DIGITS} digits") from None
         raise ValueError(_what_is_wrong(raw) or str(error)) from None
 
 
-# ensure_ascii, encode_html_chars, escape_forward_slashes, sort_keys, indent, allow_nan, reject_bytes. By position: to
-# look up the names takes longer than to encode a short message.
+# ensure_ascii, encode_html_chars, escape_forward_slashes, sort_keys, indent, allow_nan, reject_bytes. By position:
+# ujson needs longer to look up the names than to encode a short message.
 PLAIN = (True, False, False, False, 0, False, True)
 
 
-def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
-    """One line of ASCII JSON. Raises ValueError for what JSON cannot express and `default` does not replace."""
+def dumps(value: object, default: Callable[[object], object] | None = None) -> bytes:
+    """Write one line of ASCII JSON. Raises ValueError for a value that JSON cannot express and `default` does not
+    replace."""
     try:
         text: str = ujson.dumps(value, *PLAIN, default)
     except (OverflowError, TypeError) as error:
@@ -77,21 +69,21 @@ def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
 
 
 class TooLong(ValueError):
-    """A text that would have more bytes as JSON than whoever wanted it allows."""
+    """The text would have more bytes as JSON than the caller allows."""
 
 
 class LargeText:
     """A long string that is encoded already, in pieces.
 
-    Ten megabytes in one buffer are touched by every step on the way out (join, decode, escape, encode, frame), and each
-    time the system has to find fresh pages for the copy, which takes longer than the step itself. Pieces stay in cache.
+    With ten megabytes in one buffer, every step on the way out (join, decode, escape, encode, frame) makes a copy, and
+    the system needs longer to find fresh pages for it than the step itself takes. Small pieces stay in the cache.
     """
 
     __slots__ = ("pieces",)
 
     def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int = 0, decoder: Decoder | None = None) -> None:
-        """From raw bytes; what is not UTF-8 becomes U+FFFD, unless the decoder is another, which sees only chunks that
-        are not plain ASCII. Raises TooLong, as soon as that is known, if there is a limit."""
+        """Encode raw bytes. Without a decoder, bytes that are not UTF-8 become U+FFFD. The decoder sees only chunks
+        that are not plain ASCII. Raises TooLong as soon as the limit is exceeded."""
         decoder = decoder or codecs.getincrementaldecoder("utf-8")("replace")
         self.pieces: list[bytes] = []
         size = 0
@@ -110,7 +102,7 @@ RARE_CONTROLS = [bytes([code]) for code in range(32) if code not in b"\t\n\r"]
 
 
 def _is_plain(chunk: bytes) -> bool:
-    """Whether five replacements do. To find that out, and do it, takes less time than ujson does."""
+    """Whether `_escaped` can encode the chunk: check and replacements together take less time than ujson."""
     return chunk.isascii() and not any(control in chunk for control in RARE_CONTROLS)
 
 
@@ -120,7 +112,7 @@ def _escaped(plain: bytes) -> bytes:
 
 
 def _inside(text: str) -> bytes:
-    """A text as JSON, without its quotes. It was decoded, so there is no half of a surrogate pair to look for."""
+    """A text as JSON, without its quotes. A decoded text has no lone surrogates."""
     encoded: str = ujson.dumps(text, *PLAIN)
     return encoded[1:-1].encode("ascii")
 
@@ -134,7 +126,7 @@ class LargeBlob:
         self.pieces: list[bytes] = []
         rest = b""
         for chunk in chunks:
-            # Three bytes are four characters: only what follows the last three may wait for the next chunk.
+            # Base64 makes four characters of three bytes; one or two bytes wait for the next chunk.
             joined = rest + chunk
             whole_bytes = len(joined) - len(joined) % 3
             rest = joined[whole_bytes:]
@@ -142,11 +134,11 @@ class LargeBlob:
         self.pieces.append(binascii.b2a_base64(rest, newline=False))
 
 
-def dump_pieces(value: Any) -> list[bytes]:
-    """As `dumps`, but with LargeText and LargeBlob in it, whose pieces are not copied: the line is the sequence."""
+def dump_pieces(value: object) -> list[bytes]:
+    """As `dumps`, for a value with LargeText and LargeBlob in it. Returns the line in pieces; theirs are not copied."""
     large: list[LargeText | LargeBlob] = []
 
-    def stand_in(other: Any) -> str:
+    def stand_in(other: object) -> str:
         if not isinstance(other, (LargeText, LargeBlob)):
             raise TypeError(f"{type(other).__name__} is not JSON")
         large.append(other)
@@ -163,22 +155,9 @@ def dump_pieces(value: Any) -> list[bytes]:
     return pieces
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """SHA-256 of the value's canonical text: equal values, equal digests, whatever the order of keys."""
     return digest_of_chunks([_canonical(value)])
-
-
-def digest_of_list(parts: Iterable[list[Any]]) -> str:
-    """`digest` of the list that is given in parts."""
-
-    def chunks() -> Iterator[bytes]:
-        separator = b"["
-        for part in filter(None, parts):
-            yield separator + _canonical(part)[1:-1]
-            separator = b","
-        yield b"]" if separator == b"," else b"[]"
-
-    return digest_of_chunks(chunks())
 
 
 def digest_of_chunks(chunks: Iterable[bytes]) -> str:
@@ -189,16 +168,16 @@ def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     return str(state.hexdigest())
 
 
-def _canonical(value: Any) -> bytes:
+def _canonical(value: object) -> bytes:
     text: str = ujson.dumps(value, sort_keys=True, escape_forward_slashes=False)
     return text.encode("ascii")
 
 
-_known_sha256: Any = None  # to look in vain for a module takes longer than to digest a small file
+_known_sha256: Any = None  # a failed import takes longer than hashing a small file
 
 
 def _sha256() -> Any:
-    """SHA-256 without hashlib where Python has it built in: hashlib loads OpenSSL, 8 ms and 4 MB."""
+    """Find SHA-256 without hashlib, which loads OpenSSL and costs 4 MB of memory."""
     global _known_sha256
     if _known_sha256 is None:
         for module in ("_sha2", "_sha256", "hashlib"):
@@ -210,13 +189,13 @@ def _sha256() -> Any:
     return _known_sha256
 
 
-def pretty(value: Any) -> str:
-    """Indented text for files that people read."""
+def pretty(value: object) -> str:
+    """Write indented JSON, for files that people read."""
     return ujson.dumps(value, indent=2, escape_forward_slashes=False, ensure_ascii=False) + "\n"
 
 
-def depth_of(value: Any) -> int:
-    """How many containers stand inside each other. Iterative: hostile input must not exhaust our stack."""
+def depth_of(value: object) -> int:
+    """How deep arrays and objects are nested. Iterative, because hostile input must not exhaust the stack."""
     depth, level = 0, [value]
     while containers := [each for each in level if isinstance(each, (dict, list))]:
         depth += 1
@@ -224,8 +203,8 @@ def depth_of(value: Any) -> int:
     return depth
 
 
-def is_writable(value: Any) -> bool:
-    """Whether the value can be sent on: a number such as 1e999 can be read, but not written."""
+def is_writable(value: object) -> bool:
+    """Whether the value can be written: a number such as 1e999 can be read, but not written."""
     try:
         ujson.dumps(value, *PLAIN)
     except (ValueError, OverflowError, TypeError):
@@ -233,40 +212,26 @@ def is_writable(value: Any) -> bool:
     return True
 
 
-KEPT_FAULTS = 256
-KEPT_FAULT_BYTES = 32
-_faults: dict[bytes | str, str | None] = {}  # of short texts: thousands of them may come at once
-
-
 def _what_is_wrong(raw: bytes | str) -> str | None:
-    """The place and the fault in words that help; ujson has neither. None if only ujson finds a fault, and for a long
-    text, which nobody reads twice."""
-    if len(raw) > json_bounds.PIECE_BYTES:
-        return None
-    if len(raw) > KEPT_FAULT_BYTES:
-        return _fault_in(raw)
-    if raw not in _faults:
-        if len(_faults) == KEPT_FAULTS:
-            _faults.clear()
-        _faults[raw] = _fault_in(raw)
-    return _faults[raw]
-
-
-def _fault_in(raw: bytes | str) -> str | None:
+    """Name the fault and its place, which ujson does not. None for a long text, and if only ujson finds a fault."""
     import json
 
+    if len(raw) > json_bounds.PIECE_BYTES:
+        return None
     try:
         json.loads(raw)
     except json.JSONDecodeError as error:
         return f"{error.msg}, line {error.lineno} column {error.colno}"
     except RecursionError:
         return "nested too deeply"
+    except ValueError:
+        pass  # behind the fault there is an integer that is too long
     return None
 
 
 def _without_lone_surrogates(text: str) -> str:
     import re
 
-    # Left to right, so that an escaped backslash before "ud8.." is consumed first and never mistaken for an escape.
+    # From left to right, so that an escaped backslash before "ud8.." is consumed first and not taken for an escape.
     pattern = r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})"
     return re.sub(pattern, lambda match: "\\ufffd" if match.group(1) else match.group(0), text)

@@ -1,29 +1,26 @@
-"""What kind of content a file holds: its MIME type, and whether it is text.
+"""Find the MIME type of a content, and whether it is text.
 
-Content is text if all of it is UTF-8 without a NUL, and no chunk of it a third other control characters, each of which
-is six bytes of JSON; anything else is binary, whatever its type says.
+Content is text if all of it is UTF-8 without a NUL, and no chunk consists of other control characters to a third: each
+of these takes six bytes in JSON. Anything else is binary, even if its type says text.
 
-Rule: possibly imported before the first answer, so it is a table and a few functions, and not `mimetypes`, which also
-reads what the machine has in /etc: the same file would have other types elsewhere.
+The types are in a table of our own: `mimetypes` also reads files in /etc, so the same file would have other types on
+other machines.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Callable, Iterable
 
 from mcpgreen.text.jsontext import LargeBlob, LargeText
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-HEAD_BYTES = 1024  # what `mime_type` wants to see of the beginning
+HEAD_BYTES = 1024  # the part of the content that `mime_type` needs
 CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 TEXT = "text/plain"
 BINARY = "application/octet-stream"
 
-# Of each family, extensions and what they stand for, if that is called otherwise.
+# Extensions by the family of their types; behind a colon the subtype, if it is not the extension.
 EXTENSIONS = {
     "application": "gz:gzip json jsonl pdf sql tar:x-tar tgz:gzip toml wasm xml yaml yml:yaml zip",
     "audio": "flac m4a:mp4 mp3:mpeg oga:ogg ogg wav",
@@ -39,7 +36,7 @@ BY_EXTENSION = {
     for extension, _, subtype in (word.partition(":") for word in row.split())
 }
 
-# Each row: how such a content begins, one way or another, and what stands at offset 8.
+# Each row: the type, the possible beginnings of such a content, and the bytes at offset 8.
 BY_CONTENT = (
     ("image/png", (b"\x89PNG\r\n\x1a\n",), b""),
     ("image/jpeg", (b"\xff\xd8\xff",), b""),
@@ -68,7 +65,7 @@ def type_by_name(name: str) -> str | None:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether the beginning of a content could be text. It may be cut inside a character."""
+    """Whether the content may be text, by its beginning, which may be cut inside a character."""
     try:
         TextDecoder().decode(head)
     except NotText:
@@ -77,8 +74,8 @@ def is_text(head: bytes) -> bool:
 
 
 def text_or_blob(chunks: Callable[[], Iterable[bytes]]) -> dict[str, LargeText | LargeBlob]:
-    """A whole content as the field of `contents` that it belongs to, one chunk in memory at a time. What turns out
-    not to be text is read from the beginning again."""
+    """A whole content as its field of `contents`, one chunk in memory at a time. If it turns out not to be text, it is
+    read from the beginning again."""
     try:
         return {"text": LargeText(chunks(), decoder=TextDecoder())}
     except NotText:
@@ -86,11 +83,11 @@ def text_or_blob(chunks: Callable[[], Iterable[bytes]]) -> dict[str, LargeText |
 
 
 class NotText(ValueError):
-    """Content that is no text."""
+    """The content is not text."""
 
 
 class TextDecoder:
-    """Decodes what is text, chunk by chunk, and raises NotText at what is not."""
+    """Decodes text, chunk by chunk. Raises NotText for a chunk that is not text."""
 
     def __init__(self) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()

@@ -1,7 +1,7 @@
-"""Bytes that come in chunks of any size, kept in few pieces.
+"""Collect bytes that arrive in chunks of any size, in few pieces.
 
-Who sends decides how large the chunks are, and each costs as much memory and time as some dozen bytes: three megabytes
-in chunks of two would be a million and a half objects.
+The sender decides how large the chunks are, and each of them costs memory and time: three megabytes in chunks of two
+bytes would be a million and a half objects.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ PIECE_BYTES = 65536
 
 
 class Pieces:
-    """A growing content. Large chunks are kept as they are, small ones are put together."""
+    """A growing content. Large chunks are kept as they are, small ones are joined."""
 
     __slots__ = ("_small", "_whole")
 
@@ -29,7 +29,7 @@ class Pieces:
             self._whole.append(chunk)
 
     def take(self) -> list[bytes]:
-        """All of it, in order. Nothing is left here."""
+        """Return all pieces in order, and forget them."""
         self._close_small()
         taken, self._whole = self._whole, []
         return taken

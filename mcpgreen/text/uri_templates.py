@@ -13,21 +13,18 @@ forward takes the values.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-from mcpgreen.text.uris import HEX_DIGITS, LETTERS, RESERVED, UNRESERVED, percent_decoded
+from mcpgreen.text.uris import LETTERS, LONE_PERCENT, RESERVED, UNRESERVED, percent_decoded
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    # A name, where its value begins, and the first and the last position where it may end.
-    Value = tuple[str, int, int, int]
+# A name, where its value begins, and the first and the last position where it may end.
+Value = tuple[str, int, int, int]
 
 VALUE = UNRESERVED | {"%"}
 LITERAL = UNRESERVED | RESERVED | {"%"}
 NAME = frozenset(LETTERS + "0123456789_.%")
-# What others write into a query unencoded is understood, as long as the parameters can be told apart.
+# Many clients leave more characters of a query unencoded; they are accepted as long as parameters can be separated.
 QUERY_VALUE = LITERAL - {"&", "#"}
 
 # Each operator: prefix, separator, the characters that a value may hold, and whether the names are in the URI.
@@ -55,10 +52,10 @@ class UriTemplate:
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(names))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The values that expand to this URI, without those that are absent; None if there are none."""
+        """The values that expand to this URI, without absent ones; None if the URI does not match."""
         first = self._parts[0]
         if isinstance(first, Literal) and not uri.startswith(first.text):
-            return None  # most templates are told apart by this alone
+            return None  # the cheap way to rule out most templates
         subject = Subject(uri)
         tables = self._tables(subject)
         if tables is None:
@@ -239,8 +236,7 @@ def _expression(inside: str) -> Expression:
     for name in names:
         if "*" in name or ":" in name:
             raise ValueError(f"{{{inside}}} has a modifier of level 4 (* or :length), which is not supported")
-        are_escapes_whole = all(len(each) >= 2 and HEX_DIGITS.issuperset(each[:2]) for each in name.split("%")[1:])
-        if not (all(name.split(".")) and NAME.issuperset(name) and are_escapes_whole):
+        if not all(name.split(".")) or not NAME.issuperset(name) or LONE_PERCENT.search(name):
             raise ValueError(f"{{{inside}}} must hold names of letters, digits and _, separated by commas")
     if len(set(names)) < len(names):
         raise ValueError(f"{{{inside}}} names a variable twice")

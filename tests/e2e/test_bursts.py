@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from tests.support.client import Client
+from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire
 
@@ -38,9 +37,7 @@ def ids_until(wire: Wire, count: int) -> list[Any]:
     return [wire.receive(lambda message: "method" not in message)["id"] for _ in range(count)]
 
 
-def test_a_ping_overtakes_a_burst_and_everything_else_keeps_its_order(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_ping_overtakes_a_burst_and_everything_else_keeps_its_order(project: ProjectBuilder, speak: Speak) -> None:
     messages = looks(project)
     wire = acquainted(speak())
 
@@ -51,9 +48,7 @@ def test_a_ping_overtakes_a_burst_and_everything_else_keeps_its_order(
     assert [id for id in ids if id != "ping"] == [*range(MANY), "list"]
 
 
-def test_what_is_cancelled_before_its_turn_is_never_begun(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_what_is_cancelled_before_its_turn_is_never_begun(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("leave", "touch left")
     messages = looks(project)
     wire = acquainted(speak())
@@ -70,7 +65,7 @@ def test_what_is_cancelled_before_its_turn_is_never_begun(
     assert not (project.root / "left").exists()
 
 
-def test_a_burst_is_answered_after_the_end_of_input(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_burst_is_answered_after_the_end_of_input(project: ProjectBuilder, speak: Speak) -> None:
     messages = looks(project)
     wire = acquainted(speak())
 
@@ -81,7 +76,7 @@ def test_a_burst_is_answered_after_the_end_of_input(project: ProjectBuilder, spe
     assert wire.wait() == 0
 
 
-def test_a_batch_within_a_burst_is_answered_in_its_place(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_batch_within_a_burst_is_answered_in_its_place(project: ProjectBuilder, speak: Speak) -> None:
     """It lets others have their turns while it is served, and what comes after it must still go out."""
     messages = looks(project)
     wire = acquainted(speak(WITH_BATCHES))
@@ -95,9 +90,7 @@ def test_a_batch_within_a_burst_is_answered_in_its_place(project: ProjectBuilder
     assert ids_until(wire, 1) == ["list"]
 
 
-def test_a_ping_overtakes_a_long_batch_whose_members_can_be_cancelled(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_ping_overtakes_a_long_batch_whose_members_can_be_cancelled(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("leave", "touch left")
     messages = looks(project)
     wire = acquainted(speak(WITH_BATCHES))

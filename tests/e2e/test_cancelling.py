@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import MODERN, text_of
@@ -36,7 +35,7 @@ def no_answer(client: Client, id: Any) -> bool:
     ("revision", "id"), [*((revision, 41) for revision in ALL_REVISIONS), *((MODERN, id) for id in (0, "forty", ""))]
 )
 def test_a_cancelled_call_is_never_answered_and_its_process_is_gone(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str, id: Any
+    project: ProjectBuilder, speak: Speak, revision: str, id: Any
 ) -> None:
     project.tool("stuck", "echo $$ > pid.new; mv pid.new pid; sleep 600; echo done")
     client = speak(revision)
@@ -49,7 +48,7 @@ def test_a_cancelled_call_is_never_answered_and_its_process_is_gone(
 
 
 @pytest.mark.requirement("G-cancel-tree")
-def test_cancelling_ends_background_jobs_and_daemons_too(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_cancelling_ends_background_jobs_and_daemons_too(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("family", FAMILY)
     client = speak()
     id = client.start_tool("family")
@@ -63,7 +62,7 @@ def test_cancelling_ends_background_jobs_and_daemons_too(project: ProjectBuilder
 
 
 @pytest.mark.requirement("G-cancel-tree")
-def test_a_cancelled_script_can_clean_up(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_cancelled_script_can_clean_up(project: ProjectBuilder, speak: Speak) -> None:
     """Its commands in a trap must be hit neither by a second signal nor by a pipe that nobody reads any more."""
     project.tool(
         "polite",
@@ -79,7 +78,7 @@ def test_a_cancelled_script_can_clean_up(project: ProjectBuilder, speak: Callabl
 
 
 @pytest.mark.requirement("G-cancel-tree")
-def test_a_process_that_left_the_group_can_clean_up_too(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_process_that_left_the_group_can_clean_up_too(project: ProjectBuilder, speak: Speak) -> None:
     project.program("apart", "trap 'touch noticed; exit 0' TERM\ntouch running; while :; do sleep 0.02; done")
     project.tool("starts", "setsid ./apart & wait")
     client = speak()
@@ -92,9 +91,7 @@ def test_a_process_that_left_the_group_can_clean_up_too(project: ProjectBuilder,
 
 @pytest.mark.requirement("P-261")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_nothing_of_a_call_is_told_after_its_cancellation(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_nothing_of_a_call_is_told_after_its_cancellation(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     report = '{"method":"notifications/progress","params":{"progress":%d}}'
     project.tool("busy", f"""n=0; while :; do n=$((n+1)); printf '{report}\\n' $n >> "$MCP_PROGRESS_STREAM"; done""")
     client = speak(revision, max_progress_per_min=0)
@@ -110,7 +107,7 @@ def test_nothing_of_a_call_is_told_after_its_cancellation(
 
 
 @pytest.mark.requirement("P-261")
-def test_a_call_may_be_cancelled_while_it_waits_in_line(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_call_may_be_cancelled_while_it_waits_in_line(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("first", "touch running; until [ -e go ]; do sleep 0.01; done; echo first")
     project.tool("second", "touch second-ran")
     project.tool("third", "echo third")
@@ -129,7 +126,7 @@ def test_a_call_may_be_cancelled_while_it_waits_in_line(project: ProjectBuilder,
 
 
 @pytest.mark.requirement("P-260")
-def test_only_the_very_id_cancels(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_only_the_very_id_cancels(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("wait", "touch running; until [ -e go ]; do sleep 0.01; done; echo done")
     client = speak()
     client.start_tool("wait", id=41)
@@ -143,9 +140,7 @@ def test_only_the_very_id_cancels(project: ProjectBuilder, speak: Callable[..., 
 
 
 @pytest.mark.requirement("P-260")
-def test_cancelling_what_is_finished_or_unknown_changes_nothing(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_cancelling_what_is_finished_or_unknown_changes_nothing(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("hello", "echo hello")
     client = speak()
     id = client.start_tool("hello")
@@ -157,7 +152,7 @@ def test_cancelling_what_is_finished_or_unknown_changes_nothing(
 
 
 @pytest.mark.requirement("P-260")
-def test_an_id_is_free_again_after_its_cancellation(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_an_id_is_free_again_after_its_cancellation(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("stuck", "touch running; sleep 600")
     project.tool("hello", "echo hello")
     client = speak()
@@ -169,9 +164,7 @@ def test_an_id_is_free_again_after_its_cancellation(project: ProjectBuilder, spe
 
 
 @pytest.mark.requirement("P-260")
-def test_a_storm_of_calls_and_cancellations_leaves_the_server_whole(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_storm_of_calls_and_cancellations_leaves_the_server_whole(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("brief", "sleep 0.0$((RANDOM % 5))")
     client = speak()
     for number in range(100):
@@ -210,7 +203,7 @@ os.rename("status.new", "status")
     ],
 )
 def test_a_script_that_outlives_the_cancelled_program_it_runs_learns_why_it_ended(
-    project: ProjectBuilder, speak: Callable[..., Client], name: str, script: str
+    project: ProjectBuilder, speak: Speak, name: str, script: str
 ) -> None:
     """With a handler the shell function said 143. A script that ignored the signal passed that on to the program, which
     was therefore killed together with the script."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import pytest
 
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
@@ -21,9 +20,7 @@ def running(project: ProjectBuilder) -> int:
 
 @pytest.mark.requirement("P-025")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_two_tools_that_wait_for_each_other_both_finish(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_two_tools_that_wait_for_each_other_both_finish(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     for name in ("there", "back"):
         os.mkfifo(project.root / name)
     project.tool("ask", "echo question > there; cat back")
@@ -36,9 +33,7 @@ def test_two_tools_that_wait_for_each_other_both_finish(
 
 
 @pytest.mark.requirement("P-025")
-def test_lists_and_pings_are_served_while_all_slots_are_busy(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_lists_and_pings_are_served_while_all_slots_are_busy(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("wait", WAIT)
     client = speak()
     client.tools()  # else the first calls wait for a look at the project, and later ones may overtake them
@@ -60,7 +55,7 @@ def test_lists_and_pings_are_served_while_all_slots_are_busy(
 
 
 @pytest.mark.requirement("P-113")
-def test_no_more_tools_run_at_once_than_allowed(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_no_more_tools_run_at_once_than_allowed(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy")
     client = speak(max_concurrent_requests=1)
     ids = [client.start_tool("alone") for _ in range(8)]
@@ -69,9 +64,7 @@ def test_no_more_tools_run_at_once_than_allowed(project: ProjectBuilder, speak: 
 
 
 @pytest.mark.requirement("P-113")
-def test_no_more_calls_of_a_tool_run_at_once_than_it_says(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_no_more_calls_of_a_tool_run_at_once_than_it_says(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy", maxConcurrent=1)
     client = speak()
     ids = [client.start_tool("alone") for _ in range(8)]
@@ -80,9 +73,7 @@ def test_no_more_calls_of_a_tool_run_at_once_than_it_says(
 
 
 @pytest.mark.requirement("P-113")
-def test_calls_that_wait_for_their_tool_take_no_place_from_others(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_calls_that_wait_for_their_tool_take_no_place_from_others(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("wait", WAIT, maxConcurrent=1)
     project.tool("other", "echo other")
     client = speak(max_concurrent_requests=2)
@@ -97,11 +88,9 @@ def test_calls_that_wait_for_their_tool_take_no_place_from_others(
 
 
 @pytest.mark.requirement("P-113")
-def test_a_line_that_is_too_long_is_refused_and_served_again_later(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_line_that_is_too_long_is_refused_and_served_again_later(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("wait", WAIT)
-    client = speak(max_concurrent_requests=1, max_queued_requests=2)
+    client = speak(max_concurrent_requests=1, MAX_QUEUED_REQUESTS=2)
     served = [client.start_tool("wait")]
     eventually(lambda: running(project) == 1)
     served += [client.start_tool("wait") for _ in range(2)]
@@ -115,25 +104,10 @@ def test_a_line_that_is_too_long_is_refused_and_served_again_later(
     assert text_of(client.call_tool("wait")) == "done\n"
 
 
-@pytest.mark.requirement("P-113")
-def test_a_burst_is_no_line_while_slots_are_free(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.tool("hello", "echo hello")
-    client = speak(max_concurrent_requests=8, max_queued_requests=1)
-    client.wire.send(
-        *(
-            {"jsonrpc": "2.0", "id": f"b{number}", "method": "tools/call", "params": {"name": "hello"}}
-            for number in range(4)
-        )
-    )
-
-    for number in range(4):
-        assert text_of(client.wire.response(f"b{number}")["result"]) == "hello\n"
-
-
 @pytest.mark.requirement("P-024", "P-025")
-def test_a_client_that_reads_late_gets_every_answer(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_client_that_reads_late_gets_every_answer(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("large", "head -c 200000 /dev/zero | tr '\\0' x")
-    client = speak(max_backlog_bytes=65536)
+    client = speak(MAX_BACKLOG_BYTES=65536)
     ids = [client.start_tool("large") for _ in range(20)]
 
     assert {len(text_of(client.wire.response(id)["result"])) for id in ids} == {200_000}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.memory import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 WITH_BATCHES = "2025-03-26"
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -64,7 +63,7 @@ def test_output_of_many_small_parts_is_text(project: ProjectBuilder, client: Wir
 
 
 @pytest.mark.requirement("P-031")
-def test_a_batch_of_too_many_members_is_refused_as_one(speak: Callable[..., Client]) -> None:
+def test_a_batch_of_too_many_members_is_refused_as_one(speak: Speak) -> None:
     """A line of ones became 744 MiB of answers."""
     wire = speak(WITH_BATCHES).wire
     write(wire, b"[" + b"1," * 200_000 + b"1]\n")
@@ -76,7 +75,7 @@ def test_a_batch_of_too_many_members_is_refused_as_one(speak: Callable[..., Clie
 
 
 @pytest.mark.requirement("P-031")
-def test_others_get_their_turn_while_a_batch_is_served(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_others_get_their_turn_while_a_batch_is_served(project: ProjectBuilder, speak: Speak) -> None:
     """A call that began before the batch is answered before it, although its members need not wait for anything."""
     for number in range(150):
         project.tool(f"tool{number}", "echo x")
@@ -92,7 +91,7 @@ def test_others_get_their_turn_while_a_batch_is_served(project: ProjectBuilder, 
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_members_that_are_no_objects_are_strangers(start: Callable[..., Wire]) -> None:
+def test_members_that_are_no_objects_are_strangers(start: Start) -> None:
     wire = start(remote_token=TOKEN, compat_batches="true")
     wire.send([1, "x", None, [], {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}])
     answers = wire.receive(lambda message: "batch" in message)["batch"]
@@ -106,11 +105,11 @@ def test_members_that_are_no_objects_are_strangers(start: Callable[..., Wire]) -
     ids=["long", "many parts"],
 )
 def test_requests_that_wait_are_weighed_and_do_not_keep_a_ping_waiting(
-    project: ProjectBuilder, start: Callable[..., Wire], arguments: bytes
+    project: ProjectBuilder, start: Start, arguments: bytes
 ) -> None:
     """150 calls of 15 MiB each took 2.1 GB. Then nothing was read while they waited, be it a ping or a cancellation."""
     project.tool("wait", "until [ -e go ]; do sleep 0.01; done; echo done")
-    wire = start(max_concurrent_requests=1, max_queued_bytes=2 * MIB)
+    wire = start(max_concurrent_requests=1, MAX_QUEUED_BYTES=2 * MIB)
     wire.handshake()
     ids = range(100, 110)
     request = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":%s}}\n'
@@ -128,7 +127,7 @@ def test_requests_that_wait_are_weighed_and_do_not_keep_a_ping_waiting(
     assert peak_bytes(wire.process.pid) < SMALL_BYTES
 
 
-def test_reading_goes_on_while_the_client_is_asked(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_reading_goes_on_while_the_client_is_asked(project: ProjectBuilder, speak: Speak) -> None:
     """Its answer may be what all the others wait for."""
     project.tool(
         "ask",
@@ -140,7 +139,7 @@ def test_reading_goes_on_while_the_client_is_asked(project: ProjectBuilder, spea
     )
     project.tool("wait", "touch waiting; until [ -e go ]; do sleep 0.01; done; echo done")
     wire = speak(
-        capabilities={"elicitation": {}}, max_concurrent_requests=1, max_queued_bytes=64 * 1024, max_queued_requests=3
+        capabilities={"elicitation": {}}, max_concurrent_requests=1, MAX_QUEUED_BYTES=64 * 1024, MAX_QUEUED_REQUESTS=3
     ).wire
     asking = wire.start_request("tools/call", {"name": "ask"})
     question = wire.receive(lambda message: message.get("method") == "elicitation/create")
@@ -154,9 +153,7 @@ def test_reading_goes_on_while_the_client_is_asked(project: ProjectBuilder, spea
     assert (project.root / "answered").exists()
 
 
-def test_a_message_without_memory_is_refused_and_the_next_one_is_served(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_a_message_without_memory_is_refused_and_the_next_one_is_served(project: ProjectBuilder, start: Start) -> None:
     """It ended the server, with status 0 as if the client had left."""
     limited = ["sh", "-c", f'ulimit -v 200000; exec {sys.executable} -m mcpgreen serve "$@"', "sh"]
     wire = start(max_line_bytes=1 << 30, wire={"command": limited})
@@ -166,13 +163,3 @@ def test_a_message_without_memory_is_refused_and_the_next_one_is_served(
     refusal = wire.receive(is_refusal)
     assert "memory" in refusal["error"]["data"]
     assert wire.request("ping")["result"] == {}
-
-
-def test_output_in_tiny_parts_takes_no_longer_to_read_than_in_one(project: ProjectBuilder, client: Wire) -> None:
-    """Three megabytes by two bytes held everything for 22 s."""
-    apart = "for fd in (1, 2):\n    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT | os.O_WRONLY)\n"
-    says = "for _ in range(30_000):\n    os.write(1, b'xy')\n    os.write(2, b'ab')\n"
-    project.python_tool("tiny", f"import fcntl, os\n{apart}{says}")
-
-    assert len(text_of(client.call_tool("tiny"))) == 60_000
-    assert peak_bytes(client.process.pid) < 40 * MIB

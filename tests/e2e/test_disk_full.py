@@ -93,7 +93,7 @@ def test_without_room_for_the_registry_lists_are_served_and_calls_are_not(small_
     project = ProjectBuilder(small_disk.place / "project")
     project.tool("hello", "echo hello")
     small_disk.fill()
-    with Wire(project.root, env={"MCPGREEN_REGISTRY_POLL_SECS": "0.05"}) as wire:
+    with Wire(project.root, env={"MCPGREEN_TOOLS_TTL": "0.05"}) as wire:
         wire.handshake()
         assert [tool["name"] for tool in wire.result("tools/list")["tools"]] == ["hello"]
         eventually(lambda: not is_served(wire, "hello"))

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
-from tests.support.wire import Wire, clean_environment, modern_meta
+from tests.support.wire import Start, Wire, clean_environment, modern_meta
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -40,7 +39,7 @@ def pid_in(project: ProjectBuilder, file: str) -> int:
 @pytest.mark.requirement("G-roots-configured")
 @pytest.mark.parametrize("variable", ["MCPGREEN_ROOTS", "MCPBASH_ROOTS"])
 def test_a_bad_root_in_the_environment_keeps_the_server_from_starting(
-    project: ProjectBuilder, start: Callable[..., Wire], variable: str
+    project: ProjectBuilder, start: Start, variable: str
 ) -> None:
     """Also when the greeting is there already: it must not be answered by a server that then gives up."""
     (project.root / "data").mkdir()
@@ -82,7 +81,7 @@ def test_a_running_call_delivers_before_exit(project: ProjectBuilder, client: Wi
 
 @pytest.mark.requirement("G-shutdown-window")
 def test_without_exit_the_server_ends_by_itself_and_takes_its_scripts_along(
-    project: ProjectBuilder, start: Callable[..., Wire]
+    project: ProjectBuilder, start: Start
 ) -> None:
     project.tool("stuck", STUCK)
     wire = start(shutdown_timeout=0.3)
@@ -117,9 +116,9 @@ def test_a_running_call_delivers_after_the_end_of_input(project: ProjectBuilder,
 
 
 @pytest.mark.requirement("G-eof-delivers")
-def test_after_the_grace_a_running_call_is_given_up(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_after_the_grace_a_running_call_is_given_up(project: ProjectBuilder, start: Start) -> None:
     project.tool("stuck", STUCK)
-    wire = start(eof_grace_secs=0.2)
+    wire = start(EOF_GRACE_SECS=0.2)
     wire.handshake()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")
@@ -145,25 +144,6 @@ def test_a_whole_conversation_may_be_piped_in(project: ProjectBuilder) -> None:
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(answer["id"] for answer in answers) == [0, 1, 2, 3, 4, 5]
     assert all("result" in answer for answer in answers)
-    assert done.returncode == 0
-
-
-@pytest.mark.requirement("G-eof-delivers")
-def test_input_may_be_a_file(project: ProjectBuilder, tmp_path: Path) -> None:
-    project.tool("hello", "echo hello")
-    conversation = tmp_path / "conversation"
-    conversation.write_text("".join(json.dumps(message) + "\n" for message in (HELLO, READY, call_of("hello"))))
-    with conversation.open("rb") as stdin:
-        done = subprocess.run(
-            [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
-            stdin=stdin,
-            capture_output=True,
-            env=clean_environment(),
-            timeout=PATIENCE_SECS,
-            check=False,
-        )
-
-    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1]
     assert done.returncode == 0
 
 
@@ -225,13 +205,11 @@ def test_a_client_that_stops_reading_ends_running_scripts_too(project: ProjectBu
 
 @pytest.mark.requirement("G-state-dir")
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGKILL"])
-def test_no_temporary_files_stay_behind(
-    project: ProjectBuilder, start: Callable[..., Wire], tmp_path: Path, how: str
-) -> None:
+def test_no_temporary_files_stay_behind(project: ProjectBuilder, start: Start, tmp_path: Path, how: str) -> None:
     project.tool("stuck", STUCK + "")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    wire = start(tmp_root=scratch, eof_grace_secs=0.1)
+    wire = start(tmp_root=scratch, EOF_GRACE_SECS=0.1)
     wire.handshake()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")

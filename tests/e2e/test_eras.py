@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import HANDSHAKE_REVISIONS, Client
+from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import META_PREFIX, MODERN, Wire, modern_meta
+from tests.support.wire import META_PREFIX, MODERN, Start, Wire, modern_meta
 
 Json = dict[str, Any]
 
@@ -21,7 +20,7 @@ SERVER_INFO = META_PREFIX + "serverInfo"
 
 
 @pytest.mark.requirement("P-063", "P-065", "P-265")
-def test_discover_works_as_the_very_first_message(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_discover_works_as_the_very_first_message(project: ProjectBuilder, start: Start) -> None:
     project.write("server.d/server.instructions.md", "Be kind.\n")
     result = start().modern("server/discover")["result"]
 
@@ -91,7 +90,7 @@ def test_every_stateless_result_is_stamped(project: ProjectBuilder, wire: Wire) 
     ids=str,
 )
 def test_a_flawed_envelope_is_refused_whatever_the_method(
-    shared_speak: Callable[..., Client], method: str, change: Json, code: int
+    shared_speak: Speak, method: str, change: Json, code: int
 ) -> None:
     meta = {key: value for key, value in {**modern_meta(), **change}.items() if value is not ...}
 
@@ -109,7 +108,7 @@ def test_half_an_envelope_before_a_handshake_is_told_what_is_missing(wire: Wire,
 
 @pytest.mark.requirement("P-014", "P-015")
 @pytest.mark.parametrize("version", ["2031-01-01", "2025-11-25", "garbage", ""])
-def test_an_unsupported_version_is_told_what_discover_tells(shared_speak: Callable[..., Client], version: str) -> None:
+def test_an_unsupported_version_is_told_what_discover_tells(shared_speak: Speak, version: str) -> None:
     client = shared_speak(MODERN)
     error = client.error("tools/list", meta={VERSION: version})
 
@@ -121,7 +120,7 @@ def test_an_unsupported_version_is_told_what_discover_tells(shared_speak: Callab
 
 @pytest.mark.requirement("P-061")
 @pytest.mark.parametrize("info", [None, {"name": "x", "version": "1"}, {"name": "y", "version": "2", "novelty": 1}])
-def test_who_the_client_is_makes_no_difference(shared_speak: Callable[..., Client], info: Json | None) -> None:
+def test_who_the_client_is_makes_no_difference(shared_speak: Speak, info: Json | None) -> None:
     client = shared_speak(MODERN)
 
     assert client.result("tools/list", meta={CLIENT_INFO: info} if info else {}) == client.result("tools/list")
@@ -141,7 +140,7 @@ def test_nothing_of_an_earlier_request_is_remembered(project: ProjectBuilder, wi
 
 
 @pytest.mark.requirement("P-066")
-def test_the_list_is_the_same_for_everybody(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_the_list_is_the_same_for_everybody(project: ProjectBuilder, start: Start) -> None:
     for name in ("b", "a", "c"):
         project.tool(name, "echo")
     one, two = start(), start()
@@ -168,9 +167,7 @@ def test_on_one_pipe_each_era_gets_its_own_list(project: ProjectBuilder, wire: W
     "method",
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "shutdown", "exit"],
 )
-def test_a_removed_method_does_not_exist_even_after_a_handshake(
-    shared_speak: Callable[..., Client], method: str
-) -> None:
+def test_a_removed_method_does_not_exist_even_after_a_handshake(shared_speak: Speak, method: str) -> None:
     assert shared_speak("2025-11-25").wire.modern(method, {"level": "info", "uri": "a:b"})["error"]["code"] == -32601
 
 
@@ -201,7 +198,7 @@ def test_stateless_requests_may_follow_a_handshake_that_was_never_completed(wire
 @pytest.mark.requirement("P-022", "P-044")
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 def test_the_server_asks_nothing_of_a_client_that_offers_nothing(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     project.tool("hello", "echo hello")
     client = speak(revision)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire
+from tests.support.wire import Start, Wire
 
 PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
 INITIALIZE = (
@@ -63,7 +62,7 @@ def test_a_greeting_may_be_surrounded_too(wire: Wire, prefix: bytes) -> None:
         b"garbage",
         b'{"jsonrpc":"2.0","id":1,"method":"ping"',
         b'{"jsonrpc":"2.0","id":1,"method":"ping"}{}',
-        b'{"jsonrpc":"2.0","id":1,"method":"p\xff\xfe"}',
+        b'{"jsonrpc":"2.0","id":"\xff\xfe","method":"ping"}',
         b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
         b"[" * 100_000,
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
@@ -72,7 +71,7 @@ def test_a_greeting_may_be_surrounded_too(wire: Wire, prefix: bytes) -> None:
     ids=["words", "cut off", "two documents", "bad UTF-8", "NaN", "open brackets", "deep objects", "control bytes"],
 )
 def test_a_line_that_is_not_json_is_refused_without_an_id_and_the_next_one_is_served(
-    shared_speak: Callable[..., Client], line: bytes
+    shared_speak: Speak, line: bytes
 ) -> None:
     wire = shared_speak().wire
     wire.send_bytes(line + b"\n")
@@ -81,6 +80,53 @@ def test_a_line_that_is_not_json_is_refused_without_an_id_and_the_next_one_is_se
     assert refusal["error"]["code"] in (-32700, -32600)
     assert "id" not in refusal
     assert wire.request("ping")["result"] == {}
+
+
+@pytest.mark.requirement("G-parse-error")
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b'"\xff"', b"9" * 5000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":ID,"method":"tools/call","params":{"name":"f","arguments":{"x":VALUE}}}',
+        b'{"method":"tools/call","params":{"name":"f","_meta":{"x":VALUE}},"jsonrpc":"2.0","id":ID}',
+        b'{"jsonrpc":"2.0","id":ID,"method":"ping","params":{"padding":"' + b"x" * 200_000 + b'","x":VALUE}}',
+    ],
+    ids=["id first", "id last", "several reads"],
+)
+def test_a_request_with_what_is_no_json_in_it_is_answered_with_its_id(
+    shared_speak: Speak, line: bytes, number: bytes
+) -> None:
+    """The answer had no id, so the client waited until its own patience was at its end."""
+    wire = shared_speak().wire
+    request_id = f"{number.hex()[:20]}-{len(line)}-{line.index(b'ID')}"
+    wire.send_bytes(line.replace(b"ID", json.dumps(request_id).encode()).replace(b"VALUE", number) + b"\n")
+
+    error = wire.response(request_id)["error"]
+    assert error["code"] == -32700
+    assert "sys." not in error["data"]
+    assert wire.request("ping")["result"] == {}
+
+
+@pytest.mark.requirement("G-parse-error")
+def test_each_request_of_a_batch_with_what_is_no_json_in_it_is_answered(speak: Speak) -> None:
+    wire = speak("2025-03-26").wire
+    wire.send_bytes(
+        b'[{"jsonrpc":"2.0","id":71,"method":"ping"},{"jsonrpc":"2.0","id":72,"method":"ping","params":NaN}]\n'
+    )
+
+    assert [wire.response(request_id)["error"]["code"] for request_id in (71, 72)] == [-32700, -32700]
+
+
+@pytest.mark.requirement("G-parse-error")
+def test_a_running_request_is_not_answered_for_a_faulty_line_with_its_id(project: ProjectBuilder, speak: Speak) -> None:
+    project.tool("waits", "until [ -e go ]; do sleep 0.01; done; echo done")
+    wire = speak().wire
+    request_id = wire.start_request("tools/call", {"name": "waits"})
+    wire.send_bytes(b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":NaN}\n' % request_id)
+    wire.receive(is_rubbish_notice)
+    (project.root / "go").touch()
+
+    assert "result" in wire.response(request_id)
 
 
 @pytest.mark.requirement("G-parse-error")
@@ -93,7 +139,7 @@ def test_a_line_over_the_limit_is_refused_and_the_next_one_is_served(wire: Wire)
 
 
 @pytest.mark.requirement("G-parse-error")
-def test_a_message_of_several_reads_is_served_after_a_line_over_the_limit(start: Callable[..., Wire]) -> None:
+def test_a_message_of_several_reads_is_served_after_a_line_over_the_limit(start: Start) -> None:
     wire = start(max_line_bytes=200_000)
     wire.handshake()
     wire.send_bytes(b"x" * 300_000 + b"\n")
@@ -113,7 +159,7 @@ def test_a_message_of_several_reads_is_served_after_a_line_over_the_limit(start:
     ],
     ids=["id first", "id last", "in one read", "deep"],
 )
-def test_who_sends_a_request_that_is_too_large_is_told(start: Callable[..., Wire], line: bytes) -> None:
+def test_who_sends_a_request_that_is_too_large_is_told(start: Start, line: bytes) -> None:
     """Its client waited for ever: a parse error says nothing about the request to which it belongs."""
     wire = start(max_line_bytes=2048)
     wire.handshake()
@@ -127,7 +173,7 @@ def test_who_sends_a_request_that_is_too_large_is_told(start: Callable[..., Wire
 
 
 @pytest.mark.requirement("G-parse-error")
-def test_the_length_of_a_line_counts_without_its_end(start: Callable[..., Wire]) -> None:
+def test_the_length_of_a_line_counts_without_its_end(start: Start) -> None:
     wire = start(max_line_bytes=2048)
     wire.handshake()
     long = b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"x":"' + b"x" * 1900 + b'"}}\n'
@@ -164,7 +210,7 @@ def test_a_last_line_without_a_newline_counts(wire: Wire, lines: bytes) -> None:
     [5, "text", True, None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "params": {}}],
     ids=str,
 )
-def test_json_that_is_no_message_is_refused_without_an_id(shared_speak: Callable[..., Client], value: Any) -> None:
+def test_json_that_is_no_message_is_refused_without_an_id(shared_speak: Speak, value: Any) -> None:
     client = shared_speak().wire
     client.send(value)
     refusal = client.receive(lambda message: "error" in message)
@@ -186,7 +232,7 @@ def test_json_that_is_no_message_is_refused_without_an_id(shared_speak: Callable
     ],
     ids=str,
 )
-def test_a_malformed_request_is_refused_under_its_id(shared_speak: Callable[..., Client], value: Any) -> None:
+def test_a_malformed_request_is_refused_under_its_id(shared_speak: Speak, value: Any) -> None:
     client = shared_speak().wire
     client.send(value)
 
@@ -195,12 +241,12 @@ def test_a_malformed_request_is_refused_under_its_id(shared_speak: Callable[...,
 
 @pytest.mark.requirement("P-024")
 @pytest.mark.parametrize("params", [5, "text", [], True])
-def test_params_that_are_no_object_are_refused(shared_speak: Callable[..., Client], params: Any) -> None:
+def test_params_that_are_no_object_are_refused(shared_speak: Speak, params: Any) -> None:
     assert shared_speak().wire.error("ping", params)["code"] == -32602
 
 
 @pytest.mark.requirement("P-024")
-def test_null_params_count_as_absent(shared_speak: Callable[..., Client]) -> None:
+def test_null_params_count_as_absent(shared_speak: Speak) -> None:
     client = shared_speak().wire
     client.send({"jsonrpc": "2.0", "id": 5, "method": "ping", "params": None})
 
@@ -208,9 +254,7 @@ def test_null_params_count_as_absent(shared_speak: Callable[..., Client]) -> Non
 
 
 @pytest.mark.requirement("P-020", "P-021")
-def test_only_complete_messages_stand_on_stdout_whatever_a_tool_prints(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_only_complete_messages_stand_on_stdout_whatever_a_tool_prints(project: ProjectBuilder, start: Start) -> None:
     project.tool("noisy", r"printf 'one\ntwo\r\n\xe2\x80\xa8three\n\033[1m'; echo 'oops' >&2; echo raw >/dev/stderr")
     project.write("tools/broken.sh.meta.json", "{")
     project.write("tools/broken.sh", "")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire, modern_meta
+from tests.support.wire import Start, Wire, modern_meta
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -24,7 +22,7 @@ STATELESS_ONLY = ("server/discover", "subscriptions/listen")
 
 @pytest.mark.requirement("G-gate-before-ready")
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "logging/setLevel"])
-def test_work_is_refused_before_the_handshake(shared_speak: Callable[..., Client], method: str) -> None:
+def test_work_is_refused_before_the_handshake(shared_speak: Speak, method: str) -> None:
     error = shared_speak("2026-07-28").wire.error(method, {})
 
     assert (error["code"], error["message"]) == (-32000, "Server not initialized")
@@ -49,7 +47,7 @@ def test_an_initialized_without_initialize_opens_nothing(wire: Wire) -> None:
 
 
 @pytest.mark.requirement("G-gate-pipelined")
-def test_a_request_directly_behind_initialized_is_served(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_a_request_directly_behind_initialized_is_served(project: ProjectBuilder, start: Start) -> None:
     project.tool("hello", "echo hello")
     wire = start()
     wire.send(
@@ -66,9 +64,7 @@ def test_a_request_directly_behind_initialized_is_served(project: ProjectBuilder
 
 @pytest.mark.requirement("G-gate-unknown-method")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_method_that_the_revision_does_not_have_is_not_found(
-    shared_speak: Callable[..., Client], revision: str
-) -> None:
+def test_a_method_that_the_revision_does_not_have_is_not_found(shared_speak: Speak, revision: str) -> None:
     client = shared_speak(revision)
     absent = [*NOWHERE]
     absent += HANDSHAKE_ONLY if revision == "2026-07-28" else ()
@@ -80,7 +76,7 @@ def test_a_method_that_the_revision_does_not_have_is_not_found(
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 @pytest.mark.parametrize("method", STATELESS_ONLY)
 def test_a_stateless_method_without_its_envelope_is_told_what_is_missing(
-    shared_speak: Callable[..., Client], revision: str, method: str
+    shared_speak: Speak, revision: str, method: str
 ) -> None:
     error = shared_speak(revision).error(method, {"notifications": {}})
 
@@ -118,7 +114,7 @@ def test_exit_before_shutdown_is_refused_and_the_server_goes_on(client: Wire) ->
 @pytest.mark.requirement("G-minimal")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_minimal_mode_serves_the_lifecycle_and_logging_only(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
+    project: ProjectBuilder, speak: Speak, revision: str
 ) -> None:
     project.tool("hello", "echo hello")
     client = speak(revision, force_minimal="true")
@@ -133,7 +129,7 @@ def test_minimal_mode_serves_the_lifecycle_and_logging_only(
 
 
 @pytest.mark.requirement("G-minimal", "P-231")
-def test_minimal_mode_has_no_list_changes_to_listen_to(start: Callable[..., Wire]) -> None:
+def test_minimal_mode_has_no_list_changes_to_listen_to(start: Start) -> None:
     wire = start(force_minimal="true")
     wire.start_request(
         "subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": modern_meta()}, id="l"
@@ -144,7 +140,7 @@ def test_minimal_mode_has_no_list_changes_to_listen_to(start: Callable[..., Wire
 
 
 @pytest.mark.requirement("G-minimal", "P-044")
-def test_minimal_mode_agrees_on_the_requested_revision(start: Callable[..., Wire]) -> None:
+def test_minimal_mode_agrees_on_the_requested_revision(start: Start) -> None:
     result = start(force_minimal="true").handshake("2025-03-26")
 
     assert result["protocolVersion"] == "2025-03-26"

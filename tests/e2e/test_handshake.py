@@ -8,15 +8,14 @@ import os
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import HANDSHAKE_REVISIONS, Client
+from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, Wire, clean_environment, modern_meta
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Start, Wire, clean_environment, modern_meta
 
 Json = dict[str, Any]
 
@@ -67,7 +66,7 @@ def test_without_a_version_the_latest_handshake_revision_is_offered(wire: Wire, 
     ],
     ids=str,
 )
-def test_ill_typed_params_are_refused(shared_speak: Callable[..., Client], params: Any) -> None:
+def test_ill_typed_params_are_refused(shared_speak: Speak, params: Any) -> None:
     wire = shared_speak(MODERN).wire  # no handshake has been made on it
 
     assert wire.error("initialize", params)["code"] == -32602
@@ -80,7 +79,7 @@ def test_after_a_refused_initialize_a_second_try_may_succeed(wire: Wire) -> None
 
 
 @pytest.mark.requirement("G-initialize-params")
-def test_capabilities_that_nobody_knows_are_accepted(wire: Wire) -> None:
+def test_unknown_capabilities_are_accepted(wire: Wire) -> None:
     capabilities = {"extensions": {"io.modelcontextprotocol/ui": {}}, "novelty": True, "roots": {"listChanged": True}}
 
     assert wire.handshake(capabilities=capabilities)["protocolVersion"] == LATEST_HANDSHAKE
@@ -133,7 +132,7 @@ def test_initialize_cannot_be_cancelled(wire: Wire) -> None:
 @pytest.mark.requirement("P-040", "P-043")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_the_server_introduces_itself_as_far_as_the_revision_allows(
-    project: ProjectBuilder, start: Callable[..., Wire], revision: str
+    project: ProjectBuilder, start: Start, revision: str
 ) -> None:
     about = {
         "name": "demo",

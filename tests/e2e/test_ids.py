@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, modern_meta
@@ -21,7 +20,7 @@ def _tools(shared_project: ProjectBuilder) -> None:
 
 @pytest.mark.requirement("P-013", "P-026")
 @pytest.mark.parametrize("id", [0, -1, "", "1", 1, 2**60, -(2**63), 10**30, "\u20ac", "a b\n", "x" * 10_000], ids=ascii)
-def test_a_request_is_answered_under_its_own_id(shared_speak: Callable[..., Client], id: Any) -> None:
+def test_a_request_is_answered_under_its_own_id(shared_speak: Speak, id: Any) -> None:
     wire = shared_speak().wire
 
     assert wire.request("ping", id=id)["result"] == {}
@@ -30,13 +29,13 @@ def test_a_request_is_answered_under_its_own_id(shared_speak: Callable[..., Clie
 
 @pytest.mark.requirement("P-026")
 @pytest.mark.parametrize("id", [0, "", "listen-1", 2**60], ids=ascii)
-def test_a_stateless_request_is_answered_under_its_own_id(shared_speak: Callable[..., Client], id: Any) -> None:
+def test_a_stateless_request_is_answered_under_its_own_id(shared_speak: Speak, id: Any) -> None:
     assert shared_speak("2026-07-28").request("tools/list", id=id)["result"]["tools"]
 
 
 @pytest.mark.requirement("P-027")
 @pytest.mark.parametrize("id", ["null", "true", "false", "1.5", "{}", "[]", "[1]", '{"a":1}'])
-def test_an_impossible_id_is_refused_without_an_id(shared_speak: Callable[..., Client], id: str) -> None:
+def test_an_impossible_id_is_refused_without_an_id(shared_speak: Speak, id: str) -> None:
     wire = shared_speak().wire
     wire.send_bytes(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % id.encode())
     refusal = wire.receive(lambda message: "error" in message)
@@ -46,7 +45,7 @@ def test_an_impossible_id_is_refused_without_an_id(shared_speak: Callable[..., C
 
 
 @pytest.mark.requirement("P-027")
-def test_one_point_zero_is_answered_as_one(shared_speak: Callable[..., Client]) -> None:
+def test_one_point_zero_is_answered_as_one(shared_speak: Speak) -> None:
     wire = shared_speak().wire
     wire.methods[1] = "ping"
     wire.send_bytes(b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}\n')
@@ -58,7 +57,7 @@ def test_one_point_zero_is_answered_as_one(shared_speak: Callable[..., Client]) 
 
 @pytest.mark.requirement("P-028")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_number_and_its_text_are_two_requests(shared_speak: Callable[..., Client], revision: str) -> None:
+def test_a_number_and_its_text_are_two_requests(shared_speak: Speak, revision: str) -> None:
     client = shared_speak(revision)
     client.start_tool("echo", {"from": "number"}, id=1000)
     client.start_tool("echo", {"from": "text"}, id="1000")

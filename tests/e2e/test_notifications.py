@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import HANDSHAKE_REVISIONS, Client
+from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.wire import Wire, modern_meta
 
 
@@ -39,7 +38,7 @@ from tests.support.wire import Wire, modern_meta
     ],
     ids=str,
 )
-def test_a_notification_is_never_answered(shared_speak: Callable[..., Client], revision: str, message: Any) -> None:
+def test_a_notification_is_never_answered(shared_speak: Speak, revision: str, message: Any) -> None:
     wire = shared_speak(revision).wire
     seen_before = len(wire.seen)
     wire.send({"jsonrpc": "2.0", **message})
@@ -60,7 +59,7 @@ def test_a_notification_is_never_answered(shared_speak: Callable[..., Client], r
     ],
     ids=str,
 )
-def test_a_response_to_nothing_is_ignored(shared_speak: Callable[..., Client], message: Any) -> None:
+def test_a_response_to_nothing_is_ignored(shared_speak: Speak, message: Any) -> None:
     wire = shared_speak().wire
     seen_before = len(wire.seen)
     wire.send({"jsonrpc": "2.0", **message})

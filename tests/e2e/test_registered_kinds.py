@@ -4,36 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import gevent
 import pytest
 
-from mcpgreen.engine import router
-from mcpgreen.engine.server import Server
-from mcpgreen.links.memory import MemorySink
-from mcpgreen.project.project import open_project
-from tests.support.client import Client
-from tests.support.descriptors import descriptors_of, has_proc
+from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, Wire, modern_meta, text_of
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Wire, text_of
 
 Json = dict[str, Any]
 
 ERAS = (LATEST_HANDSHAKE, MODERN)
 HOOKS = {"allow_project_hooks": "true"}
 KINDS = ("tools", "resources", "prompts")
-
-# Ten names, of which it gives as many as are wanted, from where the last answer ended.
-PAGING_COMPLETION = """#!/bin/bash
-offset=$MCP_COMPLETION_OFFSET limit=$MCP_COMPLETION_LIMIT
-values= next=$((offset + limit))
-for ((i = offset; i < next && i < 10; i++)); do values="$values${values:+,}\\"$MCP_COMPLETION_NAME-$i\\""; done
-if ((next < 10)); then more=true; else more=false next=null; fi
-echo "{\\"suggestions\\": [$values], \\"hasMore\\": $more, \\"next\\": $next, \\"total\\": 10}"
-"""
 
 
 def place(project: ProjectBuilder, relative: str, content: str, mode: int = 0o644) -> None:
@@ -103,9 +88,7 @@ def overrides(project: ProjectBuilder) -> ProjectBuilder:
 
 
 @pytest.mark.parametrize("revision", ERAS)
-def test_what_is_registered_is_offered_and_nothing_else(
-    overrides: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
+def test_what_is_registered_is_offered_and_nothing_else(overrides: ProjectBuilder, speak: Speak, revision: str) -> None:
     client = speak(revision)
 
     assert [names(client, kind) for kind in KINDS] == [["mine"], ["echoed"], ["topic"]]
@@ -119,169 +102,9 @@ def test_what_is_registered_is_offered_and_nothing_else(
     assert client.error("prompts/get", {"name": "found"})["code"] == -32602
 
 
-@pytest.mark.parametrize("revision", ERAS)
-def test_pictures_of_a_registered_prompt_lie_in_prompts(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    """A prompt of messages only looked for them in prompts/server.d/."""
-    place(project, "prompts/dot.png", "dot")
-    content = {"type": "image", "path": "dot.png"}
-    register_json(project, prompts=[{"name": "look", "messages": [{"content": content}]}])
-    (message,) = speak(revision).result("prompts/get", {"name": "look"})["messages"]
-
-    assert message["content"] == {"type": "image", "mimeType": "image/png", "data": "ZG90"}
-
-
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_registered_completion_is_paged(project: ProjectBuilder, speak: Callable[..., Client], revision: str) -> None:
-    place(project, "completions/demo.sh", PAGING_COMPLETION, 0o755)
-    register_json(project, completions=[{"name": "demo.completion", "path": "completions/demo.sh", "timeoutSecs": 5}])
-    client = speak(revision)
-    pages: list[Json] = []
-    while not pages or "nextCursor" in pages[-1]:
-        cursor = {"cursor": pages[-1]["nextCursor"]} if pages else {}
-        pages.append(completion(client, "demo.completion", "x", limit=3, **cursor))
-
-    assert [each for page in pages for each in page["values"]] == [f"demo.completion-{i}" for i in range(10)]
-    assert [len(page["values"]) for page in pages] == [3, 3, 3, 1]
-    assert [page["hasMore"] for page in pages] == [True, True, True, False]
-    assert {page["total"] for page in pages} == {10}
-
-
-@pytest.fixture
-def templates(project: ProjectBuilder) -> ProjectBuilder:
-    def described(name: str, uri_template: str) -> str:
-        return json.dumps({"name": name, "uriTemplate": uri_template, "description": "found", "title": "Found"})
-
-    place(project, "resources/logs.meta.json", described("logs-by-date", "echo://logs/{date}"))
-    place(project, "resources/project.meta.json", described("project-files", "echo://found/{path}"))
-    register_json(
-        project,
-        resourceTemplates=[
-            {"name": "repo-tree", "uriTemplate": "git+https://example.org/repo#{ref}:{+path}"},
-            {
-                "name": "project-files",
-                "uriTemplate": "echo://mine/{path}",
-                "title": "Mine",
-                "description": "registered",
-                "mimeType": "text/x-mine",
-            },
-        ],
-    )
-    return project
-
-
-@pytest.mark.parametrize("revision", ERAS)
-def test_registered_templates_join_the_found_ones(
-    templates: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    client = speak(revision)
-    logs, files, tree = listed(client, "resourceTemplates")
-
-    assert [each["name"] for each in (logs, files, tree)] == ["logs-by-date", "project-files", "repo-tree"]
-    assert (logs["uriTemplate"], logs["title"]) == ("echo://logs/{date}", "Found")
-    assert files == {
-        "name": "project-files",
-        "uriTemplate": "echo://mine/{path}",
-        "title": "Mine",
-        "description": "registered",
-        "mimeType": "text/x-mine",
-    }
-    (contents,) = client.result("resources/read", {"uri": "echo://mine/x"})["contents"]
-    assert (contents["text"], contents["mimeType"]) == ("mine/x", "text/x-mine")
-
-
-@pytest.mark.parametrize("revision", ERAS)
-def test_an_argument_of_a_registered_template_is_completed(
-    templates: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    place(templates, "paths.sh", 'echo "[\\"$MCP_RESOURCE_URI$MCP_RESOURCE_REL_PATH\\"]"', 0o755)
-    content = json.loads(templates.read("server.d/register.json"))
-    register_json(templates, **{**content, "completions": [{"name": "project-files", "path": "paths.sh"}]})
-    client = speak(revision)
-    ref = {"type": "ref/resource", "uri": "echo://mine/{path}"}
-    answer = client.result("completion/complete", {"ref": ref, "argument": {"name": "path", "value": "s"}})
-
-    assert answer["completion"]["values"] == ["echo://mine/{path}"]
-
-
-@pytest.mark.parametrize("revision", ERAS)
-@pytest.mark.parametrize("is_alternative_wanted", [False, True])
-def test_register_sh_registers_completions_and_templates(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str, is_alternative_wanted: bool
-) -> None:
-    place(project, "completions/demo.sh", PAGING_COMPLETION, 0o755)
-    register_sh(
-        project,
-        """
-        mcp_completion_manual_begin
-        mcp_completion_register_manual '{"name": "demo.completion", "path": "completions/demo.sh", "timeoutSecs": 5}'
-        if [[ -n ${DEMO_ENABLE_ALT_COMPLETION:-} ]]; then
-          mcp_completion_register_manual '{"name": "demo.completion.alt", "path": "completions/demo.sh"}'
-        fi
-        mcp_completion_manual_finalize
-        mcp_resources_templates_manual_begin
-        mcp_resources_templates_register_manual '{
-          "name": "logs-by-date", "uriTemplate": "echo://logs/{date}", "description": "One day"}'
-        mcp_resources_templates_manual_finalize
-        return 0
-        """,
-    )
-    project.tool("found", "echo found")
-    env = {"DEMO_ENABLE_ALT_COMPLETION": "1"} if is_alternative_wanted else {}
-    client = speak(revision, env=env, **HOOKS)
-
-    assert completion(client, "demo.completion", limit=2)["values"] == ["demo.completion-0", "demo.completion-1"]
-    answer = client.request("completion/complete", question("demo.completion.alt", limit=1))
-    if is_alternative_wanted:
-        assert answer["result"]["completion"]["values"] == ["demo.completion.alt-0"]
-    else:
-        assert answer["error"]["code"] == -32602
-    assert names(client, "resourceTemplates") == ["logs-by-date"]
-    assert names(client, "tools") == ["found"]
-    (contents,) = client.result("resources/read", {"uri": "echo://logs/today"})["contents"]
-    assert contents["text"] == "logs/today"
-
-
-@pytest.mark.parametrize("revision", ERAS)
-def test_a_completion_has_the_time_that_it_was_registered_with(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str
-) -> None:
-    place(project, "slow.sh", "sleep 60", 0o755)
-    register_json(project, completions=[{"name": "slow", "path": "slow.sh", "timeoutSecs": 0.3}])
-    error = speak(revision).error("completion/complete", question("slow"))
-
-    assert (error["code"], error["message"]) == (-32603, "Completion 'slow' timed out after 0.3s")
-
-
-@pytest.mark.parametrize("member", ["next", "nextCursor", "cursor"])
-def test_a_script_that_says_where_to_go_on_has_more(
-    project: ProjectBuilder, speak: Callable[..., Client], member: str
-) -> None:
-    """One that named a cursor of its own instead of a number was taken at its word that this was all."""
-    where = "1" if member == "next" else '"x"'
-    place(project, "c.sh", f"""echo '{{"suggestions": ["'$MCP_COMPLETION_OFFSET'"], "{member}": {where}}}'""", 0o755)
-    register_json(project, completions=[{"name": "c", "path": "c.sh"}])
-    client = speak()
-    first = completion(client, "c")
-
-    assert (first["values"], first["hasMore"]) == (["0"], True)
-    assert completion(client, "c", cursor=first["nextCursor"])["values"] == ["1"]
-
-
-@pytest.mark.parametrize("mode", [0o755, 0o644], ids=oct)
-def test_a_completion_script_needs_neither_bit_nor_first_line(
-    project: ProjectBuilder, speak: Callable[..., Client], mode: int
-) -> None:
-    place(project, "c.sh", "echo '[\"one\"]'", mode)
-    register_json(project, completions=[{"name": "c", "path": "c.sh"}])
-
-    assert completion(speak(), "c")["values"] == ["one"]
-
-
 @pytest.mark.parametrize("is_registered", [True, False])
 def test_a_completion_script_that_others_may_write_to_is_not_run(
-    project: ProjectBuilder, speak: Callable[..., Client], is_registered: bool
+    project: ProjectBuilder, speak: Speak, is_registered: bool
 ) -> None:
     place(project, "prompts/c.txt", "hello")
     place(project, "prompts/c.completion.sh", "#!/bin/sh\ntouch ran; echo '[]'", 0o777)
@@ -295,9 +118,7 @@ def test_a_completion_script_that_others_may_write_to_is_not_run(
     assert not (project.root / "ran").exists()
 
 
-def test_a_completion_script_that_has_vanished_is_an_error_that_says_so(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_completion_script_that_has_vanished_is_an_error_that_says_so(project: ProjectBuilder, speak: Speak) -> None:
     place(project, "c.sh", "echo '[]'", 0o644)
     register_json(project, completions=[{"name": "c", "path": "c.sh"}])
     client = speak(register_ttl=600)
@@ -337,7 +158,7 @@ REQUESTS: list[tuple[str, Json, str]] = [
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("by", ["register.json", "register.sh"])
 def test_a_registration_that_cannot_be_used_is_an_error_for_every_request(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str, by: str
+    project: ProjectBuilder, speak: Speak, revision: str, by: str
 ) -> None:
     project.tool("found", "echo found")
     place(project, "prompts/found.txt", "found")
@@ -357,26 +178,6 @@ def test_a_registration_that_cannot_be_used_is_an_error_for_every_request(
 
     assert names(client, "prompts") == ["found"]
     assert names(client, "resourceTemplates") == ["t"]
-
-
-def test_mending_is_told_for_the_kinds_whose_lists_changed(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    """Of a list that nobody asked for meanwhile, and that is as before, nothing needs to be said."""
-    register_json(project, tools=[], resources=[], prompts=[{"name": "p", "messages": [{"content": "x"}]}])
-    client = speak(watch_files="poll", registry_poll_secs=0.05)
-    for kind in KINDS:
-        listed(client, kind)
-    place(project, "server.d/register.json", "{")
-    eventually(lambda: client.wire.stderr.count("unable to load") == 3)
-    assert client.error("resources/list")["code"] == -32603
-    register_json(project, tools=[], resources=[], prompts=[])
-    client.wire.notice("notifications/prompts/list_changed")
-    client.wire.notice("notifications/resources/list_changed")
-
-    assert [names(client, kind) for kind in KINDS] == [[], [], []]
-    client.wire.settle()
-    assert counts_of_changes(client.wire) == {"tools": 0, "resources": 1, "prompts": 1}
 
 
 WITH_ALL_KINDS: Json = {
@@ -400,12 +201,12 @@ WITH_ALL_KINDS: Json = {
         ("all", ["tools", "resources", "prompts"]),
     ],
 )
-def test_a_change_while_nobody_asks_is_told_once_for_each_kind_that_changed(
-    project: ProjectBuilder, speak: Callable[..., Client], kind: str, told: list[str], watch_files: str
+def test_a_change_between_requests_is_told_once_for_each_kind_that_changed(
+    project: ProjectBuilder, speak: Speak, kind: str, told: list[str], watch_files: str
 ) -> None:
     project.tool("found", "echo '[\"found\"]'")
     register_json(project, **WITH_ALL_KINDS)
-    client = speak(watch_files=watch_files, registry_poll_secs=0.05 if watch_files == "poll" else 60)
+    client = speak(watch_files=watch_files, tools_ttl=0.05 if watch_files == "poll" else 60)
     for each in (*KINDS, "resourceTemplates"):
         assert len(listed(client, each)) == 1
     assert completion(client, "c")["values"] == ["found"]
@@ -425,47 +226,6 @@ def test_a_change_while_nobody_asks_is_told_once_for_each_kind_that_changed(
     assert counts_of_changes(client.wire) == {**expected, "tools": expected["tools"] + 1}
 
 
-def test_listens_of_the_stateless_era_hear_of_a_changed_registration(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    register_json(project, prompts=[], resourceTemplates=[])
-    client = speak(MODERN)
-    wanted = {"promptsListChanged": True, "resourcesListChanged": True, "toolsListChanged": True}
-    client.start("subscriptions/listen", {"notifications": wanted}, id="listen")
-    client.wire.notice("notifications/subscriptions/acknowledged")
-    for kind in (*KINDS, "resourceTemplates"):
-        listed(client, kind)
-    register_json(project, prompts=[{"name": "p", "messages": [{"content": "x"}]}], resourceTemplates=[])
-    client.wire.notice("notifications/prompts/list_changed")
-    register_json(project, prompts=[{"name": "p", "messages": [{"content": "x"}]}])
-    place(project, "resources/t.meta.json", '{"uriTemplate": "echo://{x}"}')
-    client.wire.notice("notifications/resources/list_changed")
-
-    assert names(client, "resourceTemplates") == ["t"]
-    assert counts_of_changes(client.wire) == {"tools": 0, "resources": 1, "prompts": 1}
-
-
-def test_a_static_registry_sees_no_change_of_any_kind(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.tool("found", "sleep 0.2; echo '[\"found\"]'")  # by then a watch would have begun
-    register_json(project, **WITH_ALL_KINDS)
-    client = speak(static_registry="true", tools_ttl=0, register_ttl=0.01, registry_poll_secs=0.05)
-    kinds = (*KINDS, "resourceTemplates")
-    before = [listed(client, kind) for kind in kinds]
-    assert completion(client, "c")["values"] == ["found"]
-    place(project, "server.d/register.json", "{")
-    place(project, "resources/new.txt", "new")
-    place(project, "prompts/new.txt", "new")
-    client.call_tool("t")
-
-    assert [listed(client, kind) for kind in kinds] == before
-    assert completion(client, "c")["values"] == ["found"]
-    assert client.result("prompts/get", {"name": "p"})["messages"]
-    client.wire.settle()
-    assert counts_of_changes(client.wire) == dict.fromkeys(KINDS, 0)
-    if has_proc:
-        assert "anon_inode:inotify" not in descriptors_of(client.wire.process.pid)
-
-
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("method", "params", "found"),
@@ -479,9 +239,9 @@ def test_a_static_registry_sees_no_change_of_any_kind(project: ProjectBuilder, s
     ],
     ids=["resources", "templates", "read", "read by name", "get", "complete"],
 )
-def test_a_first_request_waits_for_the_hook_and_nobody_else_does(
+def test_only_requests_that_need_the_hook_wait_for_it(
     project: ProjectBuilder,
-    speak: Callable[..., Client],
+    speak: Speak,
     revision: str,
     method: str,
     params: Json,
@@ -515,75 +275,3 @@ def test_a_first_request_waits_for_the_hook_and_nobody_else_does(
         answer = client.wire.response(id)
         assert "result" in answer, answer
         assert found(answer["result"])
-
-
-def test_a_listen_to_resources_does_not_wait_for_the_hook(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
-    """The server answered nobody until the hook had ended."""
-    note = project.write("resources/note.txt", "old")
-    register_sh(project, "touch running; until [[ -e go ]]; do sleep 0.02; done")
-    client = speak(MODERN, **HOOKS)
-    uri = note.as_uri()
-    client.start("subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}}, id="listen")
-    client.wire.notice("notifications/subscriptions/acknowledged")
-    eventually(lambda: (project.root / "running").exists())
-    client.result("server/discover")
-    project.write("go", "")
-    listed(client, "resources")
-    before = len(client.wire.notices("notifications/resources/updated"))
-    place(project, "resources/note.txt", "new")
-
-    eventually(
-        lambda: (
-            client.result("server/discover") and len(client.wire.notices("notifications/resources/updated")) > before
-        )
-    )
-
-
-@pytest.fixture
-def server(project: ProjectBuilder) -> Iterator[Server]:
-    place(project, "prompts/p.txt", "hello")
-    register_sh(project, """mcp_register_prompt '{"name": "p", "path": "p.txt"}'""")
-    flags = {"project_root": str(project.root), "allow_project_hooks": "true"}
-    found, settings, environ = open_project(flags, os.environ)
-    server = Server(settings, found, environ=environ)
-    yield server
-    server.stop()
-
-
-def answer_in(server: Server, meanwhile: Callable[[], None]) -> Json:
-    """What a request is told that came when the hook was to be run first."""
-    sink = MemorySink()
-    link = server.connect(sink, transport="fake")
-    link.receive({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "p", "_meta": modern_meta()}})
-    assert sink.frames == []
-    meanwhile()
-    with gevent.Timeout(60):
-        while not sink.frames:
-            gevent.sleep(0.005)
-    answer: Json = sink.frames[0]
-    return answer
-
-
-def test_a_request_finds_its_target_when_the_hook_ended_before_its_turn_came(server: Server) -> None:
-    """It was then neither looked for at once nor later, and the client got an internal error."""
-    registrar = server.services.catalog.registrar
-    assert registrar is not None
-    answer = answer_in(server, lambda: registrar.current() and None)
-
-    assert answer["result"]["messages"][0]["content"]["text"] == "hello"
-
-
-def test_what_nobody_foresaw_is_an_answer_also_after_the_hook(
-    server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The client waited for ever."""
-
-    def stumble(call: Any) -> bool:
-        raise LookupError("nobody foresaw this")
-
-    monkeypatch.setitem(router.ROUTES, "prompts/get", router.ROUTES["prompts/get"]._replace(runs_script=stumble))
-
-    assert answer_in(server, lambda: None)["error"]["code"] == -32603
-    assert "nobody foresaw this" in capfd.readouterr().err

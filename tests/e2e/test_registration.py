@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client
+from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, text_of
+from tests.support.wire import Start, Wire, text_of
 
 CHANGED = "notifications/tools/list_changed"
 HOOKS = {"allow_project_hooks": "true"}
@@ -46,9 +45,7 @@ def found(project: ProjectBuilder) -> None:
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("by", ["register.json", "register.sh"])
-def test_registered_tools_are_listed_and_called(
-    project: ProjectBuilder, speak: Callable[..., Client], revision: str, by: str
-) -> None:
+def test_registered_tools_are_listed_and_called(project: ProjectBuilder, speak: Speak, revision: str, by: str) -> None:
     if by == "register.json":
         register_json(project, {"name": "mine", "path": "found"})
     else:
@@ -60,7 +57,7 @@ def test_registered_tools_are_listed_and_called(
     assert client.error("tools/call", {"name": "found", "arguments": {}})["code"] == -32602
 
 
-def test_a_call_before_any_list_finds_registered_tools(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_a_call_before_any_list_finds_registered_tools(project: ProjectBuilder, start: Start) -> None:
     register_sh(project, "mine")
     wire = start(**HOOKS)
     wire.handshake()
@@ -77,7 +74,7 @@ def test_register_sh_is_not_run_unless_it_is_allowed(project: ProjectBuilder, cl
 
 @pytest.mark.parametrize("by", ["register.json", "register.sh"])
 def test_a_registration_that_cannot_be_used_is_an_error_and_nothing_is_served_instead(
-    project: ProjectBuilder, start: Callable[..., Wire], by: str
+    project: ProjectBuilder, start: Start, by: str
 ) -> None:
     if by == "register.json":
         place(project, by, '{"version": 1, "tool": []}')
@@ -96,20 +93,10 @@ def test_a_registration_that_cannot_be_used_is_an_error_and_nothing_is_served_in
         eventually(lambda: "because" in wire.stderr and "Manual registration script failed" in wire.stderr)
 
 
-def test_of_a_hook_that_fails_silently_there_is_one_line(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    register_sh(project, "mine", more="exit 3")
-    wire = start(**HOOKS)
-    wire.handshake()
-    wire.error("tools/list", {})
-
-    eventually(lambda: "unable to load tool registry" in wire.stderr)
-    assert "\n\n" not in wire.stderr
-
-
 @pytest.mark.parametrize("watch_files", ["auto", "poll"])
 @pytest.mark.parametrize("by", ["register.json", "register.sh"])
 def test_a_changed_registration_is_told_and_served(
-    project: ProjectBuilder, start: Callable[..., Wire], by: str, watch_files: str
+    project: ProjectBuilder, start: Start, by: str, watch_files: str
 ) -> None:
     def register(*tools: str) -> None:
         if by == "register.json":
@@ -118,7 +105,7 @@ def test_a_changed_registration_is_told_and_served(
             register_sh(project, *tools)
 
     register("one")
-    wire = start(watch_files=watch_files, registry_poll_secs=0.05 if watch_files == "poll" else 60, **HOOKS)
+    wire = start(watch_files=watch_files, tools_ttl=0.05 if watch_files == "poll" else 60, **HOOKS)
     wire.handshake()
     assert names(wire) == ["one"]
     register("one", "two")
@@ -131,15 +118,7 @@ def test_a_changed_registration_is_told_and_served(
     assert len(wire.notices(CHANGED)) == 2
 
 
-def test_a_registration_that_appears_is_told(project: ProjectBuilder, client: Wire) -> None:
-    assert names(client) == ["found"]
-    register_json(project)
-    client.notice(CHANGED)
-
-    assert names(client) == []
-
-
-def test_mending_a_registration_is_told(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_mending_a_registration_is_told(project: ProjectBuilder, start: Start) -> None:
     place(project, "register.json", "{")
     wire = start()
     wire.handshake()
@@ -150,18 +129,8 @@ def test_mending_a_registration_is_told(project: ProjectBuilder, start: Callable
     assert names(wire) == ["mine"]
 
 
-def test_a_list_right_after_a_change_waits_for_the_hook(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
-    register_sh(project, "one")
-    wire = start(**HOOKS)
-    wire.handshake()
-    assert names(wire) == ["one"]
-    register_sh(project, "two", more="sleep 0.3")
-
-    assert names(wire) == ["two"]
-
-
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
-def test_a_slow_hook_holds_up_nobody_else(project: ProjectBuilder, start: Callable[..., Wire], method: str) -> None:
+def test_a_slow_hook_does_not_hold_up_other_requests(project: ProjectBuilder, start: Start, method: str) -> None:
     register_sh(project, "mine", more="echo $$ > pid; until [[ -e go ]]; do sleep 0.02; done")
     wire = start(**HOOKS)
     wire.handshake()
@@ -175,31 +144,9 @@ def test_a_slow_hook_holds_up_nobody_else(project: ProjectBuilder, start: Callab
     assert names(wire) == ["mine"]
 
 
-@pytest.mark.parametrize("is_static", ["false", "true"])
-def test_a_hook_that_changes_while_it_runs_holds_up_nobody_either(
-    project: ProjectBuilder, start: Callable[..., Wire], is_static: str
-) -> None:
-    """What it said was not taken for what it says now, so the catalog ran it again, and nothing else went on."""
-    more = """
-        if [[ ! -e once ]]; then touch once server.d/register.sh
-        else touch again; until [[ -e go ]]; do sleep 0.02; done; fi
-    """
-    register_sh(project, "mine", more=more)
-    wire = start(static_registry=is_static, **HOOKS)
-    wire.handshake()
-    waiting = [wire.start_request("tools/list") for _ in range(2)]
-    if is_static == "false":
-        eventually(lambda: (project.root / "again").exists())
-    assert wire.result("ping") == {}
-    project.write("go", "")
-
-    for id in waiting:
-        assert [tool["name"] for tool in wire.response(id)["result"]["tools"]] == ["mine"]
-
-
-def test_a_server_that_ends_takes_its_hook_along(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_a_server_that_ends_takes_its_hook_along(project: ProjectBuilder, start: Start) -> None:
     register_sh(project, more="echo $$ > pid; sleep 600")
-    wire = start(eof_grace_secs=0, **HOOKS)
+    wire = start(EOF_GRACE_SECS=0, **HOOKS)
     wire.handshake()
     pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid").strip())
 
@@ -207,9 +154,7 @@ def test_a_server_that_ends_takes_its_hook_along(project: ProjectBuilder, start:
     eventually(lambda: not is_alive(pid))
 
 
-def test_what_the_hook_said_is_asked_for_again_when_it_is_old(
-    project: ProjectBuilder, start: Callable[..., Wire]
-) -> None:
+def test_what_the_hook_said_is_asked_for_again_when_it_is_old(project: ProjectBuilder, start: Start) -> None:
     project.write("choice", "one")
     register_sh(project, more="""mcp_register_tool "{\\"name\\": \\"$(cat choice)\\", \\"path\\": \\"found\\"}" """)
     wire = start(register_ttl=0.05, **HOOKS)
@@ -221,10 +166,10 @@ def test_what_the_hook_said_is_asked_for_again_when_it_is_old(
     wire.notice(CHANGED)
 
 
-def test_a_static_registry_is_read_once_and_not_watched(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_a_static_registry_is_read_once_and_not_watched(project: ProjectBuilder, start: Start) -> None:
     register_json(project, {"name": "one", "path": "found"})
     project.tool("found", "sleep 0.2; echo hello from $MCP_TOOL_NAME")  # by then a watch would have begun
-    wire = start(env={"MCPBASH_STATIC_REGISTRY": "1"}, tools_ttl=0, registry_poll_secs=0.05)
+    wire = start(env={"MCPBASH_STATIC_REGISTRY": "1"}, tools_ttl=0.05)
     wire.handshake()
     assert names(wire) == ["one"]
     place(project, "register.json", "{")
@@ -238,7 +183,7 @@ def test_a_static_registry_is_read_once_and_not_watched(project: ProjectBuilder,
 
 @pytest.mark.parametrize("is_open", [False, True], ids=["ours alone", "open to others"])
 def test_a_static_registry_serves_what_an_earlier_server_wrote_if_it_can_be_trusted(
-    project: ProjectBuilder, start: Callable[..., Wire], is_open: bool
+    project: ProjectBuilder, start: Start, is_open: bool
 ) -> None:
     """It read every description at each start."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, accept
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
-from tests.support.wire import Wire, clean_environment, modern_meta, text_of
+from tests.support.wire import Start, Wire, clean_environment, modern_meta, text_of
 
 Json = dict[str, Any]
 
@@ -29,7 +28,7 @@ def handshake(wire: Wire, meta: Json = RIGHT, *, revision: str = "2025-11-25") -
 
 
 @pytest.fixture
-def guarded(start: Callable[..., Wire]) -> Callable[..., Wire]:
+def guarded(start: Start) -> Start:
     def start_guarded(**settings: Any) -> Wire:
         return start(remote_token=SECRET, **settings)
 
@@ -38,7 +37,7 @@ def guarded(start: Callable[..., Wire]) -> Callable[..., Wire]:
 
 @pytest.mark.requirement("G-remote-token")
 @pytest.mark.parametrize("key", ["mcpbash/remoteToken", "remoteToken"])
-def test_who_carries_the_token_is_served(project: ProjectBuilder, guarded: Callable[..., Wire], key: str) -> None:
+def test_who_carries_the_token_is_served(project: ProjectBuilder, guarded: Start, key: str) -> None:
     project.tool("hello", "echo hello")
     wire = guarded()
     handshake(wire, {key: SECRET})
@@ -50,9 +49,7 @@ def test_who_carries_the_token_is_served(project: ProjectBuilder, guarded: Calla
 @pytest.mark.requirement("G-remote-token")
 @pytest.mark.parametrize("meta", [None, {}, {"mcpbash/remoteToken": SECRET + "x"}, {"mcpbash/remoteToken": 1}])
 @pytest.mark.parametrize("method", ["initialize", "ping", "tools/list", "shutdown", "no/such"])
-def test_who_does_not_is_refused_whatever_is_asked(
-    guarded: Callable[..., Wire], method: str, meta: Json | None
-) -> None:
+def test_who_does_not_is_refused_whatever_is_asked(guarded: Start, method: str, meta: Json | None) -> None:
     params = {**HELLO, **({} if meta is None else {"_meta": meta})}
     error = guarded().error(method, params)
 
@@ -60,7 +57,7 @@ def test_who_does_not_is_refused_whatever_is_asked(
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_a_refused_greeting_may_be_tried_again(guarded: Callable[..., Wire]) -> None:
+def test_a_refused_greeting_may_be_tried_again(guarded: Start) -> None:
     wire = guarded()
     assert wire.error("initialize", HELLO)["message"] == REFUSED
     handshake(wire)
@@ -69,7 +66,7 @@ def test_a_refused_greeting_may_be_tried_again(guarded: Callable[..., Wire]) -> 
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_stateless_requests_need_it_too(project: ProjectBuilder, guarded: Callable[..., Wire]) -> None:
+def test_stateless_requests_need_it_too(project: ProjectBuilder, guarded: Start) -> None:
     project.tool("hello", "echo hello")
     wire = guarded()
 
@@ -80,12 +77,12 @@ def test_stateless_requests_need_it_too(project: ProjectBuilder, guarded: Callab
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_the_first_stateless_request_may_carry_it(guarded: Callable[..., Wire]) -> None:
+def test_the_first_stateless_request_may_carry_it(guarded: Start) -> None:
     assert "result" in guarded().modern("server/discover", meta=RIGHT)
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_notifications_without_it_are_dropped(project: ProjectBuilder, guarded: Callable[..., Wire]) -> None:
+def test_notifications_without_it_are_dropped(project: ProjectBuilder, guarded: Start) -> None:
     project.tool("wait", "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.01; done; echo done")
     wire = guarded()
     wire.result("initialize", {**HELLO, "_meta": dict(RIGHT)})
@@ -104,7 +101,7 @@ def test_notifications_without_it_are_dropped(project: ProjectBuilder, guarded: 
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_each_member_of_a_batch_needs_it(guarded: Callable[..., Wire]) -> None:
+def test_each_member_of_a_batch_needs_it(guarded: Start) -> None:
     wire = guarded()
     handshake(wire, revision="2025-03-26")
     wire.send(
@@ -122,7 +119,7 @@ def test_each_member_of_a_batch_needs_it(guarded: Callable[..., Wire]) -> None:
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_a_response_needs_none(guarded: Callable[..., Wire]) -> None:
+def test_a_response_needs_none(guarded: Start) -> None:
     wire = guarded()
     handshake(wire)
     wire.send({"jsonrpc": "2.0", "id": 5, "result": {}})
@@ -132,8 +129,8 @@ def test_a_response_needs_none(guarded: Callable[..., Wire]) -> None:
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_too_many_failures_are_throttled_and_the_client_is_not(guarded: Callable[..., Wire]) -> None:
-    wire = guarded(remote_token_max_failures_per_min=2)
+def test_too_many_failures_are_throttled_and_the_client_is_not(guarded: Start) -> None:
+    wire = guarded(MAX_FAILURES_PER_MIN=2)
     told = [wire.error("ping")["message"] for _ in range(3)]
 
     assert told == [REFUSED, REFUSED, f"{REFUSED} (throttled)"]
@@ -141,19 +138,18 @@ def test_too_many_failures_are_throttled_and_the_client_is_not(guarded: Callable
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_keys_can_be_chosen_and_the_second_one_switched_off(guarded: Callable[..., Wire]) -> None:
-    wire = guarded(remote_token_key="acme/key", remote_token_fallback_key="")
+def test_the_key_can_be_chosen(guarded: Start) -> None:
+    wire = guarded(remote_token_key="acme/key")
 
     assert wire.result("ping", {"_meta": {"acme/key": SECRET}}) == {}
-    assert wire.error("ping", {"_meta": {"remoteToken": SECRET}})["message"] == REFUSED
+    assert wire.result("ping", {"_meta": {"remoteToken": SECRET}}) == {}
+    assert wire.error("ping", {"_meta": {"mcpbash/remoteToken": SECRET}})["message"] == REFUSED
 
 
 @pytest.mark.requirement("G-remote-token", "P-253")
 @pytest.mark.parametrize("key", ["mcpbash/remoteToken", "remoteToken"])
 @pytest.mark.parametrize("mode", ["minimal", "inherit"])
-def test_neither_tools_nor_logs_see_the_token(
-    project: ProjectBuilder, guarded: Callable[..., Wire], key: str, mode: str
-) -> None:
+def test_neither_tools_nor_logs_see_the_token(project: ProjectBuilder, guarded: Start, key: str, mode: str) -> None:
     project.python_tool("show", SHOW)
     wire = guarded(stderr_level="debug", log_level="debug", tool_env_mode=mode, tool_env_inherit_allow="true")
     wire.error("ping", {"_meta": {key: SECRET + "x"}})
@@ -186,7 +182,7 @@ def test_a_weak_token_keeps_the_server_from_starting(project: ProjectBuilder) ->
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_a_listen_without_it_is_not_opened(guarded: Callable[..., Wire]) -> None:
+def test_a_listen_without_it_is_not_opened(guarded: Start) -> None:
     wire = guarded()
     params = {"notifications": {}, "_meta": modern_meta()}
 
@@ -197,16 +193,14 @@ GUESSES: list[Any] = [*range(100), *map(str, range(100))]
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_a_stranger_cannot_answer_what_the_client_is_asked(
-    project: ProjectBuilder, guarded: Callable[..., Wire]
-) -> None:
+def test_a_stranger_cannot_answer_what_the_client_is_asked(project: ProjectBuilder, guarded: Start) -> None:
     """Responses carry no token. Our ids were 1, 2, 3, so whoever could write to the pipe answered forms, and chose the
     roots."""
     inside = project.root / "inside"
     inside.mkdir()
     project.python_tool("asker", f"{ASK}\nprint(ask({{'who': form('Who?', name=TEXT)}})['who']['result'])")
     project.tool("show", 'printf %s "$MCP_ROOTS_PATHS"')
-    wire = guarded(roots_request_timeout_secs=600)
+    wire = guarded(ANSWER_SECS=600)
     capabilities = {"roots": {}, "elicitation": {}}
     wire.result("initialize", {**HELLO, "capabilities": capabilities, "_meta": dict(RIGHT)})
     wire.notify("notifications/initialized", {"_meta": dict(RIGHT)})
@@ -228,8 +222,8 @@ def test_a_stranger_cannot_answer_what_the_client_is_asked(
 
 
 @pytest.mark.requirement("G-remote-token")
-def test_a_question_is_taken_back_under_the_id_that_it_was_asked_under(guarded: Callable[..., Wire]) -> None:
-    wire = guarded(roots_request_timeout_secs=0.1)
+def test_a_question_is_taken_back_under_the_id_that_it_was_asked_under(guarded: Start) -> None:
+    wire = guarded(ANSWER_SECS=0.1)
     wire.result("initialize", {**HELLO, "capabilities": {"roots": {}}, "_meta": dict(RIGHT)})
     wire.notify("notifications/initialized", {"_meta": dict(RIGHT)})
     asked = wire.notice("roots/list")

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
-from tests.support.wire import Wire, clean_environment, modern_meta
+from tests.support.wire import Start, Wire, clean_environment, modern_meta
 
 IDLE_SECS = 0.5
 SET_CHILD_SUBREAPER = 36
@@ -31,7 +31,7 @@ server.wait()
 
 
 @pytest.mark.requirement("G-idle")
-def test_a_silent_client_is_left_with_a_word_of_warning(start: Callable[..., Wire]) -> None:
+def test_a_silent_client_is_left_with_a_word_of_warning(start: Start) -> None:
     wire = start(idle_timeout_secs=IDLE_SECS)
     wire.handshake()
 
@@ -43,7 +43,7 @@ def test_a_silent_client_is_left_with_a_word_of_warning(start: Callable[..., Wir
 
 
 @pytest.mark.requirement("G-idle")
-def test_a_client_that_never_says_a_word_is_left_too(start: Callable[..., Wire]) -> None:
+def test_a_client_that_never_says_a_word_is_left_too(start: Start) -> None:
     wire = start(env={"MCPBASH_IDLE_TIMEOUT": str(IDLE_SECS)})
 
     assert wire.wait() == 0
@@ -51,7 +51,7 @@ def test_a_client_that_never_says_a_word_is_left_too(start: Callable[..., Wire])
 
 
 @pytest.mark.requirement("G-idle")
-def test_input_starts_the_time_anew(start: Callable[..., Wire]) -> None:
+def test_input_starts_the_time_anew(start: Start) -> None:
     """On a machine that holds us up for so long that we are silent in earnest, we try again."""
     assert any(chats_on(start(idle_timeout_secs=IDLE_SECS)) for _ in range(20))
 
@@ -75,7 +75,7 @@ def chats_on(wire: Wire) -> bool:
 
 
 @pytest.mark.requirement("G-idle")
-def test_a_running_call_is_no_silence(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_a_running_call_is_no_silence(project: ProjectBuilder, start: Start) -> None:
     project.tool("slow", f"sleep {2 * IDLE_SECS}; echo done")
     wire = start(idle_timeout_secs=IDLE_SECS)
 
@@ -85,7 +85,7 @@ def test_a_running_call_is_no_silence(project: ProjectBuilder, start: Callable[.
 
 
 @pytest.mark.requirement("G-idle")
-def test_an_open_listen_is_no_silence(start: Callable[..., Wire]) -> None:
+def test_an_open_listen_is_no_silence(start: Start) -> None:
     wire = start(idle_timeout_secs=IDLE_SECS)
     listen = {"notifications": {"toolsListChanged": True}, "_meta": modern_meta()}
     wire.start_request("subscriptions/listen", listen, id="listen")
@@ -107,7 +107,7 @@ def test_an_open_listen_is_no_silence(start: Callable[..., Wire]) -> None:
     ],
     ids=["zero", "disabled", "ci"],
 )
-def test_the_idle_timeout_can_be_switched_off(start: Callable[..., Wire], settings: dict[str, object]) -> None:
+def test_the_idle_timeout_can_be_switched_off(start: Start, settings: dict[str, object]) -> None:
     wire = start(**settings)
     wire.handshake()
     wire.settle()

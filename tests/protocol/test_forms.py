@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.protocol.input.forms import problems_with
+from mcpgreen.protocol.input.requests import problems_with_form
 from mcpgreen.protocol.input.shapes import tidy
 from mcpgreen.protocol.schemas import validator
 
@@ -48,7 +48,7 @@ def test_the_judgement_is_that_of_jsonschema(seed: int) -> None:
         content = {name: random_value(dice) for name in [*fields, "more"] if dice.random() < 0.8}
 
         expected = validator.compile_schema(schema).problems(content)
-        assert bool(problems_with(schema, content)) == bool(expected), (schema, content, expected)
+        assert bool(problems_with_form(schema, content)) == bool(expected), (schema, content, expected)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_the_judgement_is_that_of_jsonschema(seed: int) -> None:
     ],
 )
 def test_a_problem_is_a_sentence_that_says_what_to_change(field: Json, value: Any, problem: str) -> None:
-    assert problems_with({"properties": {"f": field}}, {"f": value}) == [problem]
+    assert problems_with_form({"properties": {"f": field}}, {"f": value}) == [problem]

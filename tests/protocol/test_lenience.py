@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
 from mcpgreen.protocol.schemas.lenience import Lenience
-
-from .test_schemas import any_schema, any_value
 
 Json = dict[str, Any]
 
@@ -173,23 +170,9 @@ def test_null_counts_as_absent_where_it_is_not_admitted() -> None:
     assert found == {**kept, "inner": {}}
 
 
-def test_a_value_in_which_nothing_changes_is_the_same() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
-    for value in ({}, {"a": [1, "x"]}, {"a": None, "b": "5"} | {"a": [1]}):
-        assert Lenience(schema).meant(value) is value
-
-
 def test_an_unbounded_descent_changes_nothing() -> None:
     value: Any = {"size": "5"}
     for _ in range(2000):
         value = {"next": value}
     schema = {"type": "object", "properties": {"next": {"$ref": "#"}, "size": {"type": "integer"}}}
     assert Lenience(schema).meant(value) is value
-
-
-@pytest.mark.parametrize("seed", range(300))
-def test_what_was_meant_needs_no_second_look(seed: int) -> None:
-    dice = random.Random(seed)
-    lenience = Lenience(any_schema(dice, 3))
-    found = lenience.meant(any_value(dice, 3))
-    assert lenience.meant(found) is found

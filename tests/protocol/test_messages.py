@@ -3,40 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from mcpgreen.protocol import messages
-
-
-@pytest.mark.requirement("P-026")
-@pytest.mark.parametrize("id", [0, -1, "", "1", 1, 2**60, 10**30, "\u20ac"])
-def test_a_string_or_an_integer_is_an_id(id: Any) -> None:
-    assert messages.normal_id(id) == id
-    assert type(messages.normal_id(id)) is type(id)
-
-
-@pytest.mark.requirement("P-027")
-@pytest.mark.parametrize("id", [1.0, -2.0, 1e3])
-def test_a_float_without_fraction_is_that_integer(id: float) -> None:
-    assert type(messages.normal_id(id)) is int
-    assert messages.normal_id(id) == id
-
-
-@pytest.mark.requirement("P-027")
-@pytest.mark.parametrize("id", [None, True, False, 1.5, {}, [], float("inf"), float("nan")])
-def test_anything_else_is_no_id(id: Any) -> None:
-    assert messages.normal_id(id) is None
-
-
-@pytest.mark.requirement("P-013", "P-028")
-@pytest.mark.parametrize("id", [0, -1, "", "1", 1, 2**60, 10**30, 'quo"te', "new\nline"])
-def test_a_reply_carries_the_id_with_its_type(id: Any) -> None:
-    for line in (messages.response(id, b"{}"), messages.error(id, {"code": 1, "message": "x"})):
-        echoed = json.loads(line)["id"]
-        assert type(echoed) is type(id)
-        assert echoed == id
+from mcpgreen.protocol.messages import END_BYTES, request_id_in, request_ids_in
 
 
 @pytest.mark.requirement("P-010")
@@ -64,3 +35,58 @@ def test_a_lone_surrogate_does_not_reach_the_wire() -> None:
 
 def test_a_notification_without_params_has_no_params_member() -> None:
     assert json.loads(messages.notification("x")) == {"jsonrpc": "2.0", "method": "x"}
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"%s"}}', 7),
+        (b' { "jsonrpc" : "2.0" , "id" : "a-b" , "method" : "m" , "params": "%s" }\r', "a-b"),
+        (b'{"id":-1,"jsonrpc":"2.0","method":"m","params":{"x":"%s"}}', -1),
+        (b'{"method":"tools/call","params":{"x":"%s"},"jsonrpc":"2.0","id":12}', 12),
+        (b'{"method":"tools/call","params":{"x":"%s"},"id":"z","jsonrpc":"2.0"}', "z"),
+        (b'{"jsonrpc":"2.0","method":"m","params":{"x":"%s"},"id":0}', 0),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"x":"%s"}}', None),  # an answer
+        (b'{"jsonrpc":"2.0","result":{"x":"%s"},"id":7}', None),
+        (b'{"jsonrpc":"2.0","method":"m","params":{"x":"%s","id":7}}', None),  # an argument
+        (b'{"jsonrpc":"2.0","method":"m","params":{"x":"%s,\\"id\\":7}', None),  # cut off in a text
+        (b'{"jsonrpc":"2.0","id":7.5,"method":"m","params":{"x":"%s"}}', None),
+        (b'{"jsonrpc":"2.0","id":null,"method":"m","params":{"x":"%s"}}', None),
+        (b'{"jsonrpc":"2.0","id":"\xff","method":"m","params":{"x":"%s"}}', None),
+        (b'[{"jsonrpc":"2.0","id":7,"method":"m","params":{"x":"%s"}}]', None),  # a batch
+    ],
+)
+def test_the_id_of_a_request_is_found_at_its_ends_and_nowhere_else(line: bytes, id: object) -> None:
+    line = line.replace(b"%s", b"x" * 5000)
+    assert request_id_in(line[:END_BYTES], line[-END_BYTES:]) == id
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"x":NaN}}', [7]),
+        (b'{"params":{"id":1,"x":-Infinity},"id":"a","method":"m"}', ["a"]),
+        (b'{"params":{"x":"\xff"},"id":7.0,"method":"m"}', [7]),
+        (b'{"id":1,"method":"m","x":NaN,"id":2}', [2]),  # as a parser reads it
+        (b'[{"id":1,"method":"m"},{"id":2,"method":"m","params":NaN},{"id":3,"result":1},{"method":"m"},5]', [1, 2]),
+        (b"[%s]" % b",".join([b'{"id":1,"method":"m"}'] * 2000), []),  # too many
+        (b'{"id":7,"result":NaN}', []),  # an answer
+        (b'{"method":"m","params":NaN}', []),
+        (b'{"id":7,"method":"m","params":{"x":%s}}' % (b"9" * 5000), [7]),
+        (b'{"id":%s,"method":"m"}' % (b"9" * 5000), []),
+        (b'{"id":NaN,"method":"m"}', []),
+        (b'{"id":1e999,"method":"m"}', []),
+        (b'{"id":"\xff","method":"m"}', []),
+        (b'{"id":"\\ud800","method":"m","x":NaN}', []),
+        (b'{"id":7,"method":"m"', []),
+        (b'{"id":7,"method":"m"}{}', []),
+        (b'{"id":7,"method":["m"],"x":NaN}', []),
+        (b"[" * 60_000, []),
+        (b'{"a":' * 10_000 + b"NaN" + b"}" * 10_000, []),
+        (b'{"id":7,"method":"m","params":{"x":"%s","y":NaN}}' % (b"x" * 70_000), [7]),
+        (b'{"method":"m","params":{"x":"%s","y":NaN},"id":7}' % (b"x" * 70_000), [7]),
+        (b'{"method":"m","params":{"x":"%s","y":NaN,"id":7}}' % (b"x" * 70_000), []),
+    ],
+)
+def test_the_ids_of_requests_in_a_line_that_is_almost_json(line: bytes, ids: list[object]) -> None:
+    assert request_ids_in(line) == ids

@@ -8,7 +8,6 @@ import pytest
 
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.input.requests import (
-    client_variables,
     fault_of,
     is_met,
     need_of,
@@ -228,13 +227,6 @@ def test_what_a_form_must_have_is_added() -> None:
     }
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_newer_clients_get_forms_as_they_are(revision: str) -> None:
-    question = form("?", **FIELDS, **SEVERAL)
-
-    assert put(question, revision) == question["params"]
-
-
 def test_the_first_clients_with_forms_get_what_forms_were_then() -> None:
     params = put(form("?", **FIELDS), "2025-06-18")
 
@@ -253,13 +245,6 @@ def test_the_first_clients_with_forms_get_what_forms_were_then() -> None:
 def test_the_first_clients_with_forms_cannot_choose_several(name: str) -> None:
     with pytest.raises(ValueError, match="several"):
         put(form("?", **{name: SEVERAL[name]}), "2025-06-18")
-
-
-def test_only_one_revision_has_ids_of_addresses() -> None:
-    question = url("Sign in", "https://example.org/in?x=1")
-
-    assert put(question, "2025-11-25") == {**question["params"], "elicitationId": "id-1"}
-    assert put(question, "2026-07-28") == question["params"]
 
 
 @pytest.mark.parametrize("revision", sorted(BY_NAME))
@@ -358,22 +343,3 @@ def test_values_that_do_not_fit_their_field(field: Json, value: Any) -> None:
 )
 def test_answers_that_make_no_sense(question: Json, answer: Any) -> None:
     assert problem_with_answer(question, answer)
-
-
-def test_a_model_may_answer_with_several_blocks() -> None:
-    answer = {"role": "assistant", "content": [BLOCK, PICTURE], "model": "m"}
-
-    assert problem_with_answer(sample("?"), answer) is None
-
-
-def test_equal_clients_share_what_scripts_are_told_of_them() -> None:
-    """A stateless client declares itself in each request; the environment of its calls is packed once all the same. It
-    was packed for each of them when the name of the transport was added to it later."""
-    told = [client_variables({"elicitation": {}, "sampling": {"tools": {}}}, NEWEST, "http") for _ in range(2)]
-
-    assert told[0] is told[1]
-    assert told[0]["MCPBASH_TRANSPORT"] == "http"
-    assert told[0]["MCPBASH_TRANSPORT_HTTP"] == "true"
-    assert client_variables({}, NEWEST, "http") != told[0]
-    assert client_variables({"sampling": {}}, NEWEST, "stdio")["MCP_SAMPLING_SUPPORTED"] == "1"
-    assert "MCPBASH_TRANSPORT_HTTP" not in client_variables({}, NEWEST, "stdio")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.errors import InvalidParams, ScriptError, UnsupportedVersion
+from mcpgreen.errors import InvalidParams, ScriptError
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.revisions import BY_NAME
 from tests.support import validation
-from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS
+from tests.support.client import ALL_REVISIONS
 from tests.support.wire import MODERN
 
 Json = dict[str, Any]
@@ -75,46 +75,10 @@ def test_a_tool_has_a_field_from_its_first_revision_on(field: str, first: str, r
     assert (field in fitted_tool(FULL_TOOL, revision)) == since(first, revision)
 
 
-@pytest.mark.requirement("P-043")
-def test_a_title_becomes_an_annotation_where_tools_have_none() -> None:
-    assert fitted_tool(FULL_TOOL, "2025-03-26")["annotations"] == {"title": "Tool", "readOnlyHint": True}
-
-
 def test_an_annotated_title_is_kept() -> None:
     tool = {**FULL_TOOL, "annotations": {"title": "Own"}}
 
     assert fitted_tool(tool, "2025-03-26")["annotations"] == {"title": "Own"}
-
-
-@pytest.mark.requirement("P-005")
-@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
-def test_boolean_property_schemas_become_objects_before_the_stateless_era(revision: str) -> None:
-    properties = fitted_tool(FULL_TOOL, revision)["inputSchema"]["properties"]
-
-    assert properties == {"any": {}, "none": {"not": {}}, "text": {"type": "string"}}
-
-
-@pytest.mark.requirement("P-005")
-def test_boolean_property_schemas_stay_in_the_stateless_era() -> None:
-    assert fitted_tool(FULL_TOOL, MODERN)["inputSchema"] == FULL_TOOL["inputSchema"]
-
-
-@pytest.mark.requirement("P-002")
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
-@pytest.mark.parametrize("schema", [{"type": "array"}, {"$ref": "#/$defs/x", "$defs": {"x": {}}}, {"anyOf": [{}]}, {}])
-def test_an_output_schema_with_another_root_is_listed_in_the_stateless_era_only(schema: Json, revision: str) -> None:
-    tool = fitted_tool({**FULL_TOOL, "outputSchema": schema}, revision)
-
-    assert ("outputSchema" in tool) == (revision == MODERN)
-
-
-@pytest.mark.requirement("P-003")
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
-@pytest.mark.parametrize("value", [[1], "x", 5, True])
-def test_structured_content_of_another_type_exists_in_the_stateless_era_only(value: Any, revision: str) -> None:
-    result = {"content": [{"type": "text", "text": "x"}], "structuredContent": value, "isError": False}
-
-    assert ("structuredContent" in fitted_result(result, revision)) == (revision == MODERN)
 
 
 @pytest.mark.requirement("P-004", "P-043")
@@ -171,11 +135,6 @@ def test_a_script_cannot_choose_a_reserved_code_in_the_stateless_era(code: int) 
 
     assert revision_fields.error_object(error, BY_NAME[MODERN])["code"] == -32603
     assert revision_fields.error_object(error, BY_NAME["2025-11-25"])["code"] == code
-
-
-@pytest.mark.requirement("P-011")
-def test_the_protocol_itself_may_use_its_codes() -> None:
-    assert revision_fields.error_object(UnsupportedVersion(), BY_NAME[MODERN])["code"] == -32022
 
 
 @pytest.mark.requirement("P-010")

@@ -46,7 +46,7 @@ def test_a_stateless_client_is_told_whenever_it_asks() -> None:
     assert introduction.discover(IDENTITY, offered=OFFERED)["capabilities"]["extensions"] == SHOWN
 
 
-def test_what_is_told_is_nobody_elses() -> None:
+def test_each_client_gets_a_copy_of_the_extension_of_its_own() -> None:
     """A greeting that is changed on its way must not change the next one."""
     revisions.capabilities(OFFERED, revisions.FIFTH, has_ui=True)["extensions"][UI_EXTENSION]["more"] = 1
 

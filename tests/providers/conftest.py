@@ -14,12 +14,15 @@ import pytest
 
 from tests.providers.repositories import build_repositories
 from tests.providers.site import Site
+from tests.support.constants import variables_of
 from tests.support.prerequisites import require_module
 from tests.support.wire import clean_environment
 
 # Names that only the Python process can resolve: whoever connects to one was told the address by the guard.
 RESOLVER = """
 import socket, time
+from tests.support import constants
+constants.apply()
 ANSWERS = {"pinned.test": ["127.0.0.1"], "mixed.test": ["93.184.215.14", "10.0.0.1"]}
 real = socket.getaddrinfo
 def resolve(host, port, *rest, **options):
@@ -54,7 +57,7 @@ class Desk:
     def start(
         self, name: str, uri: str | bytes, *, env: dict[str, str] | None = None, **settings: Any
     ) -> subprocess.Popen[bytes]:
-        variables = {f"MCPGREEN_{key.upper()}": str(value) for key, value in settings.items()}
+        variables = variables_of(settings) | {"PYTHONPATH": self.env["PYTHONPATH"]}
         return subprocess.Popen(
             [*self.command, name, uri],
             env={**self.env, **variables, **(env or {})},

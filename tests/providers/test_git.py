@@ -90,12 +90,31 @@ def test_what_is_not_there_is_named(fetch: Fetch, fragment: str, reason: str) ->
     assert reason in ended.reason
 
 
-def test_a_repository_that_is_not_there_is_not_found(fetch: Fetch) -> None:
-    assert fetch("README.md", repository="git/gone.git")[:2] == (3, b"")
+SPARING = {"repository": "git/sparing.git"}  # a server that can leave out files
+LIMIT = {"git_max_kb": 200}
+LATE = {"repository": "silent/x.git", "git_timeout_secs": 0.5}
 
 
-def test_a_repository_that_wants_a_login_says_so_and_nobody_is_asked(fetch: Fetch) -> None:
-    assert fetch("README.md", repository="private/x.git") == (5, b"", "The repository asks for a login.\n")
+@pytest.mark.parametrize(
+    ("fragment", "options", "status", "size_bytes", "reason"),
+    [
+        ("README.md", {"repository": "git/gone.git"}, 3, 0, ""),
+        ("README.md", {"repository": "private/x.git"}, 5, 0, "The repository asks for a login.\n"),
+        ("main:big.bin", {**SPARING, "git_max_kb": BIG_BYTES // 1024 - 1}, 6, 0, "KiB"),
+        ("main:big.bin", {"git_max_kb": 2 * BIG_BYTES // 1024}, 0, BIG_BYTES, ""),
+        ("main:README.md", {"repository": "git/plain.git", **LIMIT}, 6, 0, "200 KiB"),
+        ("main:README.md", {**SPARING, **LIMIT}, 0, len("second\n"), ""),
+        ("README.md", LATE, 5, 0, "Not finished after 0.5 seconds.\n"),
+        ("README.md", {"host": "pinned.test"}, 0, len("second\n"), ""),  # a name that only the guard can resolve
+    ],
+)
+def test_each_fetch_has_its_status_and_reason(
+    fetch: Fetch, fragment: str, options: dict[str, Any], status: int, size_bytes: int, reason: str
+) -> None:
+    ended = fetch(fragment, **options)
+
+    assert (ended.status, len(ended.content)) == (status, size_bytes)
+    assert reason in ended.reason
 
 
 def test_a_redirect_is_not_followed(fetch: Fetch, git_site: Site) -> None:
@@ -114,41 +133,7 @@ def test_a_site_without_repositories_is_a_failure_without_paths_of_this_machine(
     assert str(desk.temporary) not in ended.reason
 
 
-def test_a_file_over_the_limit_is_refused(fetch: Fetch) -> None:
-    ended = fetch("main:big.bin", repository="git/sparing.git", git_max_kb=BIG_BYTES // 1024 - 1)
-
-    assert (ended.status, ended.content) == (6, b"")
-
-
-def test_a_file_within_the_limit_is_read(fetch: Fetch) -> None:
-    ended = fetch("main:big.bin", git_max_kb=2 * BIG_BYTES // 1024)
-
-    assert (ended.status, len(ended.content)) == (0, BIG_BYTES)
-
-
-def test_a_repository_over_the_limit_is_refused(fetch: Fetch) -> None:
-    ended = fetch("main:README.md", repository="git/plain.git", git_max_kb=200)
-
-    assert ended.status == 6
-    assert "200 KiB" in ended.reason
-
-
-def test_large_files_beside_the_wanted_one_are_not_fetched_if_the_server_can_leave_them_out(fetch: Fetch) -> None:
-    assert fetch("main:README.md", repository="git/sparing.git", git_max_kb=200) == (0, b"second\n", "")
-
-
-def test_a_server_that_takes_too_long_is_left(fetch: Fetch) -> None:
-    ended = fetch("README.md", repository="silent/x.git", git_timeout_secs=0.5)
-
-    assert (ended.status, ended.reason) == (5, "Not finished after 0.5 seconds.\n")
-
-
-def test_git_connects_to_the_address_that_was_checked(fetch: Fetch) -> None:
-    """Nobody but the guard can resolve this name."""
-    assert fetch("README.md", host="pinned.test") == (0, b"second\n", "")
-
-
-def test_a_certificate_that_nobody_vouches_for_is_refused(fetch: Fetch, desk: Desk) -> None:
+def test_an_untrusted_certificate_is_refused(fetch: Fetch, desk: Desk) -> None:
     (desk.temporary.parent / "none.pem").touch()
     ended = fetch("README.md", env={"SSL_CERT_FILE": str(desk.temporary.parent / "none.pem")})
 
@@ -169,7 +154,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(fetch: Fetch, desk: De
         ("me:secret@127.0.0.1", {}, "user"),
     ],
 )
-def test_a_closed_guard_means_that_nobody_is_connected_to(
+def test_no_connection_is_made_when_the_guard_refuses(
     fetch: Fetch, git_site: Site, host: str, settings: dict[str, str], reason: str
 ) -> None:
     before = git_site.connections
@@ -325,18 +310,7 @@ def test_a_small_pack_that_needs_much_memory_is_too_large(fetch: Fetch, reposito
     (heavy / "commit").write_bytes(head.encode() + b"x" * LARGE_BYTES)
     commit = git(heavy, *QUICKLY, "hash-object", "-t", "commit", "-w", "commit")
     git(heavy, "update-ref", "refs/heads/main", commit)
-    ended = fetch("main:README.md", repository="git/heavy.git", provider_memory_mb=64)
+    ended = fetch("main:README.md", repository="git/heavy.git", MEMORY_MB=64)
 
     assert (ended.status, ended.content) == (6, b"")
-    assert ended.reason == "To fetch this takes more memory than provider_memory_mb allows.\n"
-
-
-def test_a_large_file_needs_little_memory(fetch: Fetch, repositories: Path) -> None:
-    (repositories / "work" / "zeros").write_bytes(bytes(LARGE_BYTES))
-    git(repositories / "work", "checkout", "--quiet", "-b", "zeros")
-    git(repositories / "work", *QUICKLY, "add", "zeros")
-    git(repositories / "work", "commit", "--quiet", "-m", "zeros")
-    git(repositories, "clone", "--quiet", "--bare", "work", "zeros.git")
-    ended = fetch("zeros:zeros", repository="git/zeros.git", provider_memory_mb=64, git_max_kb=200_000)
-
-    assert (ended.status, len(ended.content)) == (0, LARGE_BYTES)
+    assert ended.reason == "Fetching this takes more than 64 MB of memory.\n"

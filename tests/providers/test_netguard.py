@@ -11,7 +11,7 @@ import pytest
 from mcpgreen.providers.exits import REFUSED, ProviderFailure
 from mcpgreen.providers.netguard import Guard, why_not_public
 from mcpgreen.providers.urls import canonical_host
-from mcpgreen.settings.table import load
+from mcpgreen.settings.settings import load
 
 
 def guard(**settings: str) -> Guard:
@@ -129,7 +129,7 @@ def test_a_public_address_passes(address: str) -> None:
         ({"https_allow_hosts": "example.org"}, "example.org.evil.example", False),
         ({"https_allow_hosts": "example.org"}, "notexample.org", False),
         ({"https_allow_hosts": "*.example.org"}, "www.example.org", False),
-        ({"https_allow_hosts": "*"}, "example.org", False),
+        ({"https_allow_hosts": "*"}, "example.org", True),
         ({"https_allow_hosts": "https://example.org/ example.org:443"}, "example.org", False),
         ({"https_allow_all": "true"}, "example.org", True),
         ({"https_allow_all": "maybe"}, "example.org", False),

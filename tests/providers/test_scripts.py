@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,11 @@ import pytest
 import mcpgreen
 from tests.providers.conftest import Desk
 from tests.providers.site import Site
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
 PACKAGE = Path(mcpgreen.__file__).resolve().parent
-SCRIPTS = sorted((PACKAGE / "providers").glob("*.sh"))
 
 
 def run(*command: str, cwd: Path | None = None, **env: str) -> tuple[int, bytes, str]:
@@ -40,11 +38,6 @@ def test_a_script_runs_its_provider(tmp_path: Path, how: list[str]) -> None:
     script = str(PACKAGE / "providers" / "echo.sh")
 
     assert run(*how, script, "echo://a%20b%00%ff+%c3%a4", cwd=tmp_path) == (0, b"a b\x00\xff+\xc3\xa4", "")
-
-
-def test_the_five_scripts_are_there_and_executable() -> None:
-    assert [script.stem for script in SCRIPTS] == ["echo", "file", "git", "https", "launch", "ui"]
-    assert all(os.access(script, os.X_OK) for script in SCRIPTS)
 
 
 def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> None:
@@ -72,17 +65,6 @@ def test_arguments_that_make_no_sense_are_refused(arguments: list[str]) -> None:
     assert "Traceback" not in reason and reason
 
 
-def test_a_uri_that_is_no_text_is_refused(desk: Desk) -> None:
-    assert desk.run("echo", b"echo://\xff") == (4, b"", "The URI is not UTF-8.\n")
-
-
-def test_an_unknown_provider_is_refused(desk: Desk) -> None:
-    ended = desk.run("gopher", "gopher://x")
-
-    assert (ended.status, ended.content) == (4, b"")
-    assert "https" in ended.reason
-
-
 def test_the_https_script_fetches(desk: Desk, site: Site) -> None:
     """The way that shell tools download."""
     settings = {"MCPBASH_HTTPS_ALLOW_HOSTS": "127.0.0.1", "MCPBASH_HTTPS_TIMEOUT": "30"}
@@ -94,18 +76,14 @@ def test_the_https_script_fetches(desk: Desk, site: Site) -> None:
     assert run("bash", script, "http://127.0.0.1/", **given)[0] == 4
 
 
-def test_a_tool_finds_the_providers_and_a_python_for_them(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_tool_finds_the_providers_and_a_python_for_them(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("greet", 'exec "$MCPBASH_HOME/providers/echo.sh" "echo://hello%20there"')
     client = speak()
 
     assert text_of(client.call_tool("greet")) == "hello there"
 
 
-def test_the_python_that_the_operator_chose_is_left_alone(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_the_python_that_the_operator_chose_is_left_alone(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("show", 'echo "$MCPGREEN_PYTHON"')
     client = speak(env={"MCPGREEN_PYTHON": "/chosen/python"})
 

@@ -63,20 +63,71 @@ def test_a_download_is_a_file(download: Fetch, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"caf\xc3\xa9\n\x00\xff\n"
 
 
-def test_the_provider_is_found_beside_the_sdk(download: Fetch) -> None:
-    assert download("/ok", MCPBASH_HOME="")["success"]
-
-
 def test_without_hosts_of_its_own_a_tool_has_those_of_the_operator(download: Fetch) -> None:
     assert download("/ok", "")["error"]["type"] == "host_blocked"
     assert download("/ok", "", MCPGREEN_HTTPS_ALLOW_HOSTS="127.0.0.1")["success"]
 
 
-@pytest.mark.parametrize("variable", ["MCPGREEN_HTTPS_DENY_HOSTS", "MCPBASH_HTTPS_DENY_HOSTS"])
-def test_what_the_operator_denies_stays_denied(download: Fetch, variable: str) -> None:
-    options = "allow=['127.0.0.1'], deny=['other.example']"
+# What the operator sets (HTTPS_...), what the tool allows and denies, and whether 127.0.0.1 can be reached then.
+HERE, OTHER = "127.0.0.1", "other.example"
+REACHABLE: list[tuple[dict[str, str], list[str], list[str], bool]] = [
+    ({}, [], [], False),
+    ({}, [HERE], [], True),
+    ({}, [OTHER, HERE], [OTHER], True),
+    ({}, [HERE], [HERE], False),
+    ({"MCPGREEN_ALLOW_HOSTS": HERE}, [], [], True),
+    ({"MCPGREEN_ALLOW_HOSTS": HERE}, [OTHER], [], False),
+    ({"MCPGREEN_ALLOW_ALL": "true"}, [], [], True),
+    ({"MCPGREEN_ALLOW_ALL": "true"}, [], [HERE], False),
+    ({"MCPGREEN_ALLOW_ALL": "true"}, [OTHER], [], False),
+    ({"MCPBASH_ALLOW_ALL": "true"}, [OTHER], [], False),
+    ({"MCPGREEN_ALLOW_ALL": "true"}, [""], [], False),
+    ({"MCPGREEN_ALLOW_ALL": "true"}, ["", HERE], [""], True),
+    ({"MCPGREEN_ALLOW_HOSTS": HERE}, [""], [], False),
+    ({"MCPBASH_ALLOW_HOSTS": HERE}, [" "], [], False),
+    ({"MCPGREEN_DENY_HOSTS": HERE}, [HERE], [OTHER], False),
+    ({"MCPBASH_DENY_HOSTS": HERE}, [HERE], [OTHER], False),
+    ({"MCPGREEN_DENY_HOSTS": "", "MCPBASH_DENY_HOSTS": HERE}, [HERE], [OTHER], False),
+]
 
-    assert download("/ok", options, **{variable: "127.0.0.1"})["error"]["type"] == "host_blocked"
+
+def by_python(settings: dict[str, str], allow: list[str], deny: list[str]) -> str:
+    call = f"mcp_tool.download_safe(os.environ['URL'], 'out', allow={allow}, deny={deny})"
+    return f"os.environ.update({settings})\nprint({call}['success'])\nfor n in {settings}: del os.environ[n]\n"
+
+
+def by_shell(settings: dict[str, str], allow: list[str], deny: list[str]) -> str:
+    words = [f"--allow '{host}'" for host in allow] + [f"--deny '{host}'" for host in deny]
+    given = " ".join(f"{name}={value!r}" for name, value in settings.items())
+    call = f'{given} mcp_download_safe --url "$URL" --out out {" ".join(words)}'
+    return f"case $({call}) in *'\"success\":true'*) echo True ;; *) echo False ;; esac\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "program"),
+    [(by_python, [sys.executable, "-c", HEAD]), (by_shell, ["bash", "-c", '. "$MCP_SDK/tool-sdk.sh"\n'])],
+)
+def test_both_sdks_reach_the_same_hosts(
+    desk: Desk, site: Site, tmp_path: Path, row: Callable[..., str], program: list[str]
+) -> None:
+    """In Python, a tool that allowed some hosts reached all of them if the operator allowed all."""
+    rows = [
+        ({name.replace("_", "_HTTPS_", 1): value for name, value in settings.items()}, allow, deny)
+        for settings, allow, deny, _ in REACHABLE
+    ]
+    env = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(SDK),
+        "MCP_SDK": str(SDK),
+        "URL": f"https://127.0.0.1:{site.port}/ok",
+        "SSL_CERT_FILE": desk.env["SSL_CERT_FILE"],
+        "MCPGREEN_PYTHON": sys.executable,
+        "MCPGREEN_NET_ALLOW_ADDRESSES": "127.0.0.1",
+    }
+    script = program[-1] + "".join(row(*each) for each in rows)
+    printed = subprocess.check_output([*program[:-1], script], env=env, cwd=tmp_path, text=True, timeout=120)
+
+    assert printed.split() == [str(is_reached) for *_, is_reached in REACHABLE]
 
 
 @pytest.mark.parametrize(
@@ -103,18 +154,6 @@ def test_a_download_that_fails_leaves_the_file_that_was_there(download: Fetch, t
     download("/broken")
 
     assert (tmp_path / "out").read_text(encoding="utf-8") == "old"
-
-
-def test_a_redirect_is_told_and_not_followed(download: Fetch) -> None:
-    error = download("/moved")["error"]
-
-    assert (error["type"], error["location"]) == ("redirect", "https://elsewhere.example/new")
-
-
-def test_the_user_agent_is_the_tools(download: Fetch, tmp_path: Path) -> None:
-    download("/request", "allow=['127.0.0.1'], user_agent='mine/1'")
-
-    assert json.loads((tmp_path / "out").read_text(encoding="utf-8"))["user-agent"] == "mine/1"
 
 
 @pytest.mark.parametrize(("path", "tries"), [("/broken", 3), ("/moved", 1)])
@@ -147,14 +186,6 @@ def test_a_download_that_makes_no_sense_fetches_nothing(tmp_path: Path, argument
     outcome = value_of(tmp_path, f"mcp_tool.download_safe({arguments})", MCPGREEN_PYTHON=sys.executable)
 
     assert (outcome["success"], outcome["error"]["type"]) == (False, kind)
-
-
-def test_a_provider_that_fails_in_its_own_way_is_a_provider_error(tmp_path: Path) -> None:
-    (tmp_path / "providers").mkdir()
-    (tmp_path / "providers" / "https.sh").write_text("exit 1\n", encoding="utf-8")
-    outcome = value_of(tmp_path, "mcp_tool.download_safe('https://x.example/', 'out')", MCPBASH_HOME=str(tmp_path))
-
-    assert outcome["error"] == {"type": "provider_error", "message": "The https provider ended with status 1."}
 
 
 def test_an_sdk_without_its_provider_says_so(tmp_path: Path) -> None:

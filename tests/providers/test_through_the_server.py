@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.providers.conftest import Desk
 from tests.providers.site import Site
-from tests.support.client import Client, Json
+from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import LATEST_HANDSHAKE, MODERN
-
-Speak = Callable[..., Client]
 
 
 def read(client: Client, uri: str) -> Json:
@@ -101,7 +98,7 @@ def test_a_site_that_does_not_answer_can_be_left(
 
 
 @pytest.mark.requirement("G-providers")
-def test_without_settings_nobody_is_connected_to(speak: Speak, site: Site) -> None:
+def test_no_connection_is_made_without_settings(speak: Speak, site: Site) -> None:
     client = speak()
     before = site.connections
     uris = [f"https://127.0.0.1:{site.port}/ok", f"git+https://127.0.0.1:{site.port}/git/plain.git#v1:README.md"]

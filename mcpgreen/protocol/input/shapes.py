@@ -1,14 +1,14 @@
-"""The shape of an input request: what makes a client reject one, and how a client of an older revision is asked.
+"""The shape of an input request: what would make a client reject it, and its form for clients of older revisions.
 
-A form is flat: texts, numbers, yes or no, one of some values, several of some values. A sample of a model takes
-messages of text, images and sounds, and tools where the client has those.
+A form is flat: strings, numbers, booleans, one or several of some values. A sample of a model has messages of text,
+images and audio, and tools if the client supports them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mcpgreen.protocol.content import ROLES
+from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
 
@@ -37,9 +37,9 @@ ABOUT_A_SAMPLE = (
 TOOL_BLOCKS = ("tool_use", "tool_result")
 
 
-def problem_with(request: Any) -> str | None:
-    """What would make a client reject the input request."""
-    if type(request) is not dict or request.get("method") not in METHODS:
+def problem_with(request: object) -> str | None:
+    """Say what would make a client reject the input request."""
+    if not isinstance(request, dict) or request.get("method") not in METHODS:
         return f"its method must be one of {', '.join(METHODS)}"
     params = request.get("params", {})
     if type(params) is not dict:
@@ -52,7 +52,7 @@ def problem_with(request: Any) -> str | None:
 
 
 def tidy(request: Json) -> Json:
-    """A sound input request with what clients of the newest revision know, and nothing else."""
+    """A valid input request, reduced to the members that clients of the newest revision know."""
     method, params = request["method"], request.get("params") or {}
     if method != ELICIT:
         known = ABOUT_A_SAMPLE if method == SAMPLE else ()
@@ -60,7 +60,7 @@ def tidy(request: Json) -> Json:
     if params.get("mode") == "url":
         return {"method": method, "params": {key: params[key] for key in ("mode", "message", "url")}}
     schema = params["requestedSchema"]
-    fields = {name: _field(about) for name, about in schema["properties"].items()}
+    fields = {name: _tidy_field(about) for name, about in schema["properties"].items()}
     tidied: Json = {"type": "object", "properties": fields}
     if schema.get("required"):
         tidied["required"] = schema["required"]
@@ -68,8 +68,8 @@ def tidy(request: Json) -> Json:
 
 
 def fit(request: Json, revision: Revision, *, elicitation_id: str) -> Json:
-    """The params of a tidy input request as a client of this revision reads them. Raises ValueError for what it cannot
-    be asked."""
+    """The params of a tidy input request for a client of this revision. Raises ValueError if the revision has no form
+    of it."""
     params = dict(request["params"])
     if request["method"] == SAMPLE:
         if not revision.has(Feature.SAMPLING_TOOLS):
@@ -99,7 +99,7 @@ def _problem_with_form(params: Json) -> str | None:
     if type(required) is not list or not all(type(name) is str and name in schema["properties"] for name in required):
         return "required must be an array of names of fields"
     if len(schema["properties"]) > MAX_FIELDS:
-        return f"a form has {MAX_FIELDS} fields at the most"
+        return f"a form has at most {MAX_FIELDS} fields"
     for name, about in schema["properties"].items():
         problem = "has a name that is too long" if len(name) > MAX_NAME_CHARS else _problem_with_field(about)
         if problem:
@@ -107,16 +107,16 @@ def _problem_with_form(params: Json) -> str | None:
     return None
 
 
-def _problem_with_field(about: Any) -> str | None:
-    if type(about) is not dict or about.get("type") not in tuple(LIMITS_OF_A_FIELD):
+def _problem_with_field(about: object) -> str | None:
+    if not isinstance(about, dict) or about.get("type") not in tuple(LIMITS_OF_A_FIELD):
         return f"must have one of the types {', '.join(LIMITS_OF_A_FIELD)}"
     if not all(type(about.get(key, "")) is str for key in ("title", "description")):
         return "must have a title and a description that are strings, if any"
     if about["type"] == "array":
         items = about.get("items")
-        if type(items) is not dict or not _choices_in(items, "anyOf"):
+        if type(items) is not dict or not _has_choices(items, "anyOf"):
             return "may be an array only of an enum, or of anyOf with const and title"
-    elif ("enum" in about or "oneOf" in about) and not _choices_in(about, "oneOf"):
+    elif ("enum" in about or "oneOf" in about) and not _has_choices(about, "oneOf"):
         return "must have an enum of strings, or oneOf with const and title"
     names = about.get("enumNames", [])
     if type(names) is not list or not all(type(name) is str for name in names):
@@ -129,8 +129,8 @@ def _problem_with_field(about: Any) -> str | None:
     return None
 
 
-def _choices_in(about: Json, titled: str) -> bool:
-    """Whether there are values to choose from, plain or with titles."""
+def _has_choices(about: Json, titled: str) -> bool:
+    """Whether a field has values to choose from, plain or with titles."""
     options = about.get(titled if titled in about else "enum")
     if type(options) is not list or not options:
         return False
@@ -141,8 +141,8 @@ def _choices_in(about: Json, titled: str) -> bool:
     )
 
 
-def _field(about: Json) -> Json:
-    """The field without what forms do not know."""
+def _tidy_field(about: Json) -> Json:
+    """The field, reduced to the keywords that forms have."""
     field = {key: about[key] for key in (*ABOUT_A_FIELD, *LIMITS_OF_A_FIELD[about["type"]]) if key in about}
     if field.get("format") not in FORMATS:
         field.pop("format", None)
@@ -161,7 +161,7 @@ def _titled(options: list[Json]) -> list[Json]:
 
 
 def _old_field(name: str, field: Json) -> Json:
-    """As forms were first defined: no lists, titles beside the values, a default for booleans only."""
+    """The field in the first version of forms: no arrays, titles beside the values, defaults for booleans only."""
     if field["type"] == "array":
         raise ValueError(f"This client cannot choose several ({name}).")
     old = {key: value for key, value in field.items() if key not in ("default", "oneOf")}
@@ -181,7 +181,7 @@ def _problem_with_url(params: Json) -> str | None:
     if type(params.get("message")) is not str or type(params.get("url")) is not str:
         return "it needs a message and a url (strings)"
     problem = problem_with_uri(params["url"])
-    return f"its url is no absolute address: {problem}" if problem else None
+    return f"its url is not an absolute URL: {problem}" if problem else None
 
 
 def _problem_with_sample(params: Json) -> str | None:
@@ -208,21 +208,24 @@ def blocks_of(message: Json) -> list[Any]:
     return content if type(content) is list else [content]
 
 
-def _problem_with_block(block: Any) -> str | None:
-    if type(block) is not dict or type(block.get("type")) is not str:
+def _problem_with_block(block: object) -> str | None:
+    if not isinstance(block, dict) or type(block.get("type")) is not str:
         return "must be an object with a type"
-    if block["type"] == "text":
-        return None if type(block.get("text")) is str else "of the type text needs text (a string)"
-    if block["type"] in ("image", "audio"):
-        has_both = type(block.get("data")) is str and type(block.get("mimeType")) is str
-        return None if has_both else f"of the type {block['type']} needs data and mimeType (strings)"
-    return None if block["type"] in TOOL_BLOCKS else f"of the type {block['type']} cannot be part of a sample"
+    kind = block["type"]
+    if kind in TOOL_BLOCKS:
+        return None
+    if kind not in CONTENT_TYPES or not CONTENT_TYPES[kind].may_be_sampled:
+        return f"of the type {kind} cannot be part of a sample"
+    needed = CONTENT_TYPES[kind].required
+    has_all = all(type(block.get(name)) is str for name in needed)
+    return None if has_all else f"of the type {kind} needs {' and '.join(needed)} (strings)"
 
 
 def _old_messages(message: Json, revision: Revision) -> list[Json]:
-    """As messages were first defined: one block each."""
+    """The message as older revisions have it: one block each."""
     blocks = blocks_of(message)
     for block in blocks:
-        if block["type"] in TOOL_BLOCKS or (block["type"] == "audio" and not revision.has(Feature.AUDIO)):
+        since = Feature.SAMPLING_TOOLS if block["type"] in TOOL_BLOCKS else CONTENT_TYPES[block["type"]].since
+        if since is not None and not revision.has(since):
             raise ValueError(f"This client's model does not take {block['type']}.")
     return [{"role": message["role"], "content": block} for block in blocks]

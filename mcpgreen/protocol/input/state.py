@@ -1,14 +1,13 @@
-"""Seal what a client keeps for us between two rounds of input requests, and open it again.
+"""Seal the state that a client keeps between two rounds of input requests, and open it again.
 
-A sealed state is `v1.<payload>.<HMAC-SHA256>`. A client may read it (it holds what the client told us), but not change
-it, keep it for long, or use it for another request. Whoever opens one learns only that it is not good; why is for the
-operator.
+A sealed state is `v1.<payload>.<HMAC-SHA256>`. A client may read it, because it contains only what the client sent, but
+it cannot change it, keep it for long, or use it for another request. The client learns only that a state is invalid;
+the reason is logged for the operator.
 """
 
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.errors import InvalidParams
@@ -18,11 +17,11 @@ from mcpgreen.text.json_types import Json
 VERSION = "v1"
 PURPOSE = b"mcpgreen/rs/v1|"
 KEY_BYTES = 32
-MAX_STATE_CHARS = 1 << 23  # a round of input requests has up to a mebibyte, and the answers come on top
+MAX_STATE_CHARS = 1 << 23  # a round of input requests has up to a mebibyte, and the answers are added
 
 
 class Seal:
-    """Seals with one key: random, or shared by several servers that answer for each other."""
+    """Seals with one key: a random one, or one that several servers share."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -31,19 +30,19 @@ class Seal:
         body = _encoded(jsontext.dumps({**payload, "x": int(expires_at)}))
         return f"{VERSION}.{body}.{self._mac(body)}"
 
-    def open(self, state: Any, *, now: float, belongs_to: Json) -> Json:
-        """The payload, if it was sealed here, is not too old and has these members. Raises InvalidParams."""
+    def open(self, state: object, *, now: float, belongs_to: Json) -> Json:
+        """The payload, if it was sealed here, is not too old and has these members. Raises InvalidParams otherwise."""
         try:
             return self._opened(state, now, belongs_to)
         except ValueError as error:
             journal.warning("a request state is refused: %s", error)
             raise InvalidParams("Invalid requestState") from error
 
-    def _opened(self, state: Any, now: float, belongs_to: Json) -> Json:
+    def _opened(self, state: object, now: float, belongs_to: Json) -> Json:
         import hmac
 
-        if type(state) is not str or len(state) > MAX_STATE_CHARS:
-            raise ValueError("it is no text of ours")
+        if not isinstance(state, str) or len(state) > MAX_STATE_CHARS:
+            raise ValueError("it is not a string, or too long")
         version, _, rest = state.partition(".")
         body, _, mac = rest.partition(".")
         if version != VERSION or not hmac.compare_digest(mac.encode("utf-8"), self._mac(body).encode("ascii")):
@@ -57,7 +56,7 @@ class Seal:
         return payload
 
     def _mac(self, body: str) -> str:
-        import hmac  # loads OpenSSL, which most servers never need
+        import hmac  # loads OpenSSL, which most servers do not need
 
         return _encoded(hmac.digest(self._key, PURPOSE + body.encode("utf-8", "replace"), "sha256"))
 

@@ -1,55 +1,54 @@
-"""Arguments as models and old helpers send them, read as they were meant where the schema leaves no doubt.
+"""Read almost-right arguments as the sender meant them, where the schema leaves no doubt.
 
-Text counts as what it is in JSON where text is not admitted: "5" as an integer, "true" as a boolean, "[1]" as an array.
-Only what JSON itself would write for that type counts: neither " 5" nor "0x5" is a number, "5.0" is no integer. `null`
-for an optional property that does not admit null counts as absent.
+Models and old helpers send text for other types. Where the schema does not allow a string, text is read as JSON: "5" as
+an integer, "true" as a boolean, "[1]" as an array. The text must be what JSON itself would write: " 5" and "0x5" are no
+numbers, "5.0" is no integer. `null` for an optional property that does not allow null counts as absent.
 
-Not a validator: whether the whole is valid is asked before, and again of what comes out.
+This is not a validator: the caller validates the arguments before, and the result again.
 
-Rule: what is in doubt stays as it is, and a value in which nothing changes is the same object.
+Rule: a doubtful value stays as it is, and a value in which nothing changes is the same object.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_pointers import pointed_at
+from mcpgreen.text.json_types import Json
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+Types = frozenset[str]
 
-    Types = frozenset[str]
-
-MAX_PARTS = 64  # of a schema that concern one value, by references and allOf
-MAX_CHOICES = 8  # anyOf inside of anyOf
-MAX_EXACT_DIGITS = 15  # so many a double keeps, whatever they are
+MAX_PARTS = 64  # parts of a schema that apply to one value, by references and allOf
+MAX_CHOICES = 8  # levels of anyOf inside anyOf
+MAX_EXACT_DIGITS = 15  # a double keeps any number with so many digits
 MAX_NUMBER_CHARS = 1000
-ALL_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 NUMBERS = frozenset({"integer", "number"})
 LITERALS = {"true": True, "false": False, "null": None}
-# In these a reference hides what stands beside it.
+# In these, keywords beside a reference have no effect.
 OLD_DIALECTS = tuple(f"json-schema.org/draft-0{number}/schema" for number in (4, 6, 7))
 
 
 class Lenience:
-    """What values by one schema may have been meant to be. The schema must not change meanwhile."""
+    """Reads values by one schema, which must not change."""
 
-    def __init__(self, schema: dict[str, Any]) -> None:
+    def __init__(self, schema: Json) -> None:
         self._root = schema
         self._hides_siblings = quick.dialect_of(schema) in OLD_DIALECTS
         self._types: dict[tuple[int, ...], Types] = {}
 
-    def meant(self, value: Any) -> Any:
-        """The value as it was probably meant; the value itself if there is nothing to change."""
+    def meant(self, value: object) -> Any:
+        """The value as the sender probably meant it; the same object if there is nothing to change."""
         try:
             return self._read([self._root], value)
         except RecursionError:
             return value
 
-    def _read(self, parts: list[Any], value: Any) -> Any:
-        """`parts` are the schemas that hold for this value, all of them."""
+    def _read(self, parts: list[object], value: object) -> object:
+        """`parts` are all schemas that apply to this value."""
         if isinstance(value, str):
             types = self._types_of(parts)
             if "string" in types:
@@ -62,8 +61,8 @@ class Lenience:
             return self._read_array(self._parts_for("array", parts), value)
         return value
 
-    def _read_object(self, parts: list[dict[str, Any]], value: dict[str, Any]) -> dict[str, Any]:
-        changed: dict[str, Any] = {}
+    def _read_object(self, parts: list[Json], value: Json) -> Json:
+        changed: Json = {}
         absent: set[str] = set()
         for name, member in value.items():
             about = [each for part in parts for each in _about_member(part, name)]
@@ -79,16 +78,16 @@ class Lenience:
             return value
         return {name: changed.get(name, member) for name, member in value.items() if name not in absent}
 
-    def _read_array(self, parts: list[dict[str, Any]], value: list[Any]) -> list[Any]:
+    def _read_array(self, parts: list[Json], value: list[object]) -> list[object]:
         found = []
         for index, item in enumerate(value):
             about = [each for part in parts for each in _about_item(part, index)]
             found.append(self._read(about, item) if about else item)
         return value if all(new is old for new, old in zip(found, value, strict=True)) else found
 
-    def _parts_for(self, type_name: str, parts: list[Any], choices: int = MAX_CHOICES) -> list[dict[str, Any]]:
-        """All parts that hold for a value of this type. Of alternatives, one alone that can be meant."""
-        found: list[dict[str, Any]] = []
+    def _parts_for(self, type_name: str, parts: list[object], choices: int = MAX_CHOICES) -> list[Json]:
+        """All parts that apply to a value of this type, with an alternative if it is the only possible one."""
+        found: list[Json] = []
         for part in self._joined(parts):
             found.append(part)
             for keyword in ("anyOf", "oneOf"):
@@ -97,9 +96,10 @@ class Lenience:
                     found.extend(self._parts_for(type_name, fitting, choices - 1))
         return found
 
-    def _joined(self, parts: list[Any]) -> list[dict[str, Any]]:
-        """The parts with those that they refer to and those of their `allOf`; what is unknown restricts nothing."""
-        found: dict[int, dict[str, Any]] = {}
+    def _joined(self, parts: list[object]) -> list[Json]:
+        """The parts, the parts that they refer to, and the parts of their `allOf`. An unknown reference restricts
+        nothing."""
+        found: dict[int, Json] = {}
         pending = list(parts)
         while pending and len(found) < MAX_PARTS:
             part = pending.pop()
@@ -113,26 +113,26 @@ class Lenience:
             pending.extend(_list_in(part, "allOf"))
         return list(found.values())
 
-    def _referenced(self, reference: Any) -> Any:
-        """What a pointer into this schema leads to; None for any other reference."""
+    def _referenced(self, reference: object) -> object:
+        """The part that a pointer into this schema names; None for any other reference."""
         try:
             return pointed_at(self._root, reference) if isinstance(reference, str) else None
         except LookupError:
             return None
 
-    def _types_of(self, parts: list[Any], choices: int = MAX_CHOICES) -> Types:
-        """The types of which a value can be by these parts; too many rather than too few."""
+    def _types_of(self, parts: list[object], choices: int = MAX_CHOICES) -> Types:
+        """The types that a value can have by these parts; too many rather than too few."""
         key = tuple(map(id, parts))
         known = self._types.get(key)
         if known is None:
-            known = ALL_TYPES
+            known = quick.TYPES
             for part in self._joined(parts):
                 known &= self._types_of_part(part, choices)
             self._types[key] = known
         return known
 
-    def _types_of_part(self, part: dict[str, Any], choices: int) -> Types:
-        types = ALL_TYPES
+    def _types_of_part(self, part: Json, choices: int) -> Types:
+        types = quick.TYPES
         if "type" in part:
             named = part["type"] if isinstance(part["type"], list) else [part["type"]]
             types = frozenset(each for each in named if isinstance(each, str))
@@ -148,8 +148,8 @@ class Lenience:
         return types
 
 
-def _in_json(text: str, types: Types) -> Any:
-    """What the text is as JSON of one of these types; the text itself if it is none."""
+def _in_json(text: str, types: Types) -> object:
+    """The text read as JSON of one of these types; the text itself if it is not that."""
     first, last = text[:1], text[-1:]
     if text in LITERALS:
         return LITERALS[text] if ("null" if text == "null" else "boolean") in types else text
@@ -169,9 +169,7 @@ def _in_json(text: str, types: Types) -> Any:
 
 
 def _number_in(text: str) -> int | float | None:
-    """The number, if this is how JSON writes one and nothing of it is lost."""
-    import re
-
+    """The number, if JSON writes it like this and no digit is lost."""
     if len(text) > MAX_NUMBER_CHARS:
         return None
     match = re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", text)
@@ -186,7 +184,7 @@ def _number_in(text: str) -> int | float | None:
     return number if is_kept else None
 
 
-def _about_member(part: dict[str, Any], name: str) -> Iterator[Any]:
+def _about_member(part: Json, name: str) -> Iterator[object]:
     properties = part.get("properties")
     if isinstance(properties, dict) and name in properties:
         yield properties[name]
@@ -194,7 +192,7 @@ def _about_member(part: dict[str, Any], name: str) -> Iterator[Any]:
         yield part["additionalProperties"]
 
 
-def _about_item(part: dict[str, Any], index: int) -> Iterator[Any]:
+def _about_item(part: Json, index: int) -> Iterator[object]:
     first_ones = part.get("prefixItems", part.get("items"))
     if isinstance(first_ones, list) and index < len(first_ones):
         yield first_ones[index]
@@ -202,22 +200,16 @@ def _about_item(part: dict[str, Any], index: int) -> Iterator[Any]:
         yield part["items"]
 
 
-def _declares(part: dict[str, Any], name: str) -> bool:
+def _declares(part: Json, name: str) -> bool:
     properties = part.get("properties")
     return isinstance(properties, dict) and name in properties
 
 
-def _list_in(part: dict[str, Any], keyword: str) -> list[Any]:
+def _list_in(part: Json, keyword: str) -> list[object]:
     given = part.get(keyword)
     return given if isinstance(given, list) else []
 
 
-def _types_of_values(values: list[Any]) -> Types:
-    return frozenset[str]().union(*map(_types_of_value, values))
-
-
-def _types_of_value(value: Any) -> Types:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return NUMBERS
-    names = {bool: "boolean", str: "string", list: "array", dict: "object"}
-    return frozenset({names.get(type(value), "null")})
+def _types_of_values(values: list[object]) -> Types:
+    names = {quick.TYPE_NAMES.get(type(value), "null") for value in values}
+    return frozenset(names | NUMBERS if names & NUMBERS else names)

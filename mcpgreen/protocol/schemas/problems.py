@@ -1,26 +1,25 @@
-"""A validation error of jsonschema, put into words for the model that sent the value.
+"""Turn a validation error of jsonschema into sentences for the model that sent the value.
 
-Each sentence says where, what is expected and what was sent. Imports nothing of jsonschema: an error comes in as an
-object and leaves as text. What jsonschema says itself is used for rare keywords only, because its messages repeat the
-whole value and speak of schemas.
+Each sentence says where, what is expected and what was sent. The messages of jsonschema are used for rare keywords
+only, because they repeat the whole value and speak of schemas. This module does not import jsonschema.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
+from mcpgreen.protocol.schemas.quick import TYPE_NAMES
 from mcpgreen.text import jsontext
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+ValidationError = Any  # of jsonschema, which this module does not import
 
 MAX_SHOWN_CHARS = 80
 MAX_SHOWN_NAMES = 20
 MAX_FOREIGN_CHARS = 200
 
-# Keywords whose expectation is one number: what to say in front of it and behind it.
+# Keywords with one number as their value: the words before the number and after it.
 _LIMITS = {
     "minimum": ("must be at least", ""),
     "maximum": ("must be at most", ""),
@@ -35,13 +34,13 @@ _LIMITS = {
     "maxProperties": ("must have at most", " members"),
 }
 _COUNTED = ("Length", "Items", "Properties")
-# Our own versions of these keywords word their messages so that they follow the path.
+# The messages of our own versions of these keywords continue a sentence that begins with the path.
 _WORDED = ("pattern", "properties", "propertyNames")
 _VALUE = re.compile(r"(?s), got .*|(?<=breaks the rule) .*")
 
 
-def sentences(error: Any, noun: str) -> list[str]:
-    """One sentence for each thing to change; `noun` is what a member is called (argument, property)."""
+def sentences(error: ValidationError, noun: str) -> list[str]:
+    """One sentence for each thing to change. They call a member `noun` (argument, property)."""
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return [f"missing required {noun} {quoted(name)}{_inside(error)}" for name in missing]
@@ -51,11 +50,11 @@ def sentences(error: Any, noun: str) -> list[str]:
 
 
 def without_values(found: Iterable[str]) -> str:
-    """Such sentences as far as they may stand in a log: they say what was sent at their end."""
+    """The sentences without the values at their ends, for the log."""
     return "; ".join(_VALUE.sub("", each) for each in found)
 
 
-def _expectation(error: Any, noun: str) -> str:
+def _expectation(error: ValidationError, noun: str) -> str:
     keyword, given = error.validator, error.validator_value
     got = f", got {described(error.instance)}"
     if keyword == "type":
@@ -79,31 +78,31 @@ def _expectation(error: Any, noun: str) -> str:
     return f"breaks the rule {quoted(keyword)}: {_clipped(error.message, MAX_FOREIGN_CHARS)}"
 
 
-def _limit(error: Any) -> str:
+def _limit(error: ValidationError) -> str:
     keyword, given = error.validator, error.validator_value
     before, behind = _LIMITS[keyword]
     if keyword in ("minimum", "maximum") and error.schema.get(f"exclusive{keyword.capitalize()}") is True:
-        before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 says it with a flag
+        before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 has a flag for it
     is_count = keyword.endswith(_COUNTED)
     return f"{before} {shown(given)}{behind}, got {len(error.instance) if is_count else shown(error.instance)}"
 
 
-def _alternatives(error: Any, noun: str) -> str:
+def _alternatives(error: ValidationError, noun: str) -> str:
     got = f", got {described(error.instance)}"
     if not error.context:
         return f"must fit exactly one of the allowed forms and fits several{got}"
-    branches: dict[Any, list[Any]] = {}
+    branches: dict[str | int, list[ValidationError]] = {}
     for each in error.context:
         branches.setdefault(each.schema_path[0], []).append(each)
     if all(_is_wrong_type(each) for each in error.context):
         return f"must be {' or '.join(dict.fromkeys(name for each in error.context for name in _types(each)))}{got}"
-    # The branch with the right type and the fewest complaints is most likely the one that was meant.
+    # The branch with the right type and the fewest errors is probably the intended one.
     nearest = min(branches.values(), key=lambda errors: (any(map(_is_wrong_type, errors)), len(errors)))
     reasons = [sentence for each in nearest[:2] for sentence in sentences(each, noun)]
     return f"fits none of the {len(error.validator_value)} allowed forms; nearest: {'; '.join(reasons[:2])}"
 
 
-def _unexpected(error: Any, noun: str) -> list[str]:
+def _unexpected(error: ValidationError, noun: str) -> list[str]:
     known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", ())
     inside = _inside(error)
     names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are known here"
@@ -121,7 +120,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {quoted(nearest[0])}?)" if nearest else ""
 
 
-def _path(error: Any) -> str:
+def _path(error: ValidationError) -> str:
     text = ""
     for step in error.absolute_path:
         if isinstance(step, int):
@@ -133,36 +132,35 @@ def _path(error: Any) -> str:
     return text.removeprefix(".")
 
 
-def _inside(error: Any) -> str:
+def _inside(error: ValidationError) -> str:
     path = _path(error)
     return f" in {path}" if path else ""
 
 
-def _is_wrong_type(error: Any) -> bool:
+def _is_wrong_type(error: ValidationError) -> bool:
     return error.validator == "type" and not error.path
 
 
-def _types(error: Any) -> list[str]:
+def _types(error: ValidationError) -> list[str]:
     given = error.validator_value
     return [given] if isinstance(given, str) else given
 
 
-def described(value: Any) -> str:
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    return f"{names.get(type(value), 'value')} {shown(value)}" if value is not None else "null"
+def described(value: object) -> str:
+    return f"{TYPE_NAMES.get(type(value), 'value')} {shown(value)}" if value is not None else "null"
 
 
-def shown(value: Any) -> str:
-    """The value as JSON, shortened. Cut down before it is encoded: it may be megabytes."""
+def shown(value: object) -> str:
+    """The value as short JSON. It is cut before it is encoded, because it may have megabytes."""
     return _clipped(jsontext.dumps(_sample(value, 3)).decode("ascii"))
 
 
-def _sample(value: Any, depth: int) -> Any:
+def _sample(value: object, depth: int) -> object:
     if isinstance(value, str):
         return value[: MAX_SHOWN_CHARS + 1]
     if isinstance(value, (list, dict)) and not depth:
         return "…" if value else value
-    # An item takes two characters or more, so whatever is left out here would have been clipped anyway.
+    # An item takes two characters or more, so an item that is left out here would be clipped anyway.
     if isinstance(value, list):
         return [_sample(each, depth - 1) for each in value[:MAX_SHOWN_CHARS]]
     if isinstance(value, dict):

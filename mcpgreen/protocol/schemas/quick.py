@@ -1,21 +1,21 @@
-"""A cheap "certainly valid" for the schemas that most tools have.
+"""Find out cheaply that a value is certainly valid, for the schemas that most tools have.
 
-Not a validator: loading jsonschema costs 90 ms and 10 MB, and a server whose calls are all valid by plain schemas need
-never do it. `is_simple` says whether a schema uses only keywords that we understand, in a form that every draft from 4
-to 2020-12 reads the same way; `matches` says whether a value surely satisfies such a schema. False means "don't know":
-`schemas` then asks jsonschema.
+Loading jsonschema takes 90 ms and 10 MB, and a server with valid calls and plain schemas never needs it. `is_simple`
+says whether a schema uses only keywords that we understand, in a form that every draft from 4 to 2020-12 reads the same
+way. `matches` says whether a value certainly satisfies such a schema. False means "don't know", and then `validator`
+asks jsonschema.
 
-Rule: True must be right. Whatever is unusual (1.0 as an integer, a boolean schema, a keyword that is new here) gets
+Rule: True must be right. Everything unusual (1.0 as an integer, a boolean schema, a keyword that is new here) gets
 False. `tests/protocol/test_schemas.py` compares the answers with those of jsonschema.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
-# The dialects that we know, without scheme and trailing "#", and the class of jsonschema that reads each.
+from mcpgreen.text.json_types import Json
+
+# The known dialects, without scheme and trailing "#", and the class of jsonschema for each.
 DIALECTS = {
     "json-schema.org/draft/2020-12/schema": "Draft202012Validator",
     "json-schema.org/draft/2019-09/schema": "Draft201909Validator",
@@ -35,21 +35,20 @@ _ANNOTATIONS: dict[str, type] = {
 }
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
 _BOUNDS = ("minimum", "maximum")
-TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
-# What a value surely is, by its type here. Whether 1.0 is an integer as well depends on the draft.
-_TYPES_OF: dict[type, set[str]] = {
-    str: {"string"},
-    bool: {"boolean"},
-    int: {"integer", "number"},
-    float: {"number"},
-    dict: {"object"},
-    list: {"array"},
-    type(None): {"null"},
+TYPE_NAMES: dict[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+    type(None): "null",
 }
+TYPES = frozenset(TYPE_NAMES.values())
 
 
-def dialect_of(schema: dict[str, Any]) -> str | None:
-    """Which of the `DIALECTS` the schema is written in; None for one that we do not know."""
+def dialect_of(schema: Json) -> str | None:
+    """The dialect of the schema, one of `DIALECTS`; None for an unknown one."""
     named = schema.get("$schema", DEFAULT_DIALECT)
     if not isinstance(named, str):
         return None
@@ -57,19 +56,19 @@ def dialect_of(schema: dict[str, Any]) -> str | None:
     return bare if bare in DIALECTS else None
 
 
-def is_simple(schema: Any) -> bool:
+def is_simple(schema: object) -> bool:
     """Whether the whole schema is well-formed and within what `matches` understands."""
     if not isinstance(schema, dict):
         return False
     if "$schema" in schema:
-        # Draft 4 rejects forms that the later ones allow, an empty `required` for one.
+        # Draft 4 rejects forms that later drafts allow, such as an empty `required`.
         if dialect_of(schema) in (None, "json-schema.org/draft-04/schema"):
             return False
         schema = {keyword: given for keyword, given in schema.items() if keyword != "$schema"}
     return _is_simple_part(schema, MAX_DEPTH)
 
 
-def matches(schema: dict[str, Any], value: Any) -> bool:
+def matches(schema: Json, value: Any) -> bool:
     """Whether the value certainly satisfies a schema for which `is_simple` is true."""
     if "type" in schema and not _has_type(schema["type"], value):
         return False
@@ -89,7 +88,7 @@ def matches(schema: dict[str, Any], value: Any) -> bool:
     return value is None or value is True or value is False
 
 
-def _is_simple_part(schema: Any, depth: int) -> bool:
+def _is_simple_part(schema: object, depth: int) -> bool:
     return (
         isinstance(schema, dict)
         and depth > 0
@@ -117,7 +116,7 @@ def _is_simple_keyword(keyword: str, given: Any, depth: int) -> bool:
     return isinstance(given, _ANNOTATIONS.get(keyword, ()))
 
 
-def _matches_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
+def _matches_object(schema: Json, value: Json) -> bool:
     if not all(name in value for name in schema.get("required", ())):
         return False
     properties = schema.get("properties", {})
@@ -129,21 +128,22 @@ def _matches_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
     return True
 
 
-def _has_type(expected: str | list[str], value: Any) -> bool:
-    names = _TYPES_OF.get(type(value), set())
-    return expected in names if isinstance(expected, str) else any(name in names for name in expected)
+def _has_type(expected: str | list[str], value: object) -> bool:
+    name = TYPE_NAMES.get(type(value))  # of 1.0 that is number; whether it is also an integer depends on the draft
+    allowed = [expected] if isinstance(expected, str) else expected
+    return name in allowed or (name == "integer" and "number" in allowed)
 
 
-def _is_same(left: Any, right: Any) -> bool:
+def _is_same(left: object, right: object) -> bool:
     return type(left) is type(right) and bool(left == right)  # True is not 1, and 1.0 is left to jsonschema
 
 
-def _is_within(number: float, schema: dict[str, Any], low: str, high: str) -> bool:
+def _is_within(number: float, schema: Json, low: str, high: str) -> bool:
     return (low not in schema or number >= schema[low]) and (high not in schema or number <= schema[high])
 
 
-def _is_set(given: Any) -> bool:
-    """A list of one or more different scalars. 1, 1.0 and True count as equal here, which errs on the safe side."""
+def _is_set(given: object) -> bool:
+    """Whether this is a list of one or more different scalars. 1, 1.0 and True count as equal, which is safe."""
     return (
         isinstance(given, list)
         and bool(given)
@@ -152,9 +152,9 @@ def _is_set(given: Any) -> bool:
     )
 
 
-def _is_scalar(given: Any) -> bool:
+def _is_scalar(given: object) -> bool:
     return given is None or isinstance(given, (str, int, float))
 
 
-def _is_number(given: Any) -> bool:
+def _is_number(given: object) -> bool:
     return isinstance(given, (int, float)) and not isinstance(given, bool)

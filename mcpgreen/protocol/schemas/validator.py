@@ -1,31 +1,30 @@
-"""Is this value what the schema asks for, and if not, what shall the sender change?
+"""Check a value by a schema, and tell the sender what to change.
 
-The only door to jsonschema, which is imported when a value is not obviously valid (`quick`) and not before. The
-draft is what `$schema` names, else 2020-12. `format` is an annotation: it is never checked.
+The only module that uses jsonschema, which is imported when a value is not obviously valid (`quick`). The draft is the
+one that `$schema` names, else 2020-12. `format` is an annotation: it is never checked.
 
 Rules: nothing is fetched, neither over the network nor from disk, so a `$ref` must stay inside its schema or lead to
 one of the official meta-schemas. A schema that cannot be used raises `BadSchema`; a value never raises anything.
 
-What is bounded: size and nesting of the schema, the length of text that meets a `pattern`, the number of problems
-looked for. What is not: a pattern or a web of `anyOf` that takes exponential time. So a server never asks here but in a
-process that can be stopped (`running.validation.schema_checks`).
+Bounded are the size and nesting of the schema, the length of text that a `pattern` is applied to, and the number of
+problems that are looked for. Not bounded is the time that a pattern or many nested `anyOf` may take. So a server
+checks only in a process that it can stop (`running.validation.schema_checks`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from mcpgreen.protocol.schemas import quick
-from mcpgreen.protocol.schemas.keywords import REFERENCES, our_keywords
 from mcpgreen.protocol.schemas.lenience import Lenience
+from mcpgreen.protocol.schemas.lint import schema_pattern
 from mcpgreen.protocol.schemas.problems import sentences
 from mcpgreen.text import json_bounds, jsontext
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from mcpgreen.text.json_types import Json
 
 MAX_SCHEMA_BYTES = 1024 * 1024
 MAX_SCHEMA_NODES = 100_000
@@ -33,33 +32,37 @@ MAX_SCHEMA_DEPTH = 64
 MAX_PROBLEMS = 5
 COUNTED_PROBLEMS = 100
 MAX_VALUE_DEPTH = json_bounds.MAX_DEPTH
-MAX_FOREIGN_DEPTH = 32  # against a meta-schema, where the stack is not watched
+MAX_FOREIGN_DEPTH = 32  # for a meta-schema, where following a reference does not check the stack
+MAX_PATTERN_CHARS = 10_000
+SPARE_FRAMES = 400  # enough for the deepest schema without references, and for comparing the deepest values
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _TOO_DEEP = "the value is nested too deeply to be checked"
-_bounded: dict[Any, Any] = {}  # stock class of jsonschema -> ours; making one takes a millisecond
+_bounded: dict[Any, Any] = {}  # from a class of jsonschema to ours, which takes a millisecond to make
 
 
 class BadSchema(ValueError):
-    """The schema itself cannot be used. The message is a sentence for its author."""
+    """The schema cannot be used. The message is a sentence for its author."""
 
 
 class Checker:
-    """One schema, ready for use. Keeps a copy: later changes to the original have no effect."""
+    """A schema, ready for use."""
 
     __slots__ = ("_is_simple", "_lenience", "_noun", "_schema", "_validator")
 
-    def __init__(self, schema: dict[str, Any], noun: str) -> None:
+    def __init__(self, schema: Json, noun: str) -> None:
         self._schema = schema
         self._noun = noun
         self._is_simple = quick.is_simple(schema)
-        self._lenience = Lenience(schema)  # before `$schema` is taken out
-        # A simple schema is well-formed as far as we have seen; any other has to prove it now, not in the first call.
+        self._lenience = Lenience(schema)  # before `$schema` is removed
+        # A simple schema is known to be well-formed. Any other is checked now, and not in the first call.
         self._validator = None if self._is_simple else _validator_for(schema)
 
     def problems(self, value: Any) -> list[str]:
-        """What is wrong, in a few sentences that a model can act on; empty when nothing is.
+        """What is wrong, in a few sentences that a model can act on; empty if the value is valid.
 
-        Raises BadSchema for what only shows in use: a pattern that Python cannot read, where the draft allows any.
+        Raises BadSchema for a pattern that Python cannot read in a draft that allows any pattern.
         """
         if self._is_simple and quick.matches(self._schema, value):
             return []
@@ -68,17 +71,18 @@ class Checker:
         return _abridged(_problems(*self._validator, value, self._noun))
 
     def meant(self, value: Any) -> Any:
-        """The value as it was probably meant; the value itself if there is nothing to change."""
+        """The value as the sender probably meant it (`lenience`)."""
         return self._lenience.meant(value)
 
 
-def compile_schema(schema: Any, *, noun: str = "argument") -> Checker:
-    """Make a checker; raises BadSchema. `noun` is what a member of the value is called in the sentences."""
+def compile_schema(schema: object, *, noun: str = "argument") -> Checker:
+    """Make a checker of a copy of the schema. Raises BadSchema. The sentences call a member of the value `noun`."""
     return Checker(clean_copy(schema), noun)
 
 
-def clean_copy(schema: Any) -> dict[str, Any]:
-    """The schema as plain JSON. What YAML can express beyond that (dates, cycles, aliases by the million) ends here."""
+def clean_copy(schema: object) -> Json:
+    """The schema as plain JSON. Raises BadSchema for what YAML can express beyond that: dates, cycles, a million
+    aliases."""
     if not isinstance(schema, dict):
         raise BadSchema(f"A schema must be an object, not {type(schema).__name__}.")
     _require_bounds(schema)
@@ -88,29 +92,29 @@ def clean_copy(schema: Any) -> dict[str, Any]:
         raise BadSchema(f"The schema cannot be written as JSON: {error}.") from error
     if len(encoded) > MAX_SCHEMA_BYTES:
         raise BadSchema(f"The schema is larger than {MAX_SCHEMA_BYTES} bytes.")
-    copy: dict[str, Any] = jsontext.loads(encoded)
+    copy: Json = jsontext.loads(encoded)
     if quick.dialect_of(copy) is None:
         known = ", ".join(quick.DIALECTS)
         raise BadSchema(f"$schema is {copy['$schema']!r:.80}, a dialect that is not known here; known are {known}.")
     return copy
 
 
-def _require_bounds(schema: dict[str, Any]) -> None:
+def _require_bounds(schema: Json) -> None:
     nodes = 0
-    pending: list[tuple[Any, int]] = [(schema, 1)]
+    pending: list[tuple[object, int]] = [(schema, 1)]
     while pending:
         current, depth = pending.pop()
         nodes += 1
         if nodes > MAX_SCHEMA_NODES:
             raise BadSchema(f"The schema has more than {MAX_SCHEMA_NODES} parts.")
-        children = current.values() if isinstance(current, dict) else current if isinstance(current, list) else ()
+        children = _children(current)
         if children and depth > MAX_SCHEMA_DEPTH:
             raise BadSchema(f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels.")
         pending.extend((child, depth + 1) for child in children)
 
 
-def _validator_for(schema: dict[str, Any]) -> tuple[Any, int]:
-    """What jsonschema makes of a schema, and how deep a value may be for it."""
+def _validator_for(schema: Json) -> tuple[Any, int]:
+    """The validator of jsonschema for a schema, and how deep a value may be nested for it."""
     import jsonschema  # type: ignore[import-untyped, unused-ignore]
     from referencing import Registry
 
@@ -128,26 +132,26 @@ def _validator_for(schema: dict[str, Any]) -> tuple[Any, int]:
         leads_out = _follow_references(schema, stock.META_SCHEMA["$schema"], known)
     except BadSchema:
         raise
-    except ValueError as error:  # from the standard library, about an $id or a reference
+    except ValueError as error:  # from urllib
         raise BadSchema(f"The schema has an $id or a $ref that is not a URI: {error}.") from error
     if stock not in _bounded:
         extend: Any = jsonschema.validators.extend
-        _bounded[stock] = extend(stock, our_keywords(known))
-    # No `retrieve`: nothing is ever fetched.
+        _bounded[stock] = extend(stock, _our_keywords(known))
+    # Without `retrieve`, nothing is ever fetched.
     return _bounded[stock](schema, registry=Registry()), MAX_FOREIGN_DEPTH if leads_out else MAX_VALUE_DEPTH
 
 
-def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str, Any]) -> bool:
-    """Require that all references lead somewhere, and not in circles. True if one leads out, to a meta-schema."""
+def _follow_references(schema: Json, dialect: str, known: Mapping[str, Any]) -> bool:
+    """Require that all references lead somewhere, and not in circles. Return True if one leads to a meta-schema."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped, unused-ignore]
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
 
     root = specification_with(dialect).create_resource(schema)
     cleaned: set[int] = set()
-    _drop_dialects(root, dialect, cleaned)
-    ours = {id(part) for part in _parts(schema)}
-    steps: dict[int, list[Any]] = {}  # from each part to those that look at the same value
+    _adapt_parts(root, dialect, cleaned)
+    ours = _ids_of_parts(schema)
+    steps: dict[int, list[Any]] = {}  # from each part to the parts that check the same value
     pending = [(root, REGISTRY.resolver_with_root(root))]
     leads_out = False
     while pending:
@@ -164,7 +168,7 @@ def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str,
                 raise BadSchema(f"The schema refers to {where}.") from error
             if id(target.contents) in ours:
                 found = specification_with(dialect).create_resource(target.contents)
-                _drop_dialects(found, dialect, cleaned)
+                _adapt_parts(found, dialect, cleaned)
                 steps[id(part)].append(target.contents)
                 pending.append((found, target.resolver))
             else:
@@ -174,10 +178,20 @@ def _follow_references(schema: dict[str, Any], dialect: str, known: Mapping[str,
     return leads_out
 
 
-def _drop_dialects(resource: Any, dialect: str, cleaned: set[int]) -> None:
-    """Remove `$schema`, which has done its duty.
+class _PatternProperties(dict[str, object]):
+    """The patterns in Python's syntax. A reference still finds a member by the pattern of the schema."""
 
-    Where jsonschema meets it again, it goes on with its own class and leaves our bounds behind.
+    def __missing__(self, pattern: str) -> object:
+        if schema_pattern(pattern) not in self:
+            raise KeyError(pattern)
+        return self[schema_pattern(pattern)]
+
+
+def _adapt_parts(resource: Any, dialect: str, cleaned: set[int]) -> None:
+    """Remove `$schema`, and translate the patterns of `patternProperties` for Python.
+
+    Where jsonschema finds `$schema` inside, it continues with its own class, which has no bounds. Three of its keywords
+    use `patternProperties`, and each compiles the patterns by itself.
     """
     pending = [resource]
     while pending:
@@ -188,20 +202,32 @@ def _drop_dialects(resource: Any, dialect: str, cleaned: set[int]) -> None:
         inner = {"$schema": current.contents.pop("$schema", dialect)}
         if quick.dialect_of(inner) != quick.dialect_of({"$schema": dialect}):
             raise BadSchema("A part of the schema names another dialect than the whole; write all of it in one.")
+        if isinstance(patterns := current.contents.get("patternProperties"), dict):
+            adapted = _PatternProperties((schema_pattern(each), part) for each, part in patterns.items())
+            current.contents["patternProperties"] = adapted
         pending.extend(current.subresources())
 
 
-def _parts(schema: dict[str, Any]) -> Iterator[Any]:
-    pending: list[Any] = [schema]
+def _ids_of_parts(schema: Json) -> set[int]:
+    found: set[int] = set()
+    pending: list[object] = [schema]
     while pending:
-        yield (current := pending.pop())
-        pending.extend(current.values() if isinstance(current, dict) else current if isinstance(current, list) else ())
+        current = pending.pop()
+        found.add(id(current))
+        pending.extend(_children(current))
+    return found
 
 
-def _in_place(part: dict[str, Any], known: Mapping[str, Any]) -> list[Any]:
-    """The parts of a part that look at the same value and not at something inside it."""
+def _children(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _in_place(part: Json, known: Mapping[str, Any]) -> list[Any]:
+    """The parts of a part that check the same value and not something inside it."""
     if "$ref" in part and "dependentSchemas" not in known:
-        return []  # up to draft 7 a reference hides what stands beside it
+        return []  # up to draft 7, the keywords beside a reference have no effect
     found: list[Any] = []
     for keyword in ("allOf", "anyOf", "oneOf"):
         found.extend(part.get(keyword, ()))
@@ -213,7 +239,7 @@ def _in_place(part: dict[str, Any], known: Mapping[str, Any]) -> list[Any]:
 
 
 def _require_an_end(steps: dict[int, list[Any]]) -> None:
-    """Refuse a schema that can go round, or on for long, without getting any deeper into the value."""
+    """Refuse a schema with a circle, or a long chain, of parts that check the same value."""
     heights: dict[int, int] = {}
 
     def climb(part: int, path: tuple[int, ...]) -> int:
@@ -230,8 +256,97 @@ def _require_an_end(steps: dict[int, list[Any]]) -> None:
         climb(part, ())
 
 
+def _our_keywords(stock: Mapping[str, Any]) -> dict[str, Any]:
+    """Our versions of keywords: bounded, faster, or with messages for a model. Only for keywords that the draft has."""
+    ours: dict[str, Any] = {
+        "pattern": _pattern,
+        "properties": _properties,
+        "propertyNames": _property_names,
+        "uniqueItems": _unique_items,
+    }
+    ours.update((keyword, _guarded(stock[keyword])) for keyword in REFERENCES if keyword in stock)
+    return {keyword: function for keyword, function in ours.items() if keyword in stock}
+
+
+def _guarded(follow: Any) -> Any:
+    """Check the stack before a reference is followed, because only references can lead down without end.
+
+    RecursionError would come too late: raised below jsonschema's maps, which are written in Rust, it becomes a panic,
+    and no `except Exception` catches that.
+    """
+
+    def guarded(validator: object, reference: object, value: object, schema: object) -> Any:
+        try:
+            sys._getframe(sys.getrecursionlimit() - SPARE_FRAMES)
+        except ValueError:  # the stack is not that deep
+            return follow(validator, reference, value, schema)
+        raise RecursionError
+
+    return guarded
+
+
+def _pattern(validator: object, pattern: str, value: object, schema: object) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if not isinstance(value, str):
+        return
+    if len(value) > MAX_PATTERN_CHARS:
+        yield ValidationError(f"has more than {MAX_PATTERN_CHARS} characters, too many for its pattern {pattern}")
+    elif not re.search(schema_pattern(pattern), value):
+        yield ValidationError(f"must match the pattern {pattern}")
+
+
+def _properties(validator: Any, properties: dict[str, Any], value: Any, schema: object) -> Iterator[Any]:
+    """The same as the original, which loses the path if the schema of a member is `false`."""
+    from jsonschema import ValidationError
+
+    if not isinstance(value, dict):
+        return
+    for name, part in properties.items():
+        if name in value and part is False:
+            yield ValidationError("is not allowed here", path=[name], instance=value[name])
+        elif name in value:
+            yield from validator.descend(value[name], part, path=name, schema_path=name)
+
+
+def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """The same as the original, but the error is about the object, because a name has no path."""
+    from jsonschema import ValidationError
+
+    if not isinstance(value, dict):
+        return
+    for name in value:
+        if next(validator.descend(name, names), None) is not None:
+            yield ValidationError(f"has a member with a name that is not allowed: {name!r:.80}")
+
+
+def _unique_items(validator: object, is_wanted: object, value: object, schema: object) -> Iterator[Any]:
+    """The same as the original, which compares every object with every other."""
+    from jsonschema import ValidationError
+
+    if not is_wanted or not isinstance(value, list):
+        return
+    seen: set[Any] = set()
+    for item in map(_hashable, value):
+        if item in seen:
+            yield ValidationError("has the same item twice")
+            return
+        seen.add(item)
+
+
+def _hashable(value: Any) -> Any:
+    """A key that is equal for equal JSON values only: 1 is 1.0, but not true."""
+    if isinstance(value, bool) or value is None:
+        return ("literal", value)
+    if isinstance(value, list):
+        return ("array", *map(_hashable, value))
+    if isinstance(value, dict):
+        return ("object", frozenset((name, _hashable(member)) for name, member in value.items()))
+    return value
+
+
 def _problems(validator: Any, max_depth: int, value: Any, noun: str) -> list[str]:
-    """Up to `COUNTED_PROBLEMS` different sentences, in the order of the schema."""
+    """At most `COUNTED_PROBLEMS` different sentences, in the order of the schema."""
     if jsontext.depth_of(value) > max_depth:
         return [_TOO_DEEP]
     found: dict[str, None] = {}
