@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Part of the shell SDK: arguments as variables, by the @arg comments of the script.
+# Part of the shell SDK: set variables to the arguments, by the @arg comments of the script.
 #
-# Sourced by tool-sdk.sh when its function is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when its function is called; do not source it alone.
 #
-# The comments are read as the server reads them (catalog/descriptions/argument_comments.py): what is changed here is
-# changed there. Every local name begins with __mcp_, so that no argument is set in place of the script's variable.
+# The server reads the same comments (catalog/descriptions/argument_comments.py): change both. Every local name begins
+# with __mcp_, so that it cannot hide a variable of the script.
 
 mcp_args_parse() {
   __mcp_quietly __mcp_args_parse
 }
 
 __mcp_args_parse() {
-  # Of each comment: variable, name, type, whether it is required, default, and the cell of the table.
+  # For each comment: variable, name, type, whether it is required, default, and the cell of the table.
   local __mcp_variables=() __mcp_names=() __mcp_types=() __mcp_kinds=() __mcp_defaults=() __mcp_cells=()
   local __mcp_i __mcp_rows=""
   __mcp_has_json || mcp_fail_invalid_args "mcp_args_parse requires JSON tooling"
@@ -29,7 +29,7 @@ __mcp_args_parse() {
 }
 
 # Reads the comments, # @arg NAME[!][[CHOICES]][=DEFAULT] [TYPE] [TEXT], into the caller's arrays. One loop that takes each
-# line apart: a regular expression would say it in a line, and a function in a word, but both take several times as long.
+# line apart, because regular expressions and functions take several times as long.
 __mcp_read_arg_lines() {
   local __mcp_script=$0 __mcp_rest __mcp_known=" " __mcp_name __mcp_kind __mcp_default __mcp_type __mcp_word
   local __mcp_i=0
@@ -37,7 +37,7 @@ __mcp_read_arg_lines() {
   [[ -r $__mcp_script ]] || mcp_fail_invalid_args "mcp_args_parse: the script cannot be read"
   while IFS= read -r __mcp_rest || [[ -n $__mcp_rest ]]; do
     __mcp_rest=${__mcp_rest%$'\r'}
-    if [[ $__mcp_rest == "# @arg "[![:space:]]* ]]; then # as nearly all of them are written
+    if [[ $__mcp_rest == "# @arg "[![:space:]]* ]]; then # the usual form
       __mcp_rest=${__mcp_rest:7}
     else
       __mcp_rest=${__mcp_rest#"${__mcp_rest%%[![:space:]]*}"}
@@ -81,7 +81,7 @@ __mcp_read_arg_lines() {
       json) __mcp_type=json ;;
     esac
     __mcp_word=${__mcp_name//-/_}
-    # A prefix for the names by which the shell and other programs are steered.
+    # A prefix for names that control the shell and other programs.
     case $__mcp_word in
       _* | BASH* | LD_* | DYLD_* | MCP* | auto_resume | histchars | *_proxy) __mcp_word=arg_$__mcp_word ;;
       *[abcdefghijklmnopqrstuvwxyz]*) ;;
@@ -95,7 +95,7 @@ __mcp_read_arg_lines() {
   done <"$__mcp_script"
 }
 
-# Finds a cell for each argument, without a process, an empty one for what is absent. Status 1: ask jq.
+# Finds the cell of each argument without a process; it is empty for an absent argument. Status 1: run jq.
 __mcp_find_cells() {
   local __mcp_json=${MCP_TOOL_ARGS_JSON:-} __mcp_table=${MCP_TOOL_ARGS_TABLE:-} __mcp_i __mcp_pattern __mcp_cell
   [[ -z ${MCP_TOOL_ARGS_FILE:-} ]] && ! shopt -q nocasematch || return 1
@@ -118,7 +118,7 @@ __mcp_find_cells() {
   done
 }
 
-# What is evaluated are names of variables that the script itself has written, and no values.
+# Only names of variables, from the script itself, are evaluated, and no values.
 __mcp_assign_cells() {
   local __mcp_i __mcp_cell __mcp_value
   for ((__mcp_i = 0; __mcp_i < ${#__mcp_names[@]}; __mcp_i++)); do
@@ -140,8 +140,8 @@ __mcp_assign_cells() {
   done
 }
 
-# VARIABLE CELL: an array from the cell, or from the caller's __mcp_value, which is a single item, or a default whose items
-# have commas between them if there is no cell.
+# VARIABLE CELL: sets an array to the cell, or without one to the caller's __mcp_value: a single item, or a default with
+# commas between its items.
 __mcp_assign_items() {
   local __mcp_items=$2 __mcp_separator=$'\t'
   eval "$1=()"

@@ -1,28 +1,28 @@
 # shellcheck shell=bash
-# Part of the shell SDK: questions to the person at the client, and to its model.
+# Part of the shell SDK: ask the person at the client, or its model.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 #
-# A question is one line on the control pipe. The answer comes through a FIFO that is made for it, and its name is in
-# the question. The server keeps the time: it answers every question, if only to say that nobody else did.
+# A question is one line on the control pipe. It names a FIFO that is made for the answer. The server watches the time
+# limit, so every question gets an answer, even if only that there was none.
 
 __mcp_load messages
 __mcp_load results
 
-# What one line may have. The server drops longer ones, and the script would wait in vain.
+# The limit of a line. The server drops longer lines, and the script would wait forever.
 __MCP_ASK_MAX_BYTES=1048000
 
-# Asks $1, a map from keys to requests as one line of valid JSON. The map of answers is left in __MCP_OUT. Status 1 when
-# nobody was asked; then __MCP_OUT is the status that stands for all keys, and __MCP_ASK_MESSAGE says why.
+# Asks $1, a map from keys to requests as one line of valid JSON, and leaves the map of answers in __MCP_OUT. Status 1 if
+# nothing was asked; then __MCP_OUT is the status for all keys, and __MCP_ASK_MESSAGE says why.
 __mcp_ask() {
   local requests=$1 timeout=${2:-} line stream=${MCP_PROGRESS_STREAM:-${MCP_LOG_STREAM:-}} fifo number=0
   __MCP_ASK_MESSAGE=""
   if [[ -z ${MCP_ASK_REPLY:-} || -z $stream ]]; then
-    __mcp_unasked unsupported "There is nobody to ask" || return 1
+    __mcp_unasked unsupported "There is no client to ask" || return 1
   fi
   ! mcp_is_cancelled || __mcp_unasked cancelled "The call was cancelled" || return 1
-  # Another subshell of this script may be asking, too; whoever makes the FIFO owns the number. That one exists is seen
-  # by the failure only: a moment later it may be gone.
+  # Another subshell of this script may ask at the same time. The one that makes the FIFO owns the number. Only mkfifo
+  # tells that it exists, because it may be gone a moment later.
   while :; do
     number=$((number + 1))
     fifo=$MCP_ASK_REPLY.$$.$number
@@ -50,8 +50,8 @@ __mcp_unasked() {
   return 1
 }
 
-# Asks one question: method, params, seconds, and a filter for the result. The status is left in __MCP_ASK_STATUS; what
-# the filter makes of the result, or the reason why there is none, in __MCP_OUT.
+# Asks one question: method, params, seconds, and a filter for the result. Leaves the status in __MCP_ASK_STATUS, and the
+# filtered result, or the reason why there is none, in __MCP_OUT.
 __mcp_ask_one() {
   local method=$1 params=$2 timeout=$3 filter=$4
   if ! __mcp_ask "{\"question\":{\"method\":\"$method\",\"params\":$params}}" "$timeout"; then
@@ -67,7 +67,7 @@ __mcp_ask_one() {
   __MCP_OUT=${__MCP_OUT#$'\n'}
 }
 
-# The first argument that is a positive number, or nothing: then the server decides.
+# The first argument that is a positive number; without one, the server decides.
 __mcp_ask_timeout() {
   local candidate
   __MCP_OUT=""
@@ -80,7 +80,7 @@ __mcp_ask_timeout() {
   done
 }
 
-# Prints the end of a form or address that brought no answer, for the script, and says why, for people. Status 1.
+# Prints the outcome of a form or URL without an answer for the script, and the reason for people. Status 1.
 __mcp_elicit_failed() {
   local action=$1 reason=$2 message=$3
   __mcp_warn "mcp_elicit: $message"
@@ -92,7 +92,7 @@ __mcp_elicit_failed() {
 # $1: form or url, $2: the params as one line of valid JSON, $3: seconds.
 __mcp_elicit() {
   local mode=$1 params=$2 timeout answer
-  # What the client cannot be asked is asked all the same: the server knows best, and shall know what was missing.
+  # Ask even if the client seems not to support it: the server decides, and records which capability was missing.
   if [[ -z ${MCP_ASK_REPLY:-} ]]; then
     [[ ${MCP_ELICIT_SUPPORTED:-0} == 1 && " ${MCP_ELICIT_MODES:-form url} " == *" $mode "* ]] ||
       __mcp_elicit_failed decline unsupported "This client cannot show a $mode to the user" || return 1
@@ -105,7 +105,7 @@ __mcp_elicit() {
   case $__MCP_ASK_STATUS in
     answered) printf '%s\n' "$answer" ;;
     unsupported) __mcp_elicit_failed decline unsupported "${answer:-This client cannot show a $mode to the user}" ;;
-    timeout) __mcp_elicit_failed error timeout "${answer:-Nobody answered in time}" ;;
+    timeout) __mcp_elicit_failed error timeout "${answer:-There was no answer in time}" ;;
     invalid) __mcp_elicit_failed error invalid "$answer" ;;
     cancelled) __mcp_elicit_failed cancel cancelled "${answer:-The call was cancelled}" ;;
     *) __mcp_elicit_failed error error "${answer:-The question failed}" ;;
@@ -141,7 +141,7 @@ mcp_elicit_url() {
   mcp_elicit "${1-}" "${2-}" "${3:-}" url
 }
 
-# A form with one field, which must be filled in. $1: message, $2: name of the field, $3: its schema as JSON.
+# A form with one required field. $1: message, $2: name of the field, $3: its schema as JSON.
 __mcp_elicit_field() {
   __mcp_quote "$2"
   mcp_elicit "$1" "{\"type\":\"object\",\"properties\":{$__MCP_OUT:$3},\"required\":[$__MCP_OUT]}"
@@ -155,7 +155,7 @@ mcp_elicit_confirm() {
   __mcp_elicit_field "${1-}" confirmed '{"type":"boolean"}'
 }
 
-# Choices of the form VALUE:TITLE as objects in __MCP_OUT; the title may be missing.
+# Turns choices like VALUE:TITLE into objects in __MCP_OUT. The title is optional.
 __mcp_titled() {
   local choice titled=""
   for choice in "$@"; do
@@ -199,7 +199,7 @@ mcp_sample() {
   __mcp_quietly __mcp_sample "$@"
 }
 
-# Statuses: 0 answered, 1 nobody can be asked, 2 wrong use, 3 no answer in time, 4 cancelled, 5 refused or failed.
+# Statuses: 0 answered, 1 not supported, 2 wrong use, 3 no answer in time, 4 cancelled, 5 refused or failed.
 __mcp_sample() {
   local messages=${1-} max_tokens=${2:-} options=${3:-} timeout params answer
   [[ -n $options ]] || options='{}'
@@ -242,7 +242,7 @@ mcp_ask() {
   __mcp_quietly __mcp_ask_all "$@"
 }
 
-# Statuses: 0 when all keys were answered, 1 when some were not, 2 for wrong use.
+# Statuses: 0 if all keys were answered, 1 if some were not, 2 for wrong use.
 __mcp_ask_all() {
   local requests timeout status problem
   if ! __mcp_has_json; then

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Part of the shell SDK: results with files, pictures, sound and links.
+# Part of the shell SDK: results with files, images, audio and links.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
 __mcp_load errors
 
@@ -52,7 +52,7 @@ __mcp_add_resource() {
   entries+="${entries:+,}$entry}"
 }
 
-# A picture or a sound as the content of a result. $1: "image" or "audio"; the rest is what the caller got.
+# Prints an image or audio as a result. $1: "image" or "audio"; then the arguments of the caller.
 __mcp_result_media() {
   local kind=$1 caller=mcp_result_$1 file="" data="" mime="" text="" has_data=""
   shift
@@ -83,7 +83,7 @@ __mcp_result_media() {
   __mcp_print_media "$kind" "$mime" "$text" "$file" "$data"
 }
 
-# The data goes from program to program and never becomes a word of the shell, however long it is.
+# The data goes through pipes, because it may be too long for the shell.
 __mcp_print_media() {
   local kind=$1 mime=$2 text=$3 file=$4 data=$5
   printf '{"content":['
@@ -103,7 +103,7 @@ __mcp_print_media() {
   printf '","mimeType":%s}],"isError":false}\n' "$__MCP_OUT"
 }
 
-# By its name, and where that says nothing, by what file(1) says.
+# The type by the name of the file, else by file(1).
 __mcp_media_type() {
   case $1 in
     *.[Pp][Nn][Gg]) printf image/png ;;
@@ -120,7 +120,7 @@ __mcp_media_type() {
   esac
 }
 
-# The script does not end, but the model reads what is wrong. Status 1, so that the caller leaves.
+# Prints a failed result for the model. The script goes on. Status 1, so that the caller returns.
 __mcp_bad_result() {
   __mcp_warn "$1"
   __mcp_print_internal_error "$1"

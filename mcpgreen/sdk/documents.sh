@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Part of the shell SDK: documents of others. What a program said, what is too long, what is configured.
+# Part of the shell SDK: errors of programs, long output, configuration.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
 __mcp_load results
 
@@ -27,7 +27,7 @@ mcp_extract_cli_error() {
 __MCP_TRUNCATE_PROGRAM='
   def problem($type; $message): {result: null, truncated: false, error: {type: $type, message: $message}};
   def size: tojson | utf8bytelength;
-  # The longest beginning of an array whose items fit into so many bytes.
+  # The longest beginning of an array that fits into so many bytes.
   def prefix($room):
     . as $items
     | (reduce .[] as $item ([0, 0, true];
@@ -112,7 +112,7 @@ mcp_config_load() {
   __mcp_quietly __mcp_config_load "$@"
 }
 
-# Merges what there is, the later the stronger: defaults, example, file, variable.
+# Merges defaults, example, file and variable. Later ones override earlier ones.
 __mcp_config_load() {
   local variable="" file="" example="" defaults="" pieces="" found=""
   while (($#)); do
@@ -162,7 +162,7 @@ __mcp_add_config_file() {
   fi
 }
 
-# Adds to the caller's "pieces" and sets its "found". Without a JSON tool nothing is merged: the strongest counts.
+# Adds to the caller's "pieces" and sets its "found". Without a JSON tool, only the last source counts.
 __mcp_add_config() {
   if ! __mcp_has_json; then
     __mcp_on_one_line "$2"
@@ -197,13 +197,13 @@ __mcp_config_get() {
   printf '%s\n' "$default"
 }
 
-# Without a JSON tool: a member of the outermost object, as long as it is a plain string, a number or a boolean.
+# Without a JSON tool: reads a member of the outermost object that is a plain string, a number or a boolean.
 __mcp_config_scalar() {
   local config=${MCP_CONFIG_JSON:-} wanted other colon='[[:space:]]*:[[:space:]]*' text='"([^"\\]*)"'
   [[ $1 =~ ^\.([A-Za-z_][A-Za-z0-9_]*)$ ]] || return 1
   wanted="^[^\"]*\"${BASH_REMATCH[1]}\"$colon($text|-?[0-9.eE+-]+|true|false)"
   other="^[^\"]*$text$colon($text|[^][\"{},[:space:]]+)"
-  # Member after member, so that a text which looks like one is not taken for one.
+  # Member after member, because a string may look like a member.
   while [[ ! $config =~ $wanted ]]; do
     [[ $config =~ $other ]] || return 1
     config=${config:${#BASH_REMATCH[0]}}

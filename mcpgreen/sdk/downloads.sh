@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Part of the shell SDK: downloads through the https provider, which knows what is allowed.
+# Part of the shell SDK: downloads through the https provider, which checks what is allowed.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
 mcp_download_safe() {
   __mcp_download "$@" || :
@@ -33,7 +33,7 @@ __mcp_download_failed() {
   return 1
 }
 
-# Leaves what became of it in __MCP_DOWNLOAD_*; status 1 for a failure.
+# Leaves the outcome in __MCP_DOWNLOAD_*. Status 1 for a failure.
 __mcp_download() {
   local url="" out="" allow="" deny="" max_bytes="" timeout="" attempts=1 delay=1
   local agent="mcpgreen/${MCPBASH_FRAMEWORK_VERSION:-0} (tool-sdk)"
@@ -46,7 +46,7 @@ __mcp_download() {
         case $1 in
           --url) url=$2 ;;
           --out) out=$2 ;;
-          --allow) allow+="${allow:+ }$2" ;;
+          --allow) allow+=",$2" ;; # an empty one allows no host
           --deny) deny+="${deny:+ }$2" ;;
           --max-bytes) max_bytes=$2 ;;
           --timeout) timeout=$2 ;;
@@ -62,7 +62,7 @@ __mcp_download() {
   done
   __mcp_check_download || return 1
 
-  # Of the settings of the provider, those that begin with MCPGREEN_ are the stronger ones.
+  # MCPGREEN_ variables override MCPBASH_ variables.
   local -a settings=("MCPGREEN_HTTPS_USER_AGENT=$agent")
   [[ -z $allow ]] || settings+=("MCPGREEN_HTTPS_ALLOW_HOSTS=$allow" MCPGREEN_HTTPS_ALLOW_ALL=false)
   [[ -z $deny ]] ||
@@ -86,13 +86,13 @@ __mcp_check_download() {
   [[ $delay =~ ^([0-9]+\.?[0-9]*|\.[0-9]+)$ ]] ||
     __mcp_download_failed invalid_params "--retry-delay must be a number of seconds" || return 1
   [[ $url == [Hh][Tt][Tt][Pp][Ss]://?* ]] ||
-    __mcp_download_failed invalid_url "Only https:// addresses can be downloaded" || return 1
+    __mcp_download_failed invalid_url "Only https:// URLs can be downloaded" || return 1
 }
 
-# The file appears when it is complete, under its own name.
+# The file gets its name when it is complete.
 __mcp_fetch() {
   local provider=${MCPBASH_HOME:-${__MCP_SDK_DIR%/*}}/providers/https.sh part status attempt reason=""
-  [[ -f $provider ]] || __mcp_download_failed provider_unavailable "The https provider is not there" || return 1
+  [[ -f $provider ]] || __mcp_download_failed provider_unavailable "The https provider is missing" || return 1
   part=$out.$$.$RANDOM.part
   [[ ! -d $out ]] && (set -C && : >"$part") 2>/dev/null ||
     __mcp_download_failed write_error "Cannot write $out" || return 1
@@ -130,7 +130,7 @@ __mcp_explain_download() {
     7)
       [[ $first != redirect:* ]] || __MCP_DOWNLOAD_LOCATION=${first#redirect:}
       __MCP_DOWNLOAD_TYPE=redirect
-      __MCP_DOWNLOAD_MESSAGE="The address has moved${__MCP_DOWNLOAD_LOCATION:+ to $__MCP_DOWNLOAD_LOCATION}"
+      __MCP_DOWNLOAD_MESSAGE="The URL has moved${__MCP_DOWNLOAD_LOCATION:+ to $__MCP_DOWNLOAD_LOCATION}"
       ;;
     *) __MCP_DOWNLOAD_TYPE=provider_error __MCP_DOWNLOAD_MESSAGE=${reason:-The https provider ended with status $status} ;;
   esac

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Part of the shell SDK: results and answers of tools that fail.
+# Part of the shell SDK: results and errors of tools that fail.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
 __mcp_load results
 

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Part of the shell SDK: what takes the JSON tool, because it is not plain, and what is done where there is none.
+# Part of the shell SDK: JSON that needs the JSON tool, and what to do without one.
 #
-# Sourced by the other files when one of its functions is called; not meant to be sourced alone.
+# Sourced by the other files when one of its functions is called; do not source it alone.
 
-# The names of a file and of a variable: whichever has the document.
+# The arguments are the names of a file and of a variable; one of them has the document.
 __mcp_document() {
   local file=${!1:-} json=${!2:-}
   if [[ -n $file && -f $file ]]; then
@@ -23,12 +23,12 @@ mcp_meta_raw() {
   __mcp_quietly __mcp_document MCP_TOOL_META_FILE MCP_TOOL_META_JSON
 }
 
-# Never in a file, whatever variables a server hands down.
+# Never in a file, even if a server sets such a variable.
 mcp_auth_raw() {
   __mcp_quietly __mcp_document __MCP_NO_FILE MCP_AUTH_JSON
 }
 
-# SOURCE FILTER HAS_DEFAULT DEFAULT: what mcp_args_get, mcp_meta_get and mcp_auth_get print.
+# SOURCE FILTER HAS_DEFAULT DEFAULT: the output of mcp_args_get, mcp_meta_get and mcp_auth_get.
 __mcp_filter() {
   local source=$1 program=$2 status=0
   if ! __mcp_has_json; then
@@ -45,11 +45,11 @@ __mcp_filter() {
   return "$status"
 }
 
-# ROWS: mcp_args_parse for arguments that are not plain, all of them from one run of the JSON tool. Every local name begins
-# with __mcp_, as in arguments.sh.
+# ROWS: mcp_args_parse for arguments that are not plain, in one run of the JSON tool. Every local name begins with __mcp_,
+# as in arguments.sh.
 __mcp_parse_by_filter() {
   local __mcp_json=${MCP_TOOL_ARGS_JSON:-} __mcp_commands __mcp_program
-  # It prints a command for each row: an assignment, or the end of the tool.
+  # It prints a command for each row: an assignment, or a failure.
   # shellcheck disable=SC2016 # the dollars are jq's
   __mcp_program='
   def refuse($text): "mcp_fail_invalid_args " + ($text | @sh);
@@ -79,11 +79,11 @@ __mcp_parse_by_filter() {
   [[ -n $__mcp_json ]] || __mcp_json='{}'
   __mcp_commands=$(printf '%s' "$__mcp_json" |
     "$MCPBASH_JSON_TOOL_BIN" -r --arg rows "$1" "$__mcp_program" 2>/dev/null) ||
-    mcp_fail_invalid_args "mcp_args_parse: the arguments are no JSON object"
+    mcp_fail_invalid_args "mcp_args_parse: the arguments are not a JSON object"
   eval "$__mcp_commands"
 }
 
-# Many a jq writes 1.0 as 1 and rounds long integers, so the number is taken from the text where that names it once.
+# Some versions of jq write 1.0 as 1 and round long integers, so the number is taken from the text if that is clear.
 __mcp_number_as_written() {
   local __mcp_key="\"$2\"[[:space:]]*:" __mcp_twice __mcp_once
   __mcp_twice="$__mcp_key.*$__mcp_key" __mcp_once="${__mcp_key}[[:space:]]*(-?[0-9][-+.eE0-9]*)"
@@ -101,7 +101,7 @@ __mcp_compact_any() {
     "$MCPBASH_JSON_TOOL_BIN" -cn '[inputs] | if length == 1 then .[0] else error("not one value") end' 2>/dev/null)
 }
 
-# JSON MAX_BYTES: what mcp_result_success prints.
+# JSON MAX_BYTES: the output of mcp_result_success.
 __mcp_wrap() {
   # shellcheck disable=SC2016 # the dollars are jq's
   local program='
@@ -133,7 +133,7 @@ __mcp_wrap() {
   fi
 }
 
-# Success without a JSON tool: the value is taken at its word.
+# Success without a JSON tool: the value is not checked.
 __mcp_wrap_unread() {
   local json=$1 max=$2 envelope
   if [[ $json != *[![:space:]]* ]]; then
@@ -151,7 +151,7 @@ __mcp_wrap_unread() {
   printf '{"content":[{"type":"text","text":%s}],"structuredContent":%s,"isError":false}\n' "$__MCP_OUT" "$envelope"
 }
 
-# What mcp_result_error prints.
+# The output of mcp_result_error.
 __mcp_print_error_object() {
   printf '%s' "$1" | "$MCPBASH_JSON_TOOL_BIN" -cn '[inputs]
     | if length == 1 and (.[0] | type) == "object" then .[0] else error("not one object") end

@@ -1,7 +1,7 @@
-"""Leads to the Python SDK, for tools that say `sys.path.insert(0, os.environ["MCP_SDK"])`.
+"""Import the Python SDK, for tools that say `sys.path.insert(0, os.environ["MCP_SDK"])`.
 
-The SDK itself is in `python/`, which scripts have on their PYTHONPATH and which holds nothing else, so that no module
-of ours can stand in for one of theirs.
+The SDK is in `python/`, which the server puts on the PYTHONPATH of scripts. That folder contains nothing else, so that
+no module of ours can hide a module of theirs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-# First, or else the folder that led here would lead here again.
+# At the front, or the import below would find this file again.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "python"))
 del sys.modules[__name__]
 __import__(__name__)

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # Part of the shell SDK: progress, log lines and the debug log.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
-# Appends one line to a stream of the server. The subshell takes the blow when the pipe is closed or gone.
+# Appends one line to a stream of the server. In a subshell, because writing to a closed pipe ends the shell.
 # One printf is one write, so that lines of parallel writers do not mix.
 __mcp_send() {
   local stream=$1 line=$2
   if [[ $stream =~ ^/dev/fd/[0-9]+$ ]]; then
-    # The inherited descriptor itself: opening /dev/fd anew fails where /proc is absent or owned by someone else.
+    # Use the inherited descriptor: opening /dev/fd fails without /proc, or if it belongs to another user.
     (printf '%s\n' "$line" >&"${stream##*/}") 2>/dev/null
   else
     (printf '%s\n' "$line" >>"$stream") 2>/dev/null
@@ -81,7 +81,7 @@ mcp_log_error() {
 mcp_debug() {
   [[ -n ${MCPBASH_DEBUG_LOG:-} ]] || return 0
   local IFS=' ' stamp
-  # The printf of bash 3.2 cannot tell the time.
+  # The printf of bash 3.2 cannot print the time.
   printf -v stamp '%(%H:%M:%S)T' -1 2>/dev/null || stamp=$(date +%H:%M:%S)
   { printf '[%s] %s\n' "$stamp" "$*" >>"$MCPBASH_DEBUG_LOG"; } 2>/dev/null || :
 }

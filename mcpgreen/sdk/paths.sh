@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Part of the shell SDK: roots and paths.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
 mcp_roots_list() {
   if [[ -n ${MCP_ROOTS_PATHS:-} ]]; then
@@ -13,8 +13,8 @@ mcp_roots_count() {
   printf '%s\n' "${MCP_ROOTS_COUNT:-0}"
 }
 
-# The absolute path without links, dots and double slashes; no part of it has to exist. Part by part, as the kernel does
-# it: "link/.." is the parent of where the link leads to.
+# The absolute path without links, dots and double slashes; it need not exist. Resolved part by part, like in the kernel:
+# "link/.." is the parent of the target of the link.
 __mcp_physical_path() {
   __mcp_walk_path "$1" follow
 }
@@ -24,7 +24,7 @@ __mcp_logical_path() {
   __mcp_walk_path "$1"
 }
 
-# PATH [follow]: whether links are followed.
+# PATH [follow]: with "follow", links are resolved.
 __mcp_walk_path() {
   local rest=$1 follows=${2:-} walked="" part target links=0
   [[ $rest == /* ]] || rest=$PWD/$rest
@@ -77,7 +77,7 @@ mcp_roots_contains() {
     rest=${rest#"$root"}
     rest=${rest#$'\n'}
     if [[ -n $root ]] && __mcp_physical_path "$root" && [[ $path/ == "${__MCP_OUT%/}"/* ]]; then
-      # The root / does not hold the kernel's files.
+      # The root / does not contain the kernel's files.
       [[ $__MCP_OUT == / && $path/ =~ ^/(proc|sys|dev)/ ]] || return 0
     fi
   done

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Part of the shell SDK: results, and plain JSON, which is read without a process.
+# Part of the shell SDK: results, and plain JSON, which is parsed without a process.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
-# Compacts plain JSON: a text, an integer of up to 15 digits, true, false, null, an object of these, or an array of texts,
-# with no other escapes than a JSON tool would write itself. Of such values all of them print the same. If "type" and
-# "message" are texts, they are left in __MCP_TYPE and __MCP_MESSAGE. Status 1: ask the JSON tool.
+# Compacts plain JSON: a string, an integer of up to 15 digits, true, false, null, an object of these, or an array of
+# strings, with only the escapes that a JSON tool would write. All JSON tools print such values in the same way. If
+# "type" and "message" are strings, they are left in __MCP_TYPE and __MCP_MESSAGE. Status 1: run the JSON tool.
 #
-# The JSON is cut at its quotation marks: every other part is the inside of a text. One loop without functions and regular
-# expressions: to call the one, and to make the other ready, takes longer than what they would do here.
+# The JSON is cut at its quotation marks: every second part is the inside of a string. One loop without functions and
+# regular expressions, because these take longer to start than to run.
 __mcp_compact_plain() {
   local backslash=\\ quote=\" first_mask=$'\x02' second_mask=$'\x03' is_masked="" had_globs=yes
   local rest=$1 IFS=\" part parts i state=start next end="" name="" known=" " compact=""
@@ -16,20 +16,20 @@ __mcp_compact_plain() {
   [[ $rest != *[![:ascii:]]* ]] || __mcp_is_utf8 "$rest" || return 1
   [[ $rest != *[[:cntrl:]]* || ${rest//[$'\t\n\r']/} != *[[:cntrl:]]* ]] || return 1
   if [[ $rest == *"$backslash"* ]]; then
-    is_masked=yes # two characters that cannot be there stand for escaped ones
+    is_masked=yes # two control characters replace the escaped ones
     rest=${rest//"$backslash$backslash"/"$first_mask"}
     rest=${rest//"$backslash$quote"/"$second_mask"}
     [[ $rest != *"$backslash"[!nrt]* && $rest != *"$backslash" ]] || return 1
   fi
   [[ $- != *f* ]] || had_globs=""
   set -f
-  # shellcheck disable=SC2206 # cut it is; the blank keeps the last part from being dropped
+  # shellcheck disable=SC2206 # the splitting is intended; the blank keeps an empty last part
   parts=($rest" ")
   [[ -z $had_globs ]] || set +f
   ((${#parts[@]} % 2 && ${#parts[@]} <= 200)) || return 1
   __MCP_TYPE="" __MCP_MESSAGE=""
   for ((i = 0; i < ${#parts[@]}; i += 2)); do
-    # What is between two texts tells what the second one is.
+    # The text between two strings tells whether the second is a name or a value.
     part=${parts[i]}
     if [[ $part == *[$' \t\n\r']* ]]; then
       __mcp_trim "$part"
@@ -57,7 +57,7 @@ __mcp_compact_plain() {
     part=\"${parts[i + 1]}\" state=$next
     [[ $part != *[$'\t\n\r']* ]] || return 1
     if [[ $state == name ]]; then
-      [[ $known != *" $part "* ]] || return 1 # of members with equal names one would go
+      [[ $known != *" $part "* ]] || return 1 # a JSON tool would drop one of two equal names
       name=$part known+="$part "
     elif [[ $name == '"type"' ]]; then
       __MCP_TYPE=$part
@@ -76,13 +76,13 @@ __mcp_compact_plain() {
   __MCP_OUT=$compact
 }
 
-# Without blanks at both ends.
+# Removes blanks at both ends.
 __mcp_trim() {
   __MCP_OUT=${1#"${1%%[!$' \t\n\r']*}"}
   __MCP_OUT=${__MCP_OUT%"${__MCP_OUT##*[!$' \t\n\r']}"}
 }
 
-# What is left of a member behind its name, in the caller's "part": a value that is no text, and the comma or brace.
+# Reads the rest of a member in the caller's "part": a value that is not a string, and the comma or brace.
 __mcp_close_member() {
   next=name
   [[ $part == *, ]] || next=nothing
@@ -100,14 +100,14 @@ __mcp_is_scalar() {
 
 # In a subshell, because bash 3.2 would keep a locale that is local to a function.
 __mcp_is_utf8() (
-  { set +x; } 2>/dev/null # the pattern is no text
+  { set +x; } 2>/dev/null # do not trace the pattern
   LC_ALL=C
   pattern=$'^([ -~\t\n\r]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}'
   pattern+=$'|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2})*$'
   [[ $1 =~ $pattern ]]
 )
 
-# Exactly one JSON value, compacted; otherwise status 1.
+# Compacts exactly one JSON value. Status 1 for anything else.
 __mcp_compact() {
   __mcp_compact_plain "$1" || { __mcp_load jq && __mcp_compact_any "$1"; }
 }
@@ -130,7 +130,7 @@ mcp_result_success() {
     [[ -z $max || $max == *[!0123456789]* ]] || ((${#max} > 18)) || break
   done
   max=$((10#$max))
-  # A character has four bytes at most.
+  # A character has at most four bytes.
   if __mcp_has_json && __mcp_compact_plain "$json" && ((4 * (${#__MCP_OUT} + 30) <= max)); then
     envelope="{\"success\":true,\"result\":$__MCP_OUT}"
     __mcp_quote "$envelope"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Part of the shell SDK: running programs, with progress and more than once.
+# Part of the shell SDK: run programs with progress, or several times.
 #
-# Sourced by tool-sdk.sh when one of its functions is called; not meant to be sourced alone.
+# Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
 # Runs a command and turns lines of its stderr, or of a file, into progress.
-# The variables have long names, because a command that is a function of the script sees all variables of its callers.
+# The variables have long names, because a command that is a function of the script sees the variables of its callers.
 mcp_run_with_progress() {
   local __MCP_RUN_PATTERN="" __MCP_RUN_EXTRACT=json __MCP_RUN_INTERVAL=0.2 __MCP_RUN_TOTAL="" __MCP_RUN_STDOUT=""
   local __MCP_RUN_FOLLOWED="" __MCP_RUN_STDERR="" __MCP_RUN_DRY="" __MCP_RUN_QUIET="" __MCP_RUN_STATUS=0
@@ -35,7 +35,7 @@ mcp_run_with_progress() {
   __mcp_check_run || return 1
   ! mcp_is_cancelled || return 130
 
-  # Not "|| status=$?": that would also take errexit away from a command that is a function.
+  # Not "|| status=$?", which would switch off errexit in a command that is a function.
   local __MCP_RUN_ERREXIT=${-//[!e]/}
   set +e
   if [[ -n $__MCP_RUN_STDOUT ]]; then
@@ -57,7 +57,7 @@ __mcp_misused() {
 __mcp_check_run() {
   local status=0
   [[ -n $__MCP_RUN_PATTERN ]] || __mcp_misused "--pattern is required" || return 1
-  # shellcheck disable=SC2319 # the condition itself tells a wrong pattern by status 2
+  # shellcheck disable=SC2319 # status 2 means a wrong pattern
   { [[ "" =~ $__MCP_RUN_PATTERN ]] || status=$?; } 2>/dev/null
   ((status < 2)) || __mcp_misused "--pattern is not a regular expression: $__MCP_RUN_PATTERN" || return 1
   case $__MCP_RUN_EXTRACT in
@@ -69,9 +69,9 @@ __mcp_check_run() {
     __mcp_misused "--total must be positive integer" || return 1
   [[ $__MCP_RUN_INTERVAL =~ ^([0-9]+\.?[0-9]*|\.[0-9]+)$ && $__MCP_RUN_INTERVAL == *[1-9]* ]] ||
     __mcp_misused "--interval must be a positive number" || return 1
-  # Less than a microsecond would be none, and for read that is a question of another kind.
+  # "read -t 0" only checks for input, so the interval must be at least a microsecond.
   [[ ! $__MCP_RUN_INTERVAL =~ ^0*\.000 ]] || __MCP_RUN_INTERVAL=0.001
-  ((BASH_VERSINFO[0] > 3)) || __MCP_RUN_INTERVAL=$((10#0${__MCP_RUN_INTERVAL%%.*} + 1)) # it knows whole seconds only
+  ((BASH_VERSINFO[0] > 3)) || __MCP_RUN_INTERVAL=$((10#0${__MCP_RUN_INTERVAL%%.*} + 1)) # bash 3.2 has whole seconds only
   [[ -z $__MCP_RUN_STDOUT ]] || __mcp_empty "$__MCP_RUN_STDOUT" ||
     __mcp_misused "cannot write $__MCP_RUN_STDOUT" || return 1
   [[ -z $__MCP_RUN_FOLLOWED ]] || __mcp_empty "$__MCP_RUN_FOLLOWED" ||
@@ -86,12 +86,12 @@ __mcp_empty() {
   { : >"$1"; } 2>/dev/null
 }
 
-# Three processes besides the command: one waits for it, one watches the clock, one reads its stderr. Pipes are the
-# only tie between them, so that no file remains. 34: matching lines, 35: the stderr of the command, 36: its stdout.
+# Three processes beside the command: one waits for it, one watches the clock, one reads its stderr. They use only pipes,
+# so that no file is left behind. 34: matching lines, 35: the stderr of the command, 36: its stdout.
 __mcp_run() {
-  # A script that handles the signal of a cancellation wants to know how the command ended.
+  # A script that handles the signal of a cancellation needs the status of the command.
   trap '' TERM
-  # The last line of the pipe. A job that the command leaves behind may keep the pipe open for hours.
+  # The last line of the pipe. A background job of the command may keep the pipe open for hours.
   local __MCP_RUN_END=$'\001'"end $$ $RANDOM$RANDOM "
   {
     {
@@ -103,11 +103,11 @@ __mcp_run() {
 
 # Prints the id of the command's process group, and later its status.
 __mcp_start() {
-  [[ ! -t 0 ]] || exec </dev/null # in a group of its own, reading the terminal would stop the command
+  [[ ! -t 0 ]] || exec </dev/null # reading the terminal would stop a command in another process group
   set -m
   (
     set +m
-    trap - TERM # also where the script ignores it: a command that did the same could only be killed
+    trap - TERM # children inherit ignored signals, and such a command could only be killed
     [[ -z $__MCP_RUN_ERREXIT ]] || set -e
     "$@"
   ) <&0 >&36 2>&35 34>&- 35>&- 36>&- &
@@ -117,7 +117,7 @@ __mcp_start() {
   printf '%s\n' "$?"
 }
 
-# Waits for the end of the command, and stops it when the call is cancelled or the script has gone.
+# Waits for the end of the command. Stops it if the call is cancelled or the script has ended.
 __mcp_watch() {
   trap '' PIPE
   local group="" status="" part="" timed_out has_ended="" rest=""
@@ -125,10 +125,10 @@ __mcp_watch() {
   IFS= read -r group
   until IFS= read -r -t "$__MCP_RUN_INTERVAL" part; do
     timed_out=$?
-    # The time may be up in the middle of the line, or just after it: then the end of the pipe is all that follows.
+    # The timeout may come in the middle of the line, or just after it; then only the end of the pipe follows.
     status+=$part part=""
     __mcp_follow
-    # Bash 3.2 does not tell a timeout from the end of the pipe.
+    # Bash 3.2 cannot distinguish a timeout from the end of the pipe.
     ((timed_out > 128 || BASH_VERSINFO[0] < 4)) || has_ended=yes
     [[ -z $has_ended || -z $status ]] || break
     if [[ -n $has_ended ]] || mcp_is_cancelled || ! kill -0 "$$" 2>/dev/null; then
@@ -154,7 +154,7 @@ __mcp_stop() {
   kill -KILL -- "-$group" 2>/dev/null
 }
 
-# Reads what has been added to the progress file. An unfinished line is kept in the caller's "rest".
+# Reads new lines of the progress file. An unfinished line is kept in the caller's "rest".
 __mcp_follow() {
   local line=""
   [[ -n $__MCP_RUN_FOLLOWED ]] || return 0
@@ -168,8 +168,8 @@ __mcp_follow() {
   [[ $rest != *$'\r' ]] || { __mcp_hear "$rest"; rest=""; }
 }
 
-# Hands each piece of $2 that ends with a carriage return to $1: a bar that is redrawn. The rest is left in __MCP_OUT; it
-# may end with one that belongs to the line break.
+# Passes each piece of $2 that ends with a carriage return, like a redrawn progress bar, to $1. Leaves the rest in
+# __MCP_OUT; it may end with a carriage return that belongs to the line break.
 __mcp_cut() {
   local rest=$2 piece
   while [[ $rest == *$'\r'?* ]]; do
@@ -180,19 +180,19 @@ __mcp_cut() {
   __MCP_OUT=$rest
 }
 
-# Reads the stderr of the command to the end mark; its status is that of the command.
+# Reads the stderr of the command up to the end mark. Returns the status of the command.
 __mcp_sift() {
   trap '' PIPE
   local line="" part="" status="" code
   local patience=(-t "$__MCP_RUN_INTERVAL")
-  ((BASH_VERSINFO[0] > 3)) || patience=(-d $'\n') # it drops what came before the time was up
+  ((BASH_VERSINFO[0] > 3)) || patience=(-d $'\n') # bash 3.2 drops the text before a timeout
   exec 33>>"${__MCP_RUN_STDERR:-/dev/null}"
   while [[ -z $status ]]; do
     code=0
     IFS= read -r "${patience[@]}" part || code=$?
     __mcp_cut __mcp_sort "$line$part"
     line=$__MCP_OUT part=""
-    if ((code > 128)); then # the time is up, and the line unfinished, unless no line break follows
+    if ((code > 128)); then # a timeout in an unfinished line, unless no line break follows
       [[ $line != *$'\r' ]] || { __mcp_sort "$line" && line=""; }
       continue
     fi
@@ -208,7 +208,7 @@ __mcp_sift() {
   return "${status:-1}"
 }
 
-# One line of stderr: progress, or something to keep.
+# Handles one line of stderr: reports progress, or keeps the line.
 __mcp_sort() {
   local line=${1%$'\r'}
   [[ -n $__MCP_RUN_FOLLOWED ]] || ! __mcp_hear "$line" || return 0
@@ -216,8 +216,8 @@ __mcp_sort() {
   [[ -z $__MCP_RUN_FOLLOWED || -n $__MCP_RUN_QUIET ]] || mcp_debug "$line"
 }
 
-# Hands on what a matching line says as "PERCENT MESSAGE", with "-" for no number; status 1 for other lines. A message
-# may not be of any length: the server would not take it.
+# Prints the progress of a matching line as "PERCENT MESSAGE", with "-" for no number. Status 1 for other lines. Long
+# messages are cut, because the server would refuse them.
 __mcp_hear() {
   local line=${1%$'\r'}
   if [[ ! $line =~ $__MCP_RUN_PATTERN ]]; then
@@ -241,7 +241,7 @@ __mcp_percent() {
   ((whole == 0)) || __MCP_OUT=$((part * 100 / whole))
 }
 
-# Bash has no fractions. 13 digits before the point leave room for the factor of a percentage.
+# Bash has no fractions. 13 digits before the point leave room for a multiplication by 100.
 __mcp_thousandths() {
   [[ $1 =~ ^0*([0-9]{0,13})(\.([0-9]*))?$ && $1 == *[0-9]* ]] || return 1
   local fraction=${BASH_REMATCH[3]:-}000
@@ -261,7 +261,7 @@ __mcp_report() {
     __mcp_report_each
     return
   fi
-  # One process for all lines. jq keeps its output back without the option, gojq has none and needs none.
+  # One process for all lines. jq buffers its output without the option; gojq does not have or need it.
   local unbuffered=--unbuffered
   "$MCPBASH_JSON_TOOL_BIN" --unbuffered -n empty </dev/null >/dev/null 2>&1 || unbuffered=""
   "$MCPBASH_JSON_TOOL_BIN" ${unbuffered:+"$unbuffered"} -Rr "$__MCP_EVENT_PROGRAM" 2>/dev/null | __mcp_report_each
@@ -272,7 +272,7 @@ __mcp_report_each() {
   while IFS= read -r line; do
     percent=${line%% *} message=${line#* }
     if [[ $percent == - ]]; then
-      # The server does not tell the client, but takes it for a sign of life.
+      # The server does not send it to the client, but extends the timeout.
       [[ -n $__MCP_RUN_DRY ]] || mcp_progress "$last" "$message"
       continue
     fi
@@ -286,7 +286,7 @@ __mcp_report_each() {
   done
 }
 
-# The statuses 0, 1 and 2 are answers; from 3 on something may have been in the way, and it is worth another try.
+# The statuses 0, 1 and 2 are final; after others it is worth another try.
 mcp_with_retry() {
   local attempts=${1:-} base=${2:-} attempt status=0 delay
   if (($# < 3)) || [[ ! $attempts =~ ^0*[1-9][0-9]{0,5}$ ]] || ! __mcp_thousandths "$base"; then

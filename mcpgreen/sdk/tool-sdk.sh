@@ -1,24 +1,24 @@
 # shellcheck shell=bash
-# Shell SDK for tool scripts: arguments in, results, progress and log lines out.
+# Shell SDK for tool scripts: read arguments, print results, report progress, write log lines.
 #
 # Source it at the top of a tool: source "${MCP_SDK:?}/tool-sdk.sh"
 #
-# Here is what most tools use. The rest is in files beside this one that are sourced when one of their functions is
-# called for the first time, because every call of every tool pays for what is read here.
+# The functions that most tools use are here. A file beside this one is sourced when one of its functions is called for
+# the first time, because every call of every tool pays for the lines that bash reads here.
 #
 # Rules of these files:
-#  * The grammar of bash 3.2, because that is what macOS ships.
-#  * Every variable of the environment may be absent; the SDK also works at the desk, outside of the server.
-#  * A process costs more than a string. Private functions hand their value over in __MCP_OUT instead of printing it,
-#    and a JSON processor runs only where text has to be parsed that is not plain.
-#  * What is answered without a JSON processor is what it would have answered, or it is asked. Characters in patterns are
-#    named one by one: what lies between a and z depends on the locale.
-#  * What comes from a client is never evaluated.
-#  * Documents travel through pipes, never as arguments: one argument may not exceed 128 KiB on Linux.
-#  * A script with "set -x" shows what it does itself. Functions that learn a value from elsewhere (arguments, metadata,
-#    configuration, answers) do their work through __mcp_quietly: values may be secrets, and a client reads stderr.
+#  * Use the grammar of bash 3.2, which macOS ships.
+#  * Every environment variable may be absent, because the SDK also works outside of the server.
+#  * Starting a process is slow. Private functions return their value in __MCP_OUT instead of printing it, and the JSON
+#    tool runs only for JSON that is not plain.
+#  * Without the JSON tool, give the same answer that it would give, or run it. Name the characters of a pattern one by
+#    one, because the range from a to z depends on the locale.
+#  * Never evaluate data from a client.
+#  * Pass documents through pipes, never as arguments: on Linux one argument has at most 128 KiB.
+#  * "set -x" in a script must not show secrets, because a client reads stderr. Functions that read arguments, metadata,
+#    configuration or answers do so through __mcp_quietly.
 
-# Another shell would stop at the first line that it does not know, and say something else.
+# Another shell would stop at the first unknown line, with a confusing message.
 if [ -z "${BASH_VERSION:-}" ]; then
   echo "tool-sdk.sh needs bash: begin the script with #!/usr/bin/env bash" >&2
   exit 1
@@ -26,19 +26,19 @@ fi
 
 set -euo pipefail
 
-# Read by tools that watch the cancel file themselves.
+# For tools that watch the cancel file themselves.
 # shellcheck disable=SC2034
 MCP_TOOL_CANCELLATION_FILE=${MCP_CANCEL_FILE:-}
 
 __MCP_OUT=""
 
-# Where the other files are. An absolute path, because the script may go elsewhere.
+# The directory of the other files. An absolute path, because the script may change its directory.
 __MCP_SDK_DIR=${BASH_SOURCE[0]}
 [[ $__MCP_SDK_DIR == */* ]] || __MCP_SDK_DIR=./$__MCP_SDK_DIR
 [[ $__MCP_SDK_DIR == /* ]] || __MCP_SDK_DIR=$PWD/$__MCP_SDK_DIR
 __MCP_SDK_DIR=${__MCP_SDK_DIR%/*}
 
-# The server names the processor. At the desk nobody does, and tools call "${MCPBASH_JSON_TOOL_BIN}" themselves.
+# The server sets the JSON tool. Outside of it, find one: tools call "${MCPBASH_JSON_TOOL_BIN}" themselves.
 if [[ -z ${MCPBASH_JSON_TOOL_BIN:-} && ${MCPBASH_JSON_TOOL:-} != none ]]; then
   case ${MCPBASH_JSON_TOOL:-} in
     gojq) MCPBASH_JSON_TOOL_BIN=$(type -P gojq || type -P jq || :) ;;
@@ -53,14 +53,14 @@ __mcp_warn() {
   printf '%s\n' "$*" >&2 || :
 }
 
-# Runs a function of ours, and shows nothing of it where the script traces its commands.
+# Runs a function of the SDK without tracing it.
 __mcp_quietly() {
   if [[ $- != *x* ]]; then
     "$@"
     return
   fi
   { set +x; } 2>/dev/null
-  # Not "|| status=$?": that would take errexit away from the function.
+  # Not "|| status=$?", which would switch off errexit in the function.
   "$@"
   { __MCP_QUIET_STATUS=$? && set -x; } 2>/dev/null
   return "$__MCP_QUIET_STATUS"
@@ -76,8 +76,8 @@ __mcp_has_json() {
   fi
 }
 
-# Escapes a short piece. Replacing is quadratic in bash, so long texts come here in slices.
-# Patterns and replacements are quoted variables: the only spelling that all versions since 3.2 read alike.
+# Escapes a short piece. Replacing takes quadratic time in bash, so long texts are passed in slices.
+# Patterns and replacements are quoted variables, the only form that all versions since 3.2 read in the same way.
 __mcp_escape_piece() {
   __MCP_OUT=$1
   [[ $__MCP_OUT == *[\"\\[:cntrl:]]* ]] || return 0
@@ -103,11 +103,11 @@ __mcp_quote() {
   elif ((${#1} <= 1000)); then
     __mcp_escape_piece "$1"
   else
-    # Bytes instead of characters: slicing is fast, and a character cut in two is whole again after joining.
+    # Bytes instead of characters: slicing is fast, and joining repairs a character that was cut.
     __MCP_OUT=$(
       LC_ALL=C
       length=${#1}
-      # In two steps, as each slice costs a copy of what it is cut from.
+      # In two steps, because each slice copies the text that it is cut from.
       for ((start = 0; start < length; start += 30000)); do
         part=${1:start:30000}
         for ((offset = 0; offset < ${#part}; offset += 1000)); do
@@ -120,7 +120,7 @@ __mcp_quote() {
   __MCP_OUT="\"$__MCP_OUT\""
 }
 
-# A line break outside of a JSON string is white space, inside it is illegal: a blank says the same on one line.
+# A line break outside of a JSON string is white space, and inside it is illegal, so a blank can replace it.
 __mcp_on_one_line() {
   __MCP_OUT=$1
   if [[ $__MCP_OUT == *[$'\n\r']* ]]; then
@@ -140,7 +140,7 @@ mcp_json_obj() {
   fi
   local members="" separator=""
   while (($#)); do
-    if [[ $1$2 != *[\"\\[:cntrl:]]* ]]; then # a call of a function takes longer
+    if [[ $1$2 != *[\"\\[:cntrl:]]* ]]; then # faster than a function call
       members+="$separator\"$1\":\"$2\""
     else
       __mcp_quote "$1"
@@ -170,13 +170,13 @@ mcp_byte_length() (
   printf '%s\n' "${#text}"
 )
 
-# Answers a plain filter without a process, from the table that the server has made of the arguments (mcpgreen/text/
-# argument_table.py tells what is in it). Plain are .name and .a.b, also with another value in place of null and false, as
-# in .name // "World". The answer is left in __MCP_OUT, and in __MCP_KIND what it is: "text", "value" for what else jq
-# prints, "null", or "nothing". Status 1: ask jq.
+# Evaluates a plain filter without a process, by the table that the server has made of the arguments
+# (mcpgreen/text/argument_table.py describes it). Plain are .name and .a.b, also with an alternative for null and false,
+# as in .name // "World". __MCP_OUT gets the result, and __MCP_KIND its kind: "text", "value" for another value that jq
+# prints, "null", or "nothing". Status 1: run jq.
 __mcp_look_up() {
   local json table="" path=${2%% // *} other=""
-  # A script may compare without regard to case, and then nothing here is exact.
+  # With nocasematch in the script, no comparison here would be exact.
   ! shopt -q nocasematch || return 1
   [[ $path == .* && $path != *[!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.]* ]] || return 1
   [[ $path != *.[0123456789.]* && $path != *. ]] || return 1
@@ -201,7 +201,7 @@ __mcp_look_up() {
   [[ ${MCPBASH_MODE:-full} != minimal && ${MCPBASH_JSON_TOOL:-} != none ]] || return 1
   __MCP_OUT=null __MCP_KIND=null
   if [[ -n $json && $json != "{}" ]]; then
-    [[ $table == "$json"$'\n'* ]] || return 1 # not the table of these arguments, or there is none
+    [[ $table == "$json"$'\n'* ]] || return 1 # no table, or of other arguments
     __mcp_find_row "$table" "$path" || return 1
   fi
   [[ -n $other && ($__MCP_KIND == null || $__MCP_KIND$__MCP_OUT == valuefalse) ]] || return 0
@@ -213,14 +213,14 @@ __mcp_look_up() {
   esac
 }
 
-# One search: cutting the table at a row (${table#*row}) would try each length. __MCP_OUT and __MCP_KIND say null already.
+# One search, because ${table#*row} would try each length. __MCP_OUT and __MCP_KIND are already null.
 __mcp_find_row() {
   local path=$2 pattern cell
   while [[ -n $path ]]; do
     pattern=$'\n'${path//./[.]}$'=([^\n]*)'
     if [[ $1 =~ $pattern ]]; then
       cell=${BASH_REMATCH[1]}
-      if [[ $path != "$2" ]]; then # what it would be a member of
+      if [[ $path != "$2" ]]; then # its parent
         [[ $cell == o || $cell == vnull ]]
         return
       fi
@@ -267,12 +267,11 @@ __mcp_get() {
   fi
 }
 
-# The argument as text, empty when it is absent, null or "". A string that reads "null" is a value. Status 1: there is no
-# JSON tool.
+# The argument as text; empty if it is absent, null or "". The string "null" is a value. Status 1: no JSON tool.
 __mcp_argument() {
   if __mcp_look_up args "$1"; then
     [[ $__MCP_KIND != null ]] || __MCP_OUT=""
-    while [[ $__MCP_OUT == *$'\n' ]]; do # as a command substitution does
+    while [[ $__MCP_OUT == *$'\n' ]]; do # like a command substitution
       __MCP_OUT=${__MCP_OUT%$'\n'}
     done
   elif __mcp_has_json; then
@@ -283,7 +282,7 @@ __mcp_argument() {
   fi
 }
 
-# Reads the options of the mcp_args_* family into __MCP_OPT_*. What an older script may pass besides is only reported.
+# Reads the options of the mcp_args_* functions into __MCP_OPT_*. Unknown options of older scripts are only reported.
 __mcp_read_options() {
   local caller=$1
   shift
@@ -308,7 +307,7 @@ __mcp_read_options() {
   done
 }
 
-# The argument's text or its default in __MCP_OUT; fails the tool when there is neither.
+# Leaves the text of the argument, or the default, in __MCP_OUT. Fails the tool without either.
 __mcp_argument_or_default() {
   local pointer=$1 missing="$1 is required"
   __mcp_argument "$pointer" || missing="$pointer requires JSON tooling or a default"
@@ -343,7 +342,7 @@ __mcp_args_bool() {
   esac
 }
 
-# Bash counts in 64 bits: 18 digits always fit, and longer numbers would compare wrongly without a word.
+# Bash has 64 bits: 18 digits always fit, and longer numbers would silently compare wrongly.
 __mcp_require_integer() {
   local name=$1 value=$2
   value=${value#-}
@@ -361,7 +360,7 @@ __mcp_args_int() {
   local min=$__MCP_OPT_MIN max=$__MCP_OPT_MAX
   [[ -z $min ]] || __mcp_require_integer "mcp_args_int: --min" "$min"
   [[ -z $max ]] || __mcp_require_integer "mcp_args_int: --max" "$max"
-  # [ reads decimals; [[ and (( would take 010 for eight.
+  # [ reads decimals; [[ and (( would read 010 as eight.
   if [ -n "$min" ] && [ -n "$max" ] && [ "$min" -gt "$max" ]; then
     mcp_fail_invalid_args "mcp_args_int: --min cannot exceed --max"
   fi
@@ -385,7 +384,7 @@ mcp_is_cancelled() {
   [[ -n ${MCP_CANCEL_FILE:-} && -e $MCP_CANCEL_FILE ]]
 }
 
-# The other files. Each defines its functions anew when one of them is called for the first time.
+# The other files. The first call of a function sources its file, which defines the function again.
 __MCP_LOADED=" "
 
 __mcp_load() {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: results for clients that show pages, and pages from templates.
+# Part of the shell SDK: results for clients that show MCP Apps, and apps from templates.
 #
 # Sourced by tool-sdk.sh when one of its functions is called. Older tools source it themselves.
 
@@ -16,7 +16,7 @@ mcp_client_supports_ui() {
   esac
 }
 
-# The address is for the reader of the script: clients know from the tool's description which page to show.
+# The URI is for the reader of the script: clients know from the tool's description which app to show.
 mcp_result_with_ui() {
   local text=${2-} data=${3:-} structured=""
   if ! mcp_client_supports_ui && __mcp_has_json && mcp_is_valid_json "$text"; then
@@ -40,7 +40,7 @@ mcp_result_with_ui_data() {
   mcp_result_with_ui "$@"
 }
 
-# A template with its configuration as one document. The templates belong to the server, and so does what fills them.
+# Prints a template with its configuration as one document. The server has the templates, and fills them.
 __mcp_ui_page() {
   local caller=$1 template=$2 config=${3:-} title=${4:-${MCP_TOOL_NAME:-Page}}
   local home=${MCPBASH_HOME:-${__MCP_SDK_DIR%/*}}
@@ -76,10 +76,10 @@ mcp_ui_table() {
 mcp_tool_meta_with_ui() {
   local visibility=${2:-model app}
   if [[ -z ${1:-} ]]; then
-    __mcp_warn "mcp_tool_meta_with_ui: the address of a page is required"
+    __mcp_warn "mcp_tool_meta_with_ui: the URI of an app is required"
     return 1
   fi
   __mcp_quote "$1"
-  # shellcheck disable=SC2086 # words apart, at commas and blanks
+  # shellcheck disable=SC2086 # the splitting at commas and blanks is intended
   printf '{"ui":{"resourceUri":%s,"visibility":%s}}\n' "$__MCP_OUT" "$(mcp_json_arr ${visibility//,/ })"
 }

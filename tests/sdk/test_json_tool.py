@@ -19,17 +19,69 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.sdk.json_tool.command import Command
-from mcpgreen.sdk.json_tool.libjq import LibJq
-from mcpgreen.sdk.json_tool.options import Options
+from mcpgreen.sdk import json_tool
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
 
 from .conftest import OWN_TOOL
-from .filters import DOCUMENT, FAILURES, ROWS
 
+DOCUMENT = (
+    '{"a":1,"b":[1,2,{"c":"x"}],"n":null,"t":true,"f":false,"s":"'
+    'Hello Wörld","e":[],"o":{"z":1,"y":{"x":[true]}},"k v":3}'
+)
+# What filters mean is the business of the package; these are here for what is put around them.
+ROWS: list[tuple[str, list[str]]] = [
+    (".", [DOCUMENT]),
+    (".a.x?", []),
+    (".b[]", ["1", "2", '{"c":"x"}']),
+    ('.n // "default"', ['"default"']),
+    ('{a, b: .b[0], "c": 1, (.s): 2, "k v"}', ['{"a":1,"b":1,"c":1,"Hello Wörld":2,"k v":3}']),
+    (". as {a: $p, b: [$q, $r]} | [$p, $q, $r]", ["[1,1,2]"]),
+    ('"nested \\("in \\(.a + 1)")"', ['"nested in 2"']),
+    ('"\\u00e9\\n\\t\\"\\\\\\/ \\ud83c\\udf88"', ['"é\\n\\t\\"\\\\/ 🎈"']),
+    ("1, 1.5, -3, 1e3, .5", ["1", "1.5", "-3", "1E+3", "0.5"]),
+    ("1 / 3", ["0.3333333333333333"]),
+    ("3.0, 3.5 + .5", ["3.0", "4"]),
+    ('"xyz" | capture("(?<a>x)(?<b>y)")', ['{"a":"x","b":"y"}']),
+    ("empty", []),
+    ('[.b[] | try error("bad") catch .]', ['["bad","bad","bad"]']),
+    (
+        ".s | @text, @json, @base64, @uri, @html",
+        ['"Hello Wörld"', '"\\"Hello Wörld\\""', '"SGVsbG8gV8O2cmxk"', '"Hello%20W%C3%B6rld"', '"Hello Wörld"'],
+    ),
+    ('"it\'s" | @sh', ["\"'it'\\\\''s'\""]),
+    ('[1,"a\\"b",null,true] | @csv, @tsv', ['"1,\\"a\\"\\"b\\",,true"', '"1\\ta\\"b\\t\\ttrue"']),
+    ("def fac: if . <= 1 then 1 else . * (. - 1 | fac) end; 5 | fac", ["120"]),
+    ("del(.b[0], .b[2]) | .b", ["[2]"]),
+    ("$ENV.NOPE, env.NOPE", ["null", "null"]),
+    ('[.b[] | if type == "object" then .c else . end] # a comment', ['[1,2,"x"]']),
+    ("infinite | tostring", ['"1.7976931348623157e+308"']),
+    ("[nan] | tojson", ['"[null]"']),
+    ("label $out | 1, break $out, 2", ["1"]),
+    ("[limit(3; 1 | repeat(. + 1, 10))]", ["[2,10,2]"]),
+    ('1425599621 | strftime("%A, %B %d, %Y %j %H:%M:%S")', ['"Thursday, March 05, 2015 064 23:53:41"']),
+]
+# Filters that fail while they run (5), and texts that are no filters (3).
+FAILURES: list[tuple[str, int]] = [
+    ('error("boom")', 5),
+    (".a.b", 5),
+    ("1 | keys", 5),
+    ('"x" | tonumber', 5),
+    ("{a:1", 3),
+]
 Ended = subprocess.CompletedProcess[str]
+JSON_ON_LINES = """{
+  "a": [
+    1,
+    {},
+    []
+  ],
+  "b": {
+    "c": "[,]"
+  }
+}
+"""
 ENV = {"PATH": os.environ["PATH"], "LANG": "C", "MCPGREEN_PYTHON": sys.executable}
 
 
@@ -44,20 +96,15 @@ def run(*arguments: str, given: str = DOCUMENT, tool: str = str(OWN_TOOL), **env
     )
 
 
-@pytest.fixture(scope="module")
-def library() -> LibJq:
-    return LibJq()
-
-
 @pytest.fixture
-def filtered(library: LibJq, tmp_path: Path) -> Callable[[str], tuple[int, list[str]]]:
+def filtered(tmp_path: Path) -> Callable[[str], tuple[int, list[str]]]:
     """Status and output of a filter, without a process for each."""
     document = tmp_path / "document.json"
     document.write_text(DOCUMENT, encoding="utf-8")
 
     def run_here(text: str) -> tuple[int, list[str]]:
         out = io.BytesIO()
-        status = Command(library, Options(["-c", text, str(document)]), out).run()
+        status = json_tool.run(["-c", text, str(document)], out)
         return status, out.getvalue().decode().splitlines()
 
     return run_here
@@ -81,21 +128,13 @@ def test_a_filter_that_fails_says_so(
     assert capfd.readouterr().err.startswith("jq: error")
 
 
-def are_all_right(rows: list[tuple[str, list[str]]], jq: str) -> bool:
-    """Many filters in one process: each fills an array, which is one line. One that fails spoils all."""
-    program = ",".join(f"[{text}\n]" for text, _ in rows)
-    return run("-c", program, tool=jq).stdout.splitlines() == [f"[{','.join(lines)}]" for _, lines in rows]
-
-
 def test_the_table_is_what_jq_says() -> None:
     jq = shutil.which("jq")
     if jq is None:
         pytest.skip("jq is not on PATH")
-    chunks = [ROWS[at : at + 10] for at in range(0, len(ROWS), 10)]
-    suspects = [row for chunk in chunks if not are_all_right(chunk, jq) for row in chunk]
-    different = [text for text, lines in suspects if run("-c", text, tool=jq).stdout.splitlines() != lines]
+    different = [text for text, lines in ROWS if run("-c", text, tool=jq).stdout.splitlines() != lines]
     # Versions of jq differ among themselves in a few corners. The table is that of 1.8.
-    allowed = 0 if "1.8" in run("--version", tool=jq).stdout else len(ROWS) // 20
+    allowed = 0 if "1.8" in run("--version", tool=jq).stdout else 5
     assert len(different) <= allowed, different
 
 
@@ -123,7 +162,6 @@ def test_what_is_not_known_is_named(text: str, named: str) -> None:
         (("-j", ".[]"), '["a","b",1]', "ab1"),
         (("-ra", "."), '"ü"', '"\\u00fc"\n'),
         (("-c", "."), '{"b":1,"a":2,"ä":3,"b":4}', '{"b":4,"a":2,"ä":3}\n'),
-        (("-Cc", "[]"), "1", "\x1b[1;39m[]\x1b[0m\n"),
         (("-CMc", "[]"), "1", "[]\n"),
         (("-S", "-c", "."), '{"b":1,"a":{"d":1,"c":2}}', '{"a":{"c":2,"d":1},"b":1}\n'),
         (("-a", "."), '"ü🎈"', '"\\u00fc\\ud83c\\udf88"\n'),
@@ -133,11 +171,10 @@ def test_what_is_not_known_is_named(text: str, named: str) -> None:
         (("-n", "1"), "not JSON", "1\n"),
         (("-c", "."), "1 [2]\n{} ", "1\n[2]\n{}\n"),
         (("-cn", "[inputs]"), "1 2", "[1,2]\n"),
-        (("-c", "[., input]"), "1 2 3 4", "[1,2]\n[3,4]\n"),
-        (("-cn", "[limit(2; inputs)], input"), "1 2 3", "[1,2]\n3\n"),
-        (("-c", ". * input"), '{"a":1} {"b":2}', '{"a":1,"b":2}\n'),
-        (("-c", "[., input_line_number]"), "1\n\n2\n", "[1,1]\n[2,3]\n"),
-        (("-c", "--stream", "."), '{"a":[1]}', '[["a",0],1]\n[["a",0]]\n[["a"]]\n'),
+        (("-cns", "[inputs]"), "1 2", "[[1,2]]\n"),
+        (("-cn", '{inputs: "inputs", x: [limit(2; inputs)]} # inputs'), "1 2 3", '{"inputs":"inputs","x":[1,2]}\n'),
+        (("-rn", '"\\([inputs])"'), "1 2 3", "[1,2,3]\n"),
+        ((".",), '{"a":[1,{},[]],"b":{"c":"[,]"}}', JSON_ON_LINES),
         (("-cs", "."), "1 2", "[1,2]\n"),
         (("-cs", "."), "", "[]\n"),
         (("-R", "."), "a\nb\r\nc", '"a"\n"b\\r"\n"c"\n'),
@@ -203,8 +240,13 @@ def test_files_are_read_as_programs_values_and_inputs(tmp_path: Path) -> None:
         (("-e", "."), "{", 5, ""),
         ((".", "--", "-c"), "1", 2, ""),
         (("1, halt_error, 2",), '"bye"', 5, "1\n"),
-        (("try halt_error(3) catch 1",), '"bye"', 3, ""),
         (("halt_error(258)",), '"bye"', 2, ""),
+        (("halt_error(3)",), '"bye"', 3, ""),
+        (("input",), "1", 5, ""),
+        (("[inputs]",), "1", 5, ""),
+        (("-n", "first(inputs), inputs"), "1", 2, ""),
+        (("--stream", "."), "1", 2, ""),
+        (("-L", "/", "."), "1", 2, ""),
         (("halt_error(infinite)",), '"bye"', 5, ""),
         (("halt_error(nan)",), '"bye"', 5, ""),
         (('halt_error("x")',), "1", 5, ""),
@@ -238,24 +280,10 @@ def test_halting_tells_the_reason_as_it_is(given: str, told: str) -> None:
     assert run("halt_error", given=given).stderr == told
 
 
-def test_an_error_says_where_it_was() -> None:
+def test_an_error_does_not_keep_others_from_being_filtered() -> None:
     ended = run(".a", given='{"a":1}\n[]\n{"a":2}\n')
     assert (ended.returncode, ended.stdout) == (0, "1\n2\n")  # as jq: the last input decides
-    assert ended.stderr.startswith("jq: error (at <stdin>:2): Cannot index array with")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("-c", "debug"), '["DEBUG:",{"a":"x"}]\n'),
-        (("-c", 'debug("at \\(.a)")'), '["DEBUG:","at x"]\n'),
-        (("stderr",), '{"a":"x"}'),
-        ((".a | stderr",), "x"),
-        (("error(.)",), 'jq: error (at <stdin>:0) (not a string): {"a":"x"}\n'),
-    ],
-)
-def test_what_is_meant_for_people_goes_to_stderr(arguments: tuple[str, ...], told: str) -> None:
-    assert run(*arguments, given='{"a":"x"}').stderr == told
+    assert ended.stderr.startswith("jq: error: Cannot index array with")
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
@@ -266,12 +294,6 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 
 def test_a_text_is_printed_as_it_is_to_its_end() -> None:
     assert run("-r", ".", given='"a\\u0000b\\n"').stdout == "a\0b\n\n"
-
-
-def test_modules_are_found(tmp_path: Path) -> None:
-    (tmp_path / "m.jq").write_text("def f: 42;", encoding="utf-8")
-    for arguments in (("-L", str(tmp_path), 'import "m" as m; m::f'), (f"-nL{tmp_path}", 'include "m"; f')):
-        assert run("-n", *arguments).stdout == "42\n"
 
 
 def test_output_that_cannot_be_written_is_a_failure() -> None:
@@ -302,7 +324,7 @@ def test_lines_are_answered_one_by_one() -> None:
 
 
 def test_an_interrupt_ends_it_while_it_waits_for_input() -> None:
-    command = [str(OWN_TOOL), "-n", "--unbuffered", "1, input"]
+    command = [str(OWN_TOOL), "-R", "--unbuffered", "1"]
     # Tests that a shell runs in the background ignore interrupts, and their children would as well.
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -311,6 +333,8 @@ def test_an_interrupt_ends_it_while_it_waits_for_input() -> None:
         signal.signal(signal.SIGINT, former)
     with child:
         assert child.stdin and child.stdout
+        child.stdin.write(b"x\n")
+        child.stdin.flush()
         assert child.stdout.readline() == b"1\n"
         if os.path.exists("/proc/self/stat"):
             eventually(lambda: Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
@@ -319,13 +343,6 @@ def test_an_interrupt_ends_it_while_it_waits_for_input() -> None:
             assert child.wait(60) == -signal.SIGINT
         finally:
             child.kill()
-
-
-def test_input_is_read_in_blocks_whatever_python_is_told() -> None:
-    """PYTHONUNBUFFERED, which many images set, goes for the input of C as well: a read for each byte."""
-    script = f'printf "1\\n2\\n" | {{ "{OWN_TOOL}" -n input; cat; }}'
-    ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env={**ENV, "PYTHONUNBUFFERED": "1"})
-    assert ended.stdout == "1\n"  # the rest of the block was read as well
 
 
 @pytest.fixture
@@ -369,8 +386,11 @@ def test_where_the_package_is_missing_somebody_is_told_what_to_install(
 
 
 def test_a_python_that_cannot_do_it_is_named(tmp_path: Path) -> None:
-    (tmp_path / "ctypes.py").write_text("raise ImportError('no libffi')", encoding="utf-8")
-    for env, named in (({"PYTHONPATH": str(tmp_path)}, "no libffi"), ({"MCPGREEN_PYTHON": "/no/python"}, "/no/python")):
+    (tmp_path / "signal.py").write_text("raise ImportError('no signals')", encoding="utf-8")
+    for env, named in (
+        ({"PYTHONPATH": str(tmp_path)}, "no signals"),
+        ({"MCPGREEN_PYTHON": "/no/python"}, "/no/python"),
+    ):
         ended = run(".", **env)
         assert (ended.returncode, ended.stdout) == (2, "")
         assert re.fullmatch(rf"jq: .*{named}.* Install jq: .+\n", ended.stderr)
@@ -379,7 +399,7 @@ def test_a_python_that_cannot_do_it_is_named(tmp_path: Path) -> None:
 def test_at_the_desk_the_python_of_the_installation_is_found(other_python: Path, tmp_path: Path) -> None:
     """Nobody sets MCPGREEN_PYTHON there, and the python3 of the host does not have the package."""
     packages = packages_of(other_python)
-    for name in ("json-tool", "json_tool"):
+    for name in ("json-tool", "json_tool.py"):
         link = packages / "mcpgreen" / "sdk" / name
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(OWN_TOOL.parent / name)

@@ -142,68 +142,57 @@ def test_a_helper_asks_for_one_field_and_gives_its_value(
     assert schema_of(ended) == {"type": "object", "properties": properties, "required": list(properties)}
 
 
-MISFITS = [
-    ("ask_string('Say')", {"value": 5}),
-    ("confirm('Go?')", {"confirmed": "yes"}),
-    ("confirm('Go?')", {}),
-    ("choice('Which?', ['a'])", {"choice": "z"}),
-    ("choice('Which?', ['a'])", {"choice": ["a"]}),
-    ("titled_choice('Which?', {'a': 'First'})", {"choice": "First"}),
-    ("multi_choice('Which?', ['a'])", {"choices": "a"}),
-    ("multi_choice('Which?', ['a'])", {"choices": ["a", "z"]}),
-    ("titled_multi_choice('Which?', {'a': 'First'})", {"choices": [{}]}),
+def replied(said: str) -> Say:
+    """A reply to one question, byte by byte."""
+    return lambda _: said.encode()
+
+
+MISFIT = "AskFailed: The client accepted the form, but its"
+NO_OBJECT = "AskFailed: The server's reply is not a JSON object."
+LACKING = "AskFailed: The server's reply lacks this question."
+ODD_ACTION = '{"question":{"status":"answered","result":{"action":"shrug"}}}'
+CONFIRM, SAMPLE, ELICIT = "confirm('Go?')", "sample('Hi', 5)", f"elicit('Who?', {FORM})"
+OUTCOMES: list[tuple[str, Say, str]] = [
+    ("ask_string('Say')", form({"value": 5}), MISFIT),
+    (CONFIRM, form({"confirmed": "yes"}), MISFIT),
+    (CONFIRM, form({}), MISFIT),
+    ("choice('Which?', ['a'])", form({"choice": "z"}), MISFIT),
+    ("choice('Which?', ['a'])", form({"choice": ["a"]}), MISFIT),
+    ("titled_choice('Which?', {'a': 'First'})", form({"choice": "First"}), MISFIT),
+    ("multi_choice('Which?', ['a'])", form({"choices": "a"}), MISFIT),
+    ("multi_choice('Which?', ['a'])", form({"choices": ["a", "z"]}), MISFIT),
+    ("titled_multi_choice('Which?', {'a': 'First'})", form({"choices": [{}]}), MISFIT),
+    *[(call, form(action="decline"), "Declined: ") for call, *_ in HELPERS],
+    *[(call, form(action="cancel"), "Dismissed: ") for call, *_ in HELPERS],
+    *[(call, unanswered("unsupported", "So it is."), "Unsupported: So it is.") for call in (ELICIT, SAMPLE, CONFIRM)],
+    (CONFIRM, unanswered("timeout"), "AskTimeout: There was no answer in time."),
+    (ELICIT, unanswered("timeout", "So it is."), "AskTimeout: So it is."),
+    ("elicit_url('Go', 'https://x.example')", unanswered("cancelled", "So it is."), "CallCancelled: So it is."),
+    (SAMPLE, unanswered("error", "So it is."), "AskFailed: So it is."),
+    (SAMPLE, unanswered("novel", "So it is."), "AskFailed: So it is."),
+    (SAMPLE, answered(question={"model": "m"}), "AskFailed: The model's answer has no content."),
+    (ELICIT, unanswered("invalid", "It makes no sense."), "ValueError: It makes no sense."),
+    ("ask({'k': mcp_tool.roots_request()})", unanswered("invalid", "It makes no sense."), "ValueError: It makes no"),
+    (CONFIRM, replied("rubbish"), NO_OBJECT),
+    (CONFIRM, replied("[]"), NO_OBJECT),
+    (CONFIRM, replied("{}"), LACKING),
+    (CONFIRM, replied('{"question":5}'), LACKING),
+    (CONFIRM, replied('{"question":{"status":"answered","result":5}}'), "AskFailed: The answer is not an object."),
+    (CONFIRM, replied(ODD_ACTION), "AskFailed: The client answered without accepting, declining or cancelling."),
 ]
 
 
-@pytest.mark.parametrize(("call", "content"), MISFITS)
-def test_an_answer_that_does_not_fit_the_question_is_no_value(tmp_path: Path, call: str, content: Any) -> None:
-    ended = run(tmp_path, f"try: mcp_tool.{call}\nexcept mcp_tool.AskFailed as e: print(e)", form(content))
-
-    assert "does not fit the question" in ended.stdout
-
-
-@pytest.mark.parametrize("call", [row[0] for row in HELPERS])
-@pytest.mark.parametrize(
-    ("say", "name"),
-    [
-        (form(action="decline"), "Declined"),
-        (form(action="cancel"), "Dismissed"),
-        (unanswered("timeout"), "AskTimeout"),
-        (unanswered("unsupported"), "Unsupported"),
-    ],
-    ids=["declined", "dismissed", "timeout", "unsupported"],
-)
-def test_without_an_answer_a_helper_raises_what_happened(tmp_path: Path, call: str, say: Say, name: str) -> None:
-    body = f"try: mcp_tool.{call}\nexcept mcp_tool.NotAnswered as error: print(type(error).__name__)"
-
-    assert run(tmp_path, body, say).stdout == f"{name}\n"
+def outcome(directory: Path, call: str, say: Say, prepare: str = "", **env: str) -> str:
+    """The exception that a question ends with."""
+    raised = "except (mcp_tool.NotAnswered, ValueError) as error: print(f'{type(error).__name__}: {error}')"
+    return run(directory, f"{prepare}\ntry: mcp_tool.{call}\n{raised}", say, **env).stdout
 
 
-@pytest.mark.parametrize(
-    "call", [f"elicit('Who?', {FORM})", "elicit_url('Go', 'https://x.example')", "sample('Hi', 5)"]
-)
-@pytest.mark.parametrize(
-    ("status", "name"),
-    [
-        ("timeout", "AskTimeout"),
-        ("unsupported", "Unsupported"),
-        ("cancelled", "CallCancelled"),
-        ("error", "AskFailed"),
-        ("novel", "AskFailed"),
-    ],
-)
-def test_a_question_that_nobody_answered_raises_with_the_servers_words(
-    tmp_path: Path, call: str, status: str, name: str
+@pytest.mark.parametrize(("call", "say", "problem"), OUTCOMES, ids=lambda part: str(part)[:40])
+def test_without_a_usable_answer_a_question_raises_what_happened(
+    tmp_path: Path, call: str, say: Say, problem: str
 ) -> None:
-    body = f"try: mcp_tool.{call}\nexcept mcp_tool.NotAnswered as error: print(type(error).__name__, error)"
-
-    assert run(tmp_path, body, unanswered(status, "So it is.")).stdout == f"{name} So it is.\n"
-
-
-def test_an_outcome_without_a_message_has_a_sentence(tmp_path: Path) -> None:
-    body = "try: mcp_tool.confirm('Go?')\nexcept mcp_tool.AskTimeout as error: print(error)"
-
-    assert run(tmp_path, body, unanswered("timeout")).stdout == "Nobody answered in time.\n"
+    assert outcome(tmp_path, call, say).startswith(problem)
 
 
 def test_an_outcome_that_nobody_catches_ends_with_a_telling_line(tmp_path: Path) -> None:
@@ -272,12 +261,6 @@ def test_messages_may_be_a_whole_conversation_and_the_answer_several_blocks(tmp_
     assert ended.questions[0]["ask"]["question"]["params"]["messages"] == turns
 
 
-def test_an_answer_of_the_model_without_content_is_a_failure(tmp_path: Path) -> None:
-    body = "try: mcp_tool.sample('Hi', 5)\nexcept mcp_tool.AskFailed as error: print(error)"
-
-    assert run(tmp_path, body, answered(question={"model": "m"})).stdout == "The model's answer has no content.\n"
-
-
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
@@ -300,13 +283,6 @@ def test_a_question_that_makes_no_sense_is_not_asked(tmp_path: Path, call: str, 
     assert ended.questions == []
 
 
-@pytest.mark.parametrize("call", [f"elicit('Who?', {FORM})", "sample('Hi', 5)", "ask({'k': mcp_tool.roots_request()})"])
-def test_a_question_that_makes_no_sense_to_the_server_is_a_value_error(tmp_path: Path, call: str) -> None:
-    body = f"try: mcp_tool.{call}\nexcept ValueError as error: print(error)"
-
-    assert run(tmp_path, body, unanswered("invalid", "It makes no sense.")).stdout == "It makes no sense.\n"
-
-
 @pytest.mark.parametrize("configured", [("7.5", 7.5), ("0", None), ("soon", None), ("", None)])
 def test_forms_wait_as_long_as_is_configured(tmp_path: Path, configured: tuple[str, float | None]) -> None:
     setting = f"os.environ['MCPBASH_ELICITATION_TIMEOUT'] = {configured[0]!r}\n"
@@ -318,47 +294,26 @@ def test_forms_wait_as_long_as_is_configured(tmp_path: Path, configured: tuple[s
 
 @pytest.mark.parametrize("missing", ["MCP_ASK_REPLY", "MCP_LOG_STREAM"])
 def test_where_nobody_can_be_asked_every_question_is_unsupported(tmp_path: Path, missing: str) -> None:
-    body = f"del os.environ['{missing}']\ntry: mcp_tool.confirm('Go?')\nexcept mcp_tool.Unsupported as e: print(e)"
-    ended = run(tmp_path, body, form({"confirmed": True}))
+    ended = outcome(tmp_path, CONFIRM, form({"confirmed": True}), f"del os.environ['{missing}']")
 
-    assert (ended.stdout, ended.questions) == ("Nobody can be asked here.\n", [])
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        (b"rubbish", "The server's reply makes no sense."),
-        (b"[]", "The server's reply makes no sense."),
-        (b"{}", "The server's reply lacks this question."),
-        (b'{"question":5}', "The server's reply lacks this question."),
-        (b'{"question":{"status":"answered","result":5}}', "The answer is not an object."),
-        (
-            b'{"question":{"status":"answered","result":{"action":"shrug"}}}',
-            "The client answered without accepting, declining or cancelling.",
-        ),
-    ],
-)
-def test_a_reply_that_makes_no_sense_is_a_failure(tmp_path: Path, said: bytes, message: str) -> None:
-    body = "try: mcp_tool.confirm('Go?')\nexcept mcp_tool.AskFailed as error: print(error)"
-
-    assert run(tmp_path, body, lambda _: said).stdout == f"{message}\n"
+    assert ended == "Unsupported: There is no client to ask.\n"
 
 
 def test_a_server_that_is_gone_is_a_failure(tmp_path: Path) -> None:
-    body = "os.close(97)\ntry: mcp_tool.confirm('Go?')\nexcept mcp_tool.AskFailed as error: print(error)"
+    ended = outcome(tmp_path, CONFIRM, form(), "os.close(97)")
 
-    assert run(tmp_path, body, form()).stdout == "The server cannot be asked: Bad file descriptor.\n"
+    assert ended == "AskFailed: The server cannot be asked: Bad file descriptor.\n"
 
 
-@pytest.mark.parametrize("prepare", ["", "del os.mkfifo\n"], ids=["FIFO", "file"])
+@pytest.mark.parametrize("prepare", ["", "del os.mkfifo"], ids=["FIFO", "file"])
 def test_a_cancelled_call_does_not_wait_for_its_reply(tmp_path: Path, prepare: str) -> None:
     cancelled = tmp_path / "cancelled"
 
     def say(_: Any) -> None:
         cancelled.touch()
 
-    body = f"{prepare}try: mcp_tool.confirm('Go?')\nexcept mcp_tool.CallCancelled as error: print(error)"
-    assert run(tmp_path, body, say, MCP_CANCEL_FILE=str(cancelled)).stdout == "The call was cancelled.\n"
+    ended = outcome(tmp_path, CONFIRM, say, prepare, MCP_CANCEL_FILE=str(cancelled))
+    assert ended == "CallCancelled: The call was cancelled.\n"
 
 
 def test_threads_may_ask_at_the_same_time(tmp_path: Path) -> None:
@@ -413,8 +368,8 @@ def test_a_call_that_is_cancelled_after_such_a_writer_does_not_wait(tmp_path: Pa
         with open(line["reply"], "wb"):
             (tmp_path / "cancelled").touch()
 
-    body = "try: mcp_tool.confirm('Go?')\nexcept mcp_tool.CallCancelled as error: print(error)"
-    assert run(tmp_path, body, say, MCP_CANCEL_FILE="cancelled").stdout == "The call was cancelled.\n"
+    ended = outcome(tmp_path, CONFIRM, say, MCP_CANCEL_FILE="cancelled")
+    assert ended == "CallCancelled: The call was cancelled.\n"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("command.option('n', '-n{}')", {"n": ""}, "n must not be empty."),
     ("command.option('n', '--n', '{}', '{}')", {"n": ["a"]}, "n needs 2 values."),
     ("command.operand('a'); command.operand('b')", {"b": "x"}, "b can only be given together with a"),
+    *[
+        # A newline ends a command of a shell, and the pattern of a value may be too wide.
+        (f"command.words = [{program!r}]; command.option('n', 'N={{}}'); command.run()", {"n": value}, "A value has a ")
+        for program in ("make", "/usr/bin/gmake", "just", "npm", "pnpm", "yarn", "bun")
+        for value in ("a\n", "\na", "a\rb", "a\x00", "a\x7f", "a\x9b", ["a", "b\n"])
+    ],
 ]
 # All rows in one process: starting it takes longer than anything else here.
 EACH_ROW = """

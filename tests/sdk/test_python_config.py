@@ -32,14 +32,6 @@ def test_the_stronger_source_of_a_configuration_wins_member_by_member(bench: Ben
     assert loaded(bench, options, SETUP='{"c": 3}') == {"a": 1, "b": 2, "c": 3, "d": 0, "s": {"port": 80}}
 
 
-def test_the_variable_may_name_a_file(bench: Bench) -> None:
-    assert loaded(bench, "env='SETUP'", SETUP="example.json") == {"a": 1, "b": 1, "c": 1}
-
-
-def test_defaults_alone_are_a_configuration(bench: Bench) -> None:
-    assert loaded(bench, "env='UNSET', file='gone.json', defaults={'a': 0}") == {"a": 0}
-
-
 @pytest.mark.parametrize(
     ("options", "warning"),
     [
@@ -143,9 +135,3 @@ def test_the_most_telling_sentence_of_a_failed_program_is_found(
 )
 def test_a_long_value_is_cut_to_what_fits(bench: Bench, call: str, outcome: dict[str, object]) -> None:
     assert bench.python(f"mcp_tool.emit_json(mcp_tool.json_truncate({call}))").result == outcome
-
-
-def test_the_limit_of_the_server_is_the_default(bench: Bench) -> None:
-    run = bench.python("mcp_tool.emit_json(mcp_tool.json_truncate([1, 2, 3]))", MCPBASH_MAX_TOOL_OUTPUT_SIZE="6")
-
-    assert run.result["kept"] == 2

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.client import Client
+from mcpgreen.protocol.content import CONTENT_TYPES
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 
 from .conftest import Bench
@@ -86,13 +85,6 @@ def test_the_type_of_a_file_comes_from_its_name(bench: Bench, function: str, nam
     assert block(bench, f"{function}('{name}')") == {"type": mime_type[:5], "data": "AP8=", "mimeType": mime_type}
 
 
-def test_a_named_type_counts_more_than_the_file_name(bench: Bench) -> None:
-    (bench.directory / "a.png").write_bytes(b"x")
-    made = block(bench, "image_block('a.png', 'image/webp')")
-
-    assert isinstance(made, dict) and made["mimeType"] == "image/webp"
-
-
 @pytest.mark.parametrize(
     ("expression", "problem"),
     [
@@ -134,7 +126,7 @@ def test_a_result_for_a_page_is_text_and_data(bench: Bench, value: str, meta: di
     }
 
 
-def test_every_kind_of_block_reaches_a_client(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_every_kind_of_block_reaches_a_client(project: ProjectBuilder, speak: Speak) -> None:
     (project.root / "pixel.png").write_bytes(PIXEL)
     body = """
 mcp_tool.result(
@@ -153,7 +145,7 @@ mcp_tool.result(
     assert result["structuredContent"] == {"n": 5}
 
 
-def test_a_tool_embeds_a_file_by_its_path(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_tool_embeds_a_file_by_its_path(project: ProjectBuilder, speak: Speak) -> None:
     project.write("notes.txt", "remember")
     project.python_tool("notes.py", HEAD + "mcp_tool.result_text_with_resource('ok', 'notes.txt')")
     [_, embedded] = speak().call_tool("notes")["content"]
@@ -162,9 +154,10 @@ def test_a_tool_embeds_a_file_by_its_path(project: ProjectBuilder, speak: Callab
     assert Path(embedded["resource"]["uri"].removeprefix("file://")).name == "notes.txt"
 
 
-def test_a_result_with_ui_reaches_a_client(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
-    project.python_tool("rows.py", HEAD + "mcp_tool.result_with_ui('One', {'rows': [1]}, uri='ui://x/rows')")
-    result = speak().call_tool("rows")
-
-    assert json.dumps(result["structuredContent"]) == '{"rows": [1]}'
-    assert "ui" not in result["_meta"]
+def test_the_sdk_knows_the_content_types_of_the_server(bench: Bench) -> None:
+    """The SDK runs inside tools and imports nothing of the server, so it has a table of its own."""
+    body = """from mcp_tool_content import REQUIRED_MEMBERS
+import mcp_tool
+for kind in REQUIRED_MEMBERS: getattr(mcp_tool, f"{kind}_block")
+mcp_tool.emit_json(REQUIRED_MEMBERS)"""
+    assert bench.python(body).result == {kind: list(row.required) for kind, row in CONTENT_TYPES.items()}

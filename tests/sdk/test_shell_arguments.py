@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcpgreen.catalog.descriptions.argument_comments import variable_of
-from mcpgreen.catalog.descriptions.in_script import told_by
+from mcpgreen.catalog.descriptions.in_script import read_script
 
-from .conftest import ANY_TOOL, Bench, Run
+from .conftest import Bench, Run
 from .test_shell_sdk import UGLY
 
 COMMENTS = """\
@@ -104,22 +103,6 @@ def test_numbers_arrive_as_they_are_written(each: Bench, written: str) -> None:
     assert run.stdout == f"{written} {written}\n"
 
 
-def test_a_number_that_is_named_twice_is_the_one_of_the_top(full: Bench) -> None:
-    arguments = {"filter": {"times": 7}, "times": 5, "name": "x"}
-    assert parsed(full, arguments, names=("times",)) == ["5"]
-
-
-def test_null_is_a_value_of_json(full: Bench) -> None:
-    assert parsed(full, {"name": "x", "filter": None}, names=("filter",)) == ["null"]
-    assert parsed(full, {"name": "x", "filter": "text"}, names=("filter",)) == ['"text"']
-
-
-def test_lists_have_defaults(full: Bench) -> None:
-    comments = '# @arg tags=a,b list\n# @arg more=\'["c d","e"]\' list\n'
-    body = 'mcp_args_parse; printf "%s|" "${tags[@]}" "${more[@]}"'
-    assert full.shell(body, comments=comments).stdout == "a|b|c d|e|"
-
-
 def test_a_required_argument_that_is_missing_ends_the_tool(full: Bench) -> None:
     run = full.shell("mcp_args_parse; echo went on", {"times": 1}, comments=COMMENTS)
     assert (run.exit_code, run.error["code"], run.error["message"]) == (1, -32602, "name is required")
@@ -166,15 +149,6 @@ def test_local_variables_of_a_function_stay_local(full: Bench) -> None:
     assert full.shell(body, {"name": "Ada"}, comments=COMMENTS).stdout == "Ada\nunset\n"
 
 
-def test_all_of_them_take_one_process_of_the_json_tool(tmp_path: Path) -> None:
-    counting = tmp_path / "counting"
-    counting.write_text(f'#!/bin/sh\necho called >>"{tmp_path}/calls"\nexec {ANY_TOOL} "$@"\n', encoding="utf-8")
-    counting.chmod(0o755)
-    bench = Bench(tmp_path, str(counting))
-    assert parsed(bench, {"name": "Ada", "tags": ["x"] * 50}, names=("name",))[0] == "Ada"
-    assert (tmp_path / "calls").read_text(encoding="utf-8") == "called\n"
-
-
 # Lines that the server and the SDK have to understand alike, or both not.
 LINES = [
     *(
@@ -213,7 +187,7 @@ LINES = [
 @pytest.mark.parametrize("line", LINES)
 def test_server_and_script_understand_the_same(full: Bench, line: str) -> None:
     comments = f"# @arg {line}\n# @arg last=x\n"
-    told = told_by("/p/tool.sh", comments.encode())
+    told = read_script("/p/tool.sh", comments.encode())
     assert told is not None
     schema = told.fields["inputSchema"]["properties"]
     required = told.fields["inputSchema"].get("required", [])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire
+from tests.support.wire import Start
 
 from .conftest import SDK, Bench
 
@@ -69,11 +68,6 @@ def test_a_picture_without_a_telling_name_is_recognised(either: Bench) -> None:
     assert either.shell("mcp_result_image x").result["content"][0]["mimeType"] == "image/gif"
 
 
-def test_a_picture_may_come_from_a_pipe(either: Bench) -> None:
-    run = either.shell("printf abc | mcp_result_image - --mime image/x-test")
-    assert run.result["content"] == [{"type": "image", "data": "YWJj", "mimeType": "image/x-test"}]
-
-
 def test_encoded_data_is_taken_as_it_is_without_its_line_breaks(either: Bench) -> None:
     run = either.shell("mcp_result_audio --base64 $'YW\\nJj\\n' --mime audio/wav")
     assert run.result["content"] == [{"type": "audio", "data": "YWJj", "mimeType": "audio/wav"}]
@@ -129,7 +123,7 @@ def test_a_link_to_a_resource_says_what_it_is(either: Bench) -> None:
     }
 
 
-def test_clients_get_pictures_and_links(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_clients_get_pictures_and_links(project: ProjectBuilder, start: Start) -> None:
     project.tool("chart", 'source "${MCP_SDK:?}/tool-sdk.sh"; printf abc >c.png; mcp_result_image c.png --text Chart')
     project.tool("link", 'source "${MCP_SDK:?}/tool-sdk.sh"; mcp_result_resource_link https://example.com/ home')
     client = start()
@@ -172,33 +166,12 @@ def test_a_result_for_a_page_reads_well_without_it(
     assert either.shell(f"mcp_result_with_{call}", MCPBASH_CLIENT_SUPPORTS_UI=supports).result == result
 
 
-def test_a_client_without_pages_gets_json_text_as_a_success(full: Bench) -> None:
-    run = full.shell("mcp_result_with_ui ui://x '{\"n\":1}'", MCPBASH_CLIENT_SUPPORTS_UI="0")
-    assert run.result["structuredContent"] == {"success": True, "result": {"n": 1}}
-
-
-def test_data_for_a_page_that_is_not_json_is_an_error(full: Bench) -> None:
-    run = full.shell("mcp_result_with_ui_data ui://x Text '{x'", MCPBASH_CLIENT_SUPPORTS_UI="1")
-    assert run.result["isError"] is True
-
-
-def test_an_old_tool_may_source_the_part_for_pages_itself(either: Bench) -> None:
-    script = 'set -u; source "$MCP_SDK/ui-sdk.sh"; mcp_client_supports_ui || mcp_emit_text "$(mcp_json_arr no)"'
-    run = either.shell(f"bash -c '{script}'")
-    assert run.stdout == '["no"]'
-
-
 @pytest.mark.parametrize(
     ("arguments", "visibility"), [("", ["model", "app"]), ("app", ["app"]), ("model,app", ["model", "app"])]
 )
 def test_the_metadata_of_a_tool_names_its_page(either: Bench, arguments: str, visibility: list[str]) -> None:
     run = either.shell(f"mcp_tool_meta_with_ui ui://s/x {arguments}")
     assert run.result == {"ui": {"resourceUri": "ui://s/x", "visibility": visibility}}
-
-
-def test_the_metadata_of_a_tool_needs_an_address(either: Bench) -> None:
-    run = either.shell("mcp_tool_meta_with_ui || echo $?")
-    assert (run.stdout, run.stderr) == ("1\n", "mcp_tool_meta_with_ui: the address of a page is required\n")
 
 
 FORM = {"fields": [{"name": "title"}], "submitTool": "save"}

@@ -34,10 +34,6 @@ def test_the_reason_of_a_program_is_found(full: Bench, out: str, err: str, reaso
     assert (run.exit_code, run.stdout) == (0, f"{reason}\n")
 
 
-def test_without_a_json_tool_the_reason_comes_from_stderr(minimal: Bench) -> None:
-    assert minimal.shell('mcp_extract_cli_error \'{"error":"x"}\' err 1').stdout == "err\n"
-
-
 def truncated(bench: Bench, value: str, arguments: str = "") -> Any:
     run = bench.shell(f'mcp_json_truncate "$VALUE" {arguments}', VALUE=value)
     assert (run.exit_code, run.stderr) == (0, "")
@@ -74,18 +70,6 @@ def test_json_is_shortened_to_what_fits(full: Bench, value: str, arguments: str,
     assert truncated(full, value, arguments) == result
 
 
-@pytest.mark.parametrize("words", ["--array-path .d '[DOCUMENT]' 9", "'[DOCUMENT]' --array-path .d 9"])
-def test_options_stand_where_they_like(full: Bench, words: str) -> None:
-    run = full.shell("mcp_json_truncate " + words.replace("[DOCUMENT]", '{"d":[1,2]}'))
-    assert run.result == {"result": {"d": [1]}, "truncated": True, "kept": 1, "total": 2}
-
-
-def test_an_item_that_is_too_long_leaves_an_empty_array_and_a_warning(full: Bench) -> None:
-    found = truncated(full, '["xxxxxxxxxxxxxxxx"]', "10")
-    assert "10 bytes" in found.pop("_warning")
-    assert found == {"result": [], "truncated": True, "kept": 0, "total": 1}
-
-
 @pytest.mark.parametrize(
     ("value", "arguments", "kind"),
     [
@@ -112,11 +96,6 @@ def test_what_cannot_be_shortened_says_why(full: Bench, value: str, arguments: s
     assert "raw" not in found
 
 
-def test_the_limit_is_that_of_tools_by_default(full: Bench) -> None:
-    run = full.shell("mcp_json_truncate '[1,2,3]'", MCPBASH_MAX_TOOL_OUTPUT_SIZE="5")
-    assert run.result["kept"] == 2
-
-
 def test_without_a_json_tool_nothing_is_shortened(minimal: Bench) -> None:
     found = truncated(minimal, "[1,\n2]", "3")
     assert "minimal" in found.pop("_warning")
@@ -137,13 +116,6 @@ LOAD = 'mcp_config_load --env MY_CONFIG --file c.json --example e.json --default
 def test_configuration_is_merged_and_the_later_wins(config: Bench) -> None:
     run = config.shell(f'{LOAD}; printenv MCP_CONFIG_JSON; mcp_emit_text ""', MY_CONFIG='{"c": "variable"}')
     assert run.result == {"a": "example", "b": {"file": 1}, "c": "variable", "z": None, "f": False}
-
-
-def test_the_variable_may_name_a_file(config: Bench) -> None:
-    run = config.shell(
-        "mcp_config_load --env MY_CONFIG; mcp_config_get .a; mcp_config_get '.b | length'", MY_CONFIG="e.json"
-    )
-    assert run.stdout == "example\n7\n"
 
 
 def test_pieces_that_are_no_objects_are_skipped_with_a_warning(config: Bench) -> None:

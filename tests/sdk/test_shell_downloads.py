@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +41,10 @@ def test_a_download_is_saved_byte_for_byte(host: Bench) -> None:
     assert (host.directory / "f 1").read_bytes() == b"caf\xc3\xa9\n\x00\xff\n"
 
 
-def test_downloads_need_no_json_tool(minimal: Bench, authority: Any, site: Site) -> None:  # noqa: F811
-    host = trusting(minimal, authority, site)
-    run = host.shell(f"{DOWNLOAD} --allow 127.0.0.1 >&2; {DOWNLOAD}")
-    assert json.loads(run.stderr) == {"success": True, "bytes": 9, "path": "f 1"}
-    assert run.result["error"]["type"] == "host_blocked"
-
-
 def test_nothing_else_is_left_beside_a_download(host: Bench) -> None:
     before = set(host.directory.iterdir())
     host.shell(f"{DOWNLOAD} --allow 127.0.0.1; {DOWNLOAD} --allow 127.0.0.1 --max-bytes 2; {DOWNLOAD}")
     assert {path.name for path in set(host.directory.iterdir()) - before} == {"f 1", "tool.sh"}
-
-
-def test_without_allow_the_list_of_the_server_counts(host: Bench) -> None:
-    run = host.shell(DOWNLOAD, MCPGREEN_HTTPS_ALLOW_HOSTS="127.0.0.1")
-    assert run.result["success"] is True
 
 
 def test_allow_is_stronger_than_what_the_server_allows(host: Bench) -> None:
@@ -72,14 +59,6 @@ def test_deny_is_added_to_what_the_server_denies(host: Bench, server: str) -> No
     denied = "example.com" if server else "127.0.0.1"
     run = host.shell(f"{DOWNLOAD} --allow 127.0.0.1 --deny {denied}", MCPBASH_HTTPS_DENY_HOSTS=server)
     assert run.result["error"]["type"] == "host_blocked"
-
-
-def test_the_download_introduces_itself(host: Bench) -> None:
-    fetch = 'mcp_download_safe --url "$BASE/request" --out f --allow 127.0.0.1'
-    host.shell(f"{fetch}")
-    assert json.loads((host.directory / "f").read_text("utf-8"))["user-agent"] == "mcpgreen/1.2 (tool-sdk)"
-    host.shell(f"{fetch} --user-agent 'my tool'")
-    assert json.loads((host.directory / "f").read_text("utf-8"))["user-agent"] == "my tool"
 
 
 @pytest.mark.parametrize(
@@ -145,11 +124,6 @@ def test_a_provider_that_fails_otherwise_is_named(full: Bench, status: int) -> N
     home = provider(full, f"echo odd >&2; exit {status}")
     run = full.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME=home)
     assert run.result["error"] == {"type": "provider_error", "message": "odd"}
-
-
-def test_a_missing_provider_is_named(full: Bench) -> None:
-    run = full.shell("mcp_download_safe --url https://example.com --out f", MCPBASH_HOME="/nonexistent")
-    assert run.result["error"]["type"] == "provider_unavailable"
 
 
 def test_a_file_of_the_users_keeps_its_content_when_the_download_fails(full: Bench) -> None:

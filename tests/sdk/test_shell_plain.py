@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import runpy
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from mcpgreen.text import jsontext
 from mcpgreen.text.argument_table import table_of
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
-from .conftest import ANY_TOOL, SDK, Bench
+from .conftest import ANY_TOOL, Bench
 from .test_shell_sdk import UGLY
 
 HOSTILE: dict[str, Any] = {
@@ -69,48 +68,13 @@ HOSTILE: dict[str, Any] = {
     "if": "keyword",
     "_under9": "x",
 }
+PATHS = """
+    .plain .empty .null .text_null .yes .no .text_false .zero .minus .large .half .command .quotes .newline
+    .escape_at_end .newlines .looks_like_a_row .looks_like_json .blanks .glob .option .equals .ugly .unicode
+    .control .long .Plain .plai .plainer .if ._under9 .absent .absent.deeper .null.member .object.a
+"""
 ANSWERED = [
-    *[
-        ".plain",
-        ".empty",
-        ".null",
-        ".text_null",
-        ".yes",
-        ".no",
-        ".text_false",
-        ".zero",
-        ".minus",
-        ".large",
-        ".half",
-        ".command",
-        ".quotes",
-        ".newline",
-    ],
-    *[
-        ".escape_at_end",
-        ".newlines",
-        ".looks_like_a_row",
-        ".looks_like_json",
-        ".blanks",
-        ".glob",
-        ".option",
-        ".equals",
-        ".ugly",
-        ".unicode",
-    ],
-    *[
-        ".control",
-        ".long",
-        ".Plain",
-        ".plai",
-        ".plainer",
-        ".if",
-        "._under9",
-        ".absent",
-        ".absent.deeper",
-        ".null.member",
-        ".object.a",
-    ],
+    *PATHS.split(),
     *(".object.b.c.absent", ".object.n.x", ".plain // empty", ".absent // empty", ".no // empty", ".null // 5"),
     *(".absent // true", ".zero // 7", '.absent // "World"', '.no // "x y, z!"', ".absent // null", ".no // false"),
     *(".text_false // empty", '.empty // "x"'),
@@ -268,51 +232,36 @@ def test_a_number_is_not_taken_from_an_inner_object(full: Bench) -> None:
     assert run.stdout == "1\n"
 
 
-TEXTS = [
-    *(
-        "{}",
-        "[]",
-        '""',
-        "0",
-        "-5",
-        "null",
-        "true",
-        '"text"',
-        '{"a":"b"}',
-        ' {\n "a" : 1 ,\t"b": "x, }" }\n',
-        '["a","]"]',
-    ),
-    *('{"a":1,"a":2}', '{"a":1,"b":2,"a":3}', '{"a":[1]}', '{"a":{}}', "[1]", '["a",1]', "{", "}", "[}", "{]", '{"a"}'),
-    *('{"a":1,}', "{,}", '["a",]', "[,]", '{"a":1}}', '{"a":1} {}', '"a" "b"', "1 2", "", " ", "-", "-0", "01", "1.0"),
-    *("1.5", "1e3", "1" * 15, "1" * 16, "nul", "NULL", "True", "nan", "'a'", '"a', '"\\"', '"\\\\"', '"\\"\\n\\t\\r"'),
-    *('"\\/"', '"\\b"', '"\\u0041"', '"\\ud800"', '"\\x"', '"a\tb"', '"a\nb"', '"\x7f"', '"ü€日😀"', '{"ü":"\u2028"}'),
-    *('{"type":"t","message":"m \\" x"}', '{"type":"t"}', '{"message":"m"}', '{"type":5,"message":"m"}'),
-    *(
-        '{"type":"t","message":null}',
-        '{"a":"x,","message":"m","type":"t"}',
-        '{"a":",\\"message\\":\\"n\\"","type":"t"}',
-    ),
-    *('{"a":"`touch hit`"}', '"$(touch hit)"', json.dumps(dict.fromkeys("abcdefgh" * 9)), json.dumps("x" * 5000)),
-    *(json.dumps({f"k{number}": number for number in range(60)}), json.dumps({"a": UGLY})),
-]
 PLAIN_TEXTS = [
+    *("{}", "[]", '""', "0", "-5", "null", "true", '"text"', '{"a":"b"}', '["a","]"]'),
     *(
-        "{}",
-        "[]",
-        '""',
-        "0",
-        "-5",
-        "null",
-        "true",
-        '"text"',
-        '{"a":"b"}',
         ' {\n "a" : 1 ,\t"b": "x, }" }\n',
-        '["a","]"]',
+        "1" * 15,
+        '"\\\\"',
+        '"\\"\\n\\t\\r"',
+        '"ü€日😀"',
+        '{"type":"t","message":"m \\" x"}',
+        '{"type":"t"}',
     ),
-    *("1" * 15, '"\\\\"', '"\\"\\n\\t\\r"', '"ü€日😀"', '{"type":"t","message":"m \\" x"}', '{"type":"t"}'),
     *('{"message":"m"}', '{"type":5,"message":"m"}', '{"type":"t","message":null}', '{"a":"`touch hit`"}'),
     *('{"a":"x,","message":"m","type":"t"}', '{"a":",\\"message\\":\\"n\\"","type":"t"}', '"$(touch hit)"'),
     *(json.dumps(dict.fromkeys("abcdefgh" * 9)), json.dumps({f"k{number}": number for number in range(60)})),
+]
+TEXTS = [
+    *PLAIN_TEXTS,
+    *('{"a":1,"a":2}', '{"a":1,"b":2,"a":3}', '{"a":[1]}', '{"a":{}}', "[1]", '["a",1]', "{", "}", "[}", "{]", '{"a"}'),
+    *('{"a":1,}', "{,}", '["a",]', "[,]", '{"a":1}}', '{"a":1} {}', '"a" "b"', "1 2", "", " ", "-", "-0", "01", "1.0"),
+    *("1.5", "1e3", "1" * 16, "nul", "NULL", "True", "nan", "'a'", '"a', '"\\"', '"\\/"', '"\\b"', '"\\u0041"'),
+    *(
+        '"\\ud800"',
+        '"\\x"',
+        '"a\tb"',
+        '"a\nb"',
+        '"\x7f"',
+        '{"ü":"\u2028"}',
+        json.dumps("x" * 5000),
+        json.dumps({"a": UGLY}),
+    ),
 ]
 PRINTERS = [
     "mcp_emit_json",
@@ -391,12 +340,6 @@ def test_plain_tools_start_no_json_tool(recording: Bench, body: str, printed: ob
     assert not was_asked(recording)
 
 
-def test_without_arguments_nothing_is_asked_of_the_json_tool(recording: Bench) -> None:
-    run = recording.shell("mcp_args_get .a; mcp_args_get .a.b --default x; mcp_args_bool .c --default 1")
-    assert run.stdout == "null\nx\ntrue\n"
-    assert not was_asked(recording)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -428,14 +371,7 @@ def test_a_trace_has_no_value_of_the_table(recording: Bench) -> None:
     assert not was_asked(recording)
 
 
-def test_whoever_wants_no_json_tool_gets_no_arguments(minimal: Bench) -> None:
-    run = minimal.shell("mcp_args_get .name --default x; mcp_args_require .name", **environment({"name": "Ada"}))
-    assert (run.stdout.splitlines()[0], run.error["message"]) == ("x", ".name requires JSON tooling")
-
-
-def test_scripts_of_a_server_start_no_json_tool(
-    recording: Bench, project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_scripts_of_a_server_start_no_json_tool(recording: Bench, project: ProjectBuilder, speak: Speak) -> None:
     source = 'source "$MCP_SDK/tool-sdk.sh"\n'
     project.tool("one", source + ONE_ARGUMENT)
     project.tool("several", source + SEVERAL)
@@ -448,18 +384,4 @@ def test_scripts_of_a_server_start_no_json_tool(
     assert said["structuredContent"] == {"success": True, "result": told}
     prompt = client.result("prompts/get", {"name": "greet", "arguments": {"name": "Eve"}})
     assert prompt["messages"][0]["content"]["text"] == "Hello Eve"
-    assert not was_asked(recording)
-
-
-def test_tools_of_the_benchmark_say_what_their_floors_say(recording: Bench) -> None:
-    bench = runpy.run_path(str(SDK.parents[1] / "scripts" / "bench" / "shell_tools.py"))
-    bench["write_shell_tools"](recording.directory)
-    for tool in bench["SHELL_TOOLS"]:
-        env = {**recording.env, **environment(tool.arguments)}
-        paths = [recording.directory / f"{name}.sh" for name in (tool.name, tool.floor_name)]
-        told, floor = [subprocess.run([path], env=env, capture_output=True, check=True).stdout for path in paths]
-        printed = told.decode("utf-8")
-        if printed.startswith("{"):
-            printed = json.loads(printed)["content"][0]["text"]
-        assert printed == tool.text == floor.decode("utf-8")
     assert not was_asked(recording)

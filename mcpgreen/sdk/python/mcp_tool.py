@@ -1,10 +1,10 @@
-"""Python SDK for tool scripts: arguments in, results, progress and log lines out.
+"""Python SDK for tool scripts: read arguments, print results, report progress, write log lines.
 
-Not a part of the server: it imports nothing from mcpgreen and runs inside the tool, on any Python since 3.10. The
-server puts its folder on the PYTHONPATH of scripts; whoever has imported it does not pass that on. What most tools need
-is here; the other names come from the files beside this one, each when one of its names is used for the first time.
+It runs inside the tool, on any Python since 3.10, and imports nothing from mcpgreen. The server puts its folder on the
+PYTHONPATH of scripts; the import takes it off again, so that programs which the script starts do not see it. The
+functions that most tools need are here. A file beside this one is loaded when one of its names is used.
 
-Rule: each call pays for the import, so only os, sys and json at the top. Names with an underscore are the SDK's own.
+Rule: each call pays for the import, so only os, sys and json at the top. Names with an underscore are private.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from mcp_tool_asking import *  # noqa: F403  # for type checkers: the same names as in _ELSEWHERE
-    from mcp_tool_auth import *  # noqa: F403
     from mcp_tool_commands import *  # noqa: F403
     from mcp_tool_config import *  # noqa: F403
     from mcp_tool_content import *  # noqa: F403
     from mcp_tool_functions import *  # noqa: F403
     from mcp_tool_jsontext import *  # noqa: F403
     from mcp_tool_network import *  # noqa: F403
-    from mcp_tool_questions import *  # noqa: F403
-    from mcp_tool_roots import *  # noqa: F403
     from mcp_tool_runs import *  # noqa: F403
+
+    Json = dict[str, Any]
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 # Names that are loaded on demand, by the file that has them.
 _ELSEWHERE = {
-    "mcp_tool_asking": "Answer AskFailed AskTimeout CallCancelled Declined Dismissed NotAnswered Reply Unsupported ask "
-    "input_required input_responses request_state",
-    "mcp_tool_auth": "auth auth_get",
+    "mcp_tool_asking": "Answer AskFailed AskTimeout CallCancelled Declined Dismissed NotAnswered Reply Sample "
+    "Unsupported ask ask_string can_elicit can_sample choice confirm elicit elicit_url form_request input_required "
+    "input_responses multi_choice request_state roots_request sample sampling_request titled_choice "
+    "titled_multi_choice url_request",
     "mcp_tool_commands": "CommandLine",
     "mcp_tool_config": "config_get config_load",
     "mcp_tool_content": "Block audio_block client_supports_ui image_block resource_block resource_link_block result "
@@ -44,33 +44,31 @@ _ELSEWHERE = {
     "mcp_tool_functions": "Arg ToolError run tool",
     "mcp_tool_jsontext": "extract_cli_error json_truncate",
     "mcp_tool_network": "download_safe download_safe_or_fail with_retry",
-    "mcp_tool_questions": "Sample ask_string can_elicit can_sample choice confirm elicit elicit_url form_request "
-    "multi_choice roots_request sample sampling_request titled_choice titled_multi_choice url_request",
-    "mcp_tool_roots": "require_path roots roots_contains roots_count",
     "mcp_tool_runs": "run_with_progress",
 }
 
-_ABSENT: Any = object()  # None is a value one may want as a default
-_documents: dict[tuple[str, str], dict[str, Any]] = {}
+_ABSENT: Any = object()  # because None may be a default
+_documents: dict[tuple[str, str], Json] = {}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _leave_path() -> None:
-    """What a script starts sees its author's path. Called once: here, or by whoever has imported us ahead."""
+    """Take our folder off PYTHONPATH, for the programs that the script starts. A process that imports the SDK ahead of
+    calls does this for each call."""
     *path, last = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if last == _HERE:
         del os.environ["PYTHONPATH"]
         os.environ.update({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
-if "MCP_SDK" in os.environ:  # else who calls has put us there, and may want to keep us
+if "MCP_SDK" in os.environ:  # only in a call; otherwise the user has set PYTHONPATH
     _leave_path()
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _ELSEWHERE.items():
         if name in names.split():
-            if _HERE not in sys.path:  # a tool may have taken it off again
+            if _HERE not in sys.path:  # a tool may have removed it
                 sys.path.append(_HERE)
             globals()[name] = value = getattr(__import__(module), name)
             return value
@@ -81,40 +79,40 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def args() -> dict[str, Any]:
+def args() -> Json:
     """The arguments of this call."""
     return _document("MCP_TOOL_ARGS")
 
 
-def meta() -> dict[str, Any]:
+def meta() -> Json:
     """The `_meta` object the client sent with this call."""
     return _document("MCP_TOOL_META")
 
 
 def args_raw() -> str:
-    """The arguments of this call as the JSON text that came."""
+    """The arguments of this call as JSON text."""
     return _text("MCP_TOOL_ARGS")
 
 
 def meta_raw() -> str:
-    """The `_meta` object of this call as the JSON text that came."""
+    """The `_meta` object of this call as JSON text."""
     return _text("MCP_TOOL_META")
 
 
-def meta_get(name: str, default: Any = None) -> Any:
-    """One member of `_meta`. Absent and null both give the default."""
+def meta_get(name: str, default: object = None) -> Any:
+    """A member of `_meta`, or the default if it is absent or null."""
     value = meta().get(name)
     return default if value is None else value
 
 
-def arg(name: str, default: Any = None) -> Any:
-    """One argument. Absent and null both give the default."""
+def arg(name: str, default: object = None) -> Any:
+    """An argument, or the default if it is absent or null."""
     value = args().get(name)
     return default if value is None else value
 
 
 def require(name: str, message: str | None = None) -> Any:
-    """One argument, or the call ends with -32602 when it is absent, null or an empty string."""
+    """An argument. If it is absent, null or an empty string, the call ends with -32602."""
     value = arg(name, "")
     if value == "":
         fail_invalid_args(message or f"{name} is required")
@@ -127,7 +125,7 @@ def arg_bool(name: str, default: bool = _ABSENT) -> bool:
 
 
 def arg_int(name: str, default: int = _ABSENT, *, min: int | None = None, max: int | None = None) -> int:
-    """An integer, or the call ends with -32602. The default has to keep the bounds, too."""
+    """An argument that is an integer within the bounds, or the call ends with -32602. The default is checked, too."""
     if min is not None and max is not None and min > max:
         fail_invalid_args("arg_int: min cannot exceed max")
     number = _integer(name, _value_or_default(name, default))
@@ -139,18 +137,18 @@ def arg_int(name: str, default: int = _ABSENT, *, min: int | None = None, max: i
 
 
 def emit_text(text: str) -> None:
-    """Print text as it stands, in UTF-8 whatever the locale says."""
+    """Print text unchanged, always in UTF-8."""
     sys.stdout.flush()
     binary = getattr(sys.stdout, "buffer", None)
-    if binary is None:  # a test has put a StringIO there
+    if binary is None:  # a test has replaced it by a StringIO
         sys.stdout.write(text)
     else:
         binary.write(text.encode("utf-8", "replace"))
     sys.stdout.flush()
 
 
-def emit_json(value: Any) -> None:
-    """Print one value as one line. Raises TypeError or ValueError for what JSON cannot express."""
+def emit_json(value: object) -> None:
+    """Print a value as one line of JSON. Raises TypeError or ValueError for what JSON cannot express."""
     line = _line(value, ensure_ascii=False)
     try:
         line.encode("utf-8")
@@ -159,8 +157,8 @@ def emit_json(value: Any) -> None:
     emit_text(line)
 
 
-def result_success(value: Any, max_text_bytes: int | None = None) -> None:
-    """Print the result of a call that worked, and go on. Beyond `max_text_bytes` its text is a summary."""
+def result_success(value: object, max_text_bytes: int | None = None) -> None:
+    """Print the result of a successful call, and go on. A text beyond `max_text_bytes` is replaced by a summary."""
     envelope = {"success": True, "result": value}
     text = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if max_text_bytes is None:
@@ -172,15 +170,15 @@ def result_success(value: Any, max_text_bytes: int | None = None) -> None:
 
 
 def result_error(error: Mapping[str, Any] | BaseException | str) -> None:
-    """Print the result of a call that failed, and go on. What is not a mapping becomes the message."""
+    """Print the result of a failed call, and go on. A string or an exception becomes the message."""
     if isinstance(error, (str, BaseException)):
         error = {"message": str(error) or type(error).__name__}
     _emit_error(dict(error))
 
 
-def error(type: str, message: str, *, hint: str | None = None, data: Any = None) -> None:
-    """Print a failed result made of its parts. A hint is also logged as a warning. Does not end the script."""
-    fields: dict[str, Any] = {"type": type, "message": message}
+def error(type: str, message: str, *, hint: str | None = None, data: object = None) -> None:
+    """Print the result of a failed call, and go on. A hint is also logged as a warning."""
+    fields: Json = {"type": type, "message": message}
     if hint is not None:
         fields["hint"] = hint
         log_warn(_tool_name(), f"{type}: {message} ({hint})")
@@ -189,8 +187,8 @@ def error(type: str, message: str, *, hint: str | None = None, data: Any = None)
     _emit_error(fields, f"\nHint: {hint}" if hint else "")
 
 
-def fail(code: int, message: str = "Tool failed", data: Any = None) -> NoReturn:
-    """End the script; the client gets a JSON-RPC error. In a thread other than the main one, only the thread ends."""
+def fail(code: int, message: str = "Tool failed", data: object = None) -> NoReturn:
+    """End the script with a JSON-RPC error for the client. Outside of the main thread, only the thread ends."""
     line = _line({"code": code, "message": message, "data": data}, default=str)
     if target := os.environ.get("MCP_TOOL_ERROR_FILE"):
         try:
@@ -203,19 +201,19 @@ def fail(code: int, message: str = "Tool failed", data: Any = None) -> NoReturn:
     raise SystemExit(1)
 
 
-def fail_invalid_args(message: str = "Invalid params", data: Any = None) -> NoReturn:
+def fail_invalid_args(message: str = "Invalid params", data: object = None) -> NoReturn:
     """End the script with -32602."""
     fail(-32602, message, data)
 
 
 def progress(percent: float, message: str = "", total: float | None = 100) -> None:
-    """Report progress, cut to a whole number from 0 to 100; what is no number counts as 0."""
+    """Report progress as a whole number from 0 to 100. A value that is not a number counts as 0."""
     try:
         percent = float(percent)
     except (TypeError, ValueError):
         percent = 0
     # Without a total a client cannot draw a bar.
-    params: dict[str, Any] = {"progress": int(max(0, min(percent, 100))), "total": 100 if total is None else total}
+    params: Json = {"progress": int(max(0, min(percent, 100))), "total": 100 if total is None else total}
     if message:
         params["message"] = message
     if "progressToken" in meta():
@@ -223,8 +221,8 @@ def progress(percent: float, message: str = "", total: float | None = 100) -> No
     _notify("MCP_PROGRESS_STREAM", "notifications/progress", params)
 
 
-def log(level: str, logger: str, data: Any) -> None:
-    """Send a log line to the client. Does nothing outside of the server."""
+def log(level: str, logger: str, data: object) -> None:
+    """Send a log line to the client. Does nothing outside of a call."""
     known = str(level).lower()
     if known not in LEVELS:
         print(f"log: unknown level {level}, using info", file=sys.stderr)
@@ -232,24 +230,24 @@ def log(level: str, logger: str, data: Any) -> None:
     _notify("MCP_LOG_STREAM", "notifications/message", {"level": known, "logger": logger, "data": data})
 
 
-def log_debug(logger: str, data: Any) -> None:
+def log_debug(logger: str, data: object) -> None:
     log("debug", logger, data)
 
 
-def log_info(logger: str, data: Any) -> None:
+def log_info(logger: str, data: object) -> None:
     log("info", logger, data)
 
 
-def log_warn(logger: str, data: Any) -> None:
+def log_warn(logger: str, data: object) -> None:
     log("warning", logger, data)
 
 
-def log_error(logger: str, data: Any) -> None:
+def log_error(logger: str, data: object) -> None:
     log("error", logger, data)
 
 
 def debug(*words: Any) -> None:
-    """Append a line with the time to the debug log of the call. Does nothing outside of the server."""
+    """Append a line with the time to the debug log of the call. Does nothing outside of a call."""
     from time import strftime
 
     if target := os.environ.get("MCPBASH_DEBUG_LOG"):
@@ -257,15 +255,64 @@ def debug(*words: Any) -> None:
             with open(target, "a", encoding="utf-8", errors="replace") as file:
                 file.write(f"[{strftime('%H:%M:%S')}] {' '.join(map(str, words))}\n")
         except OSError:
-            pass  # no reason to stop the tool's own work
+            pass  # the tool can go on without it
 
 
 def is_cancelled() -> bool:
-    """Whether the client has given up on this call."""
+    """Whether the client has cancelled this call."""
     return os.path.exists(os.environ.get("MCP_CANCEL_FILE", ""))
 
 
-def _document(name: str) -> dict[str, Any]:
+def auth() -> Json:
+    """The claims of the caller's token; empty if the transport does not identify callers."""
+    claims: Json = json.loads(os.environ.get("MCP_AUTH_JSON") or "{}")
+    return claims
+
+
+def auth_get(name: str, default: object = None) -> Any:
+    """A claim, or the default if it is absent or null."""
+    value = auth().get(name)
+    return default if value is None else value
+
+
+def roots() -> list[str]:
+    """The directories that this call may work in."""
+    return [path for path in os.environ.get("MCP_ROOTS_PATHS", "").split("\n") if path]
+
+
+def roots_count() -> int:
+    """The number of roots."""
+    return len(roots())
+
+
+def roots_contains(path: str | os.PathLike[str]) -> bool:
+    """Whether the path, with links resolved, is a root or below one. The root / does not contain the kernel's files."""
+    inner = os.path.join(os.path.realpath(path), "")
+    outer = [os.path.join(os.path.realpath(root), "") for root in roots()]
+    if inner.startswith(("/proc/", "/sys/", "/dev/")):
+        outer = [root for root in outer if root != "/"]
+    return os.fspath(path) != "" and inner.startswith(tuple(outer))
+
+
+def require_path(name: str, *, default_to_single_root: bool = False, allow_empty: bool = False) -> str:
+    """A path argument as an absolute path without links, inside the roots if there are any. It need not exist."""
+    path = arg(name, "")
+    if not isinstance(path, str) or "\0" in path:
+        fail_invalid_args(f"{name} must be a path")
+    if not path and default_to_single_root and len(roots()) == 1:
+        path = roots()[0]
+    if not path and allow_empty:
+        return ""
+    if not path:
+        when = " when zero or multiple roots are configured" if default_to_single_root else ""
+        fail_invalid_args(f"{name} is required{when}")
+    physical = os.path.realpath(path)
+    if roots() and not roots_contains(physical):
+        fail_invalid_args(f"{name} is outside configured MCP roots")
+    return physical
+
+
+def _document(name: str) -> Json:
     path, text = os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", "")
     if (path, text) not in _documents:
         _documents[path, text] = json.loads(_text(name) if path else text or "{}")
@@ -280,41 +327,42 @@ def _text(name: str) -> str:
     return os.environ.get(f"{name}_JSON", "") or "{}"
 
 
-def _value_or_default(name: str, default: Any) -> Any:
+def _value_or_default(name: str, default: object) -> Any:
     value = arg(name, "")
     if value == "" and default is _ABSENT:
         fail_invalid_args(f"{name} is required")
     return default if value == "" else value
 
 
-def _integer(name: str, value: Any) -> int:
+def _integer(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():  # JSON does not tell 5 from 5.0
         return int(value)
-    digits = value[1:] if isinstance(value, str) and value.startswith("-") else value
-    if isinstance(digits, str) and digits.isascii() and digits.isdigit():
-        return int(value)
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        if digits.isascii() and digits.isdigit():
+            return int(value)
     fail_invalid_args(f"{name} must be an integer")
 
 
-def _line(value: Any, default: Any = None, ensure_ascii: bool = True) -> str:
-    # ASCII only: a lone surrogate in a file name is legal here and would not survive UTF-8.
+def _line(value: object, default: Any = None, ensure_ascii: bool = True) -> str:
+    # ASCII, because a file name may contain a lone surrogate, which UTF-8 cannot encode.
     return json.dumps(value, separators=(",", ":"), allow_nan=False, default=default, ensure_ascii=ensure_ascii) + "\n"
 
 
-def _emit_error(fields: dict[str, Any], more_text: str = "") -> None:
+def _emit_error(fields: Json, more_text: str = "") -> None:
     fields["type"] = fields.get("type") or "internal_error"
     fields["message"] = fields.get("message") or "Unknown error"
     text = fields["message"] if isinstance(fields["message"], str) else json.dumps(fields["message"])
     _emit_result(text + more_text, {"success": False, "error": fields}, is_error=True)
 
 
-def _emit_result(text: str, structured: dict[str, Any], *, is_error: bool) -> None:
+def _emit_result(text: str, structured: Json, *, is_error: bool) -> None:
     emit_json({"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": is_error})
 
 
-def _summary(value: Any) -> str:
+def _summary(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"Success: array with {len(value)} items"
     if isinstance(value, dict):
@@ -326,17 +374,17 @@ def _tool_name() -> str:
     return os.environ.get("MCP_TOOL_NAME") or "tool"
 
 
-def _notify(stream_variable: str, method: str, params: dict[str, Any]) -> None:
+def _notify(stream_variable: str, method: str, params: Json) -> None:
     try:
         line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
         if stream := os.environ.get(stream_variable):
             _send(stream, line.encode("ascii"))
     except (OSError, TypeError, ValueError):
-        pass  # nobody listens, or what JSON cannot express in a log line: no reason to stop the tool's own work
+        pass  # the server has closed the pipe, or JSON cannot express the data; the tool can go on
 
 
 def _send(stream: str, line: bytes) -> None:
-    """Append one line. Unbuffered: one line is one write, so that lines of parallel writers do not mix."""
+    """Append one line in one unbuffered write, so that lines of parallel writers do not mix."""
     number = stream[len("/dev/fd/") :] if stream.startswith("/dev/fd/") else ""
     if number.isdigit():
         while line:

@@ -1,10 +1,11 @@
-"""Ask the client while the tool runs: questions out through the control pipe, replies in through a FIFO.
+"""Ask the client while the tool runs. A part of `mcp_tool`, loaded on demand.
 
-A part of `mcp_tool`, loaded on demand. What the questions look like is in `mcp_tool_questions`; here is the way there
-and back, and what may come of a question.
+A question goes out through the control pipe, and the reply comes in through a FIFO. A `*_request` function builds a
+question for `ask`; the other functions ask one question and wait. A function that returns the answer itself raises a
+`NotAnswered` if there is no answer.
 
-Rule: the FIFO is open for reading before the question is sent, so that the server never finds it without a reader; and
-it is gone when `ask` returns, however it returns.
+Rules: the FIFO is open for reading before the question is sent, so that the server always finds a reader, and it is
+removed when `ask` returns or raises. An answer is data from outside: if it does not fit the question, raise AskFailed.
 """
 
 from __future__ import annotations
@@ -15,86 +16,80 @@ import os
 import select
 import stat
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import mcp_tool
 
-__all__ = [
-    "Answer",
-    "AskFailed",
-    "AskTimeout",
-    "CallCancelled",
-    "Declined",
-    "Dismissed",
-    "NotAnswered",
-    "Reply",
-    "Unsupported",
-    "ask",
-    "input_required",
-    "input_responses",
-    "request_state",
-]
+__all__ = ["Answer", "AskFailed", "AskTimeout", "CallCancelled", "Declined", "Dismissed", "NotAnswered", "Reply"]
+__all__ += ["Sample", "Unsupported", "ask", "ask_string", "can_elicit", "can_sample", "choice", "confirm", "elicit"]
+__all__ += ["elicit_url", "form_request", "input_required", "input_responses", "multi_choice", "request_state"]
+__all__ += ["roots_request", "sample", "sampling_request", "titled_choice", "titled_multi_choice", "url_request"]
 
 Json = dict[str, Any]
 
 MAX_LINE_BYTES = 1 << 20
-LOOK_SECS = 0.1  # how often to see whether the call is cancelled
+LOOK_SECS = 0.1  # between two looks whether the call is cancelled
 _numbers = itertools.count(1)
+
+Titles = Mapping[str, str] | Iterable[tuple[str, str]]  # of options: by value, or pairs of value and title
+
+SAMPLING_OPTIONS = {
+    "system_prompt": "systemPrompt",
+    "temperature": "temperature",
+    "stop_sequences": "stopSequences",
+    "model_preferences": "modelPreferences",
+    "include_context": "includeContext",
+    "metadata": "metadata",
+    "tools": "tools",
+    "tool_choice": "toolChoice",
+}
 
 
 class NotAnswered(Exception):
-    """There is no answer to work with. The subclasses say why."""
+    """There is no answer. The subclasses say why."""
 
-    __module__ = "mcp_tool"  # of an error that nobody catches, the model reads this name
+    __module__ = "mcp_tool"  # the model reads this name if the script does not catch the error
 
 
 class Declined(NotAnswered):
     """The person said no."""
 
-    __module__ = "mcp_tool"
-
 
 class Dismissed(NotAnswered):
     """The person closed the question without an answer."""
 
-    __module__ = "mcp_tool"
-
 
 class AskTimeout(NotAnswered):
-    """Nobody answered in time."""
-
-    __module__ = "mcp_tool"
+    """There was no answer in time."""
 
 
 class Unsupported(NotAnswered):
-    """This client cannot be asked this."""
-
-    __module__ = "mcp_tool"
+    """The client does not support this question."""
 
 
 class CallCancelled(NotAnswered):
     """The call was cancelled while it waited."""
 
-    __module__ = "mcp_tool"
-
 
 class AskFailed(NotAnswered):
-    """The client answered with an error, or with what makes no sense."""
+    """The client answered with an error, or the answer does not fit the question."""
 
-    __module__ = "mcp_tool"
+
+for _each in NotAnswered.__subclasses__():
+    _each.__module__ = NotAnswered.__module__
 
 
 _WHY_NOT: dict[str, tuple[type[NotAnswered], str]] = {
-    "unsupported": (Unsupported, "This client cannot be asked this."),
-    "timeout": (AskTimeout, "Nobody answered in time."),
+    "unsupported": (Unsupported, "The client does not support this question."),
+    "timeout": (AskTimeout, "There was no answer in time."),
     "cancelled": (CallCancelled, "The call was cancelled."),
     "error": (AskFailed, "Asking failed."),
 }
 
 
 class Answer(NamedTuple):
-    """What became of a form or a URL: `action` is accept, decline or cancel. Only an accepted form has content."""
+    """The answer to a form or a URL. `action` is accept, decline or cancel. Only an accepted form has content."""
 
     action: str
     content: Json | None = None
@@ -113,21 +108,21 @@ class Answer(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What became of one question. `status` is answered, unsupported, timeout, cancelled or error."""
+    """The reply to one question. `status` is answered, unsupported, timeout, cancelled or error."""
 
     status: str
     result: Json
     message: str = ""
 
     def result_or_raise(self) -> Json:
-        """What the client said, in the words of the protocol. Raises what fits when it said nothing."""
+        """The result that the client sent, as the protocol has it. Raises the fitting NotAnswered if there is none."""
         if self.status == "answered":
             return self.result
         kind, sentence = _WHY_NOT.get(self.status, _WHY_NOT["error"])
         raise kind(self.message or sentence)
 
     def answer(self) -> Answer:
-        """What became of a form or a URL."""
+        """The answer to a form or a URL. Raises NotAnswered."""
         said = self.result_or_raise()
         action, content = said.get("action"), said.get("content")
         if action not in ("accept", "decline", "cancel"):
@@ -135,10 +130,19 @@ class Reply(NamedTuple):
         return Answer(action, content if isinstance(content, dict) and action == "accept" else None)
 
 
-def ask(requests: Mapping[str, Mapping[str, Any]], timeout: float | None = None) -> dict[str, Reply]:
-    """Ask several questions in one round, and wait. The replies, by the keys of the questions.
+class Sample(NamedTuple):
+    """The answer of the model: its text, and all of it as content blocks."""
 
-    Raises ValueError for what makes no sense, and nothing for questions that were not answered: each reply tells.
+    text: str
+    content: list[Json]
+    model: str
+    stop_reason: str | None
+
+
+def ask(requests: Mapping[str, Mapping[str, object]], timeout: float | None = None) -> dict[str, Reply]:
+    """Ask several questions in one round, wait, and return the replies by the keys of the questions.
+
+    Raises ValueError for invalid questions. A question without an answer raises nothing: its reply has a status.
     """
     if not requests:
         raise ValueError("ask: at least one question is needed")
@@ -146,7 +150,7 @@ def ask(requests: Mapping[str, Mapping[str, Any]], timeout: float | None = None)
         raise ValueError("ask: timeout must be a positive number of seconds")
     prefix, stream = os.environ.get("MCP_ASK_REPLY"), os.environ.get("MCP_LOG_STREAM")
     if not prefix or not stream:
-        return {key: Reply("unsupported", {}, "Nobody can be asked here.") for key in requests}
+        return {key: Reply("unsupported", {}, "There is no client to ask.") for key in requests}
     path = f"{prefix}.{os.getpid()}.{next(_numbers)}"
     question: Json = {"ask": dict(requests), "reply": path}
     if timeout is not None:
@@ -164,23 +168,127 @@ def ask(requests: Mapping[str, Mapping[str, Any]], timeout: float | None = None)
     return by_key
 
 
-def input_required(requests: Mapping[str, Mapping[str, Any]], state: str = "") -> None:
-    """Print what the tool needs to know, and go on; leave then. The tool is run again with `input_responses`."""
+def input_required(requests: Mapping[str, Mapping[str, object]], state: str = "") -> None:
+    """Print the questions as the result of the tool. End the script then: it is run again with `input_responses`."""
     mcp_tool.emit_json({"resultType": "input_required", "inputRequests": dict(requests), "requestState": state})
 
 
 def input_responses() -> Json:
-    """What the client answered to `input_required`, by key; empty when the tool runs for the first time."""
+    """The answers to `input_required`, by key; empty when the tool runs for the first time."""
     return mcp_tool._document("MCP_INPUT_RESPONSES")
 
 
 def request_state() -> str:
-    """What the tool gave `input_required` as its state."""
+    """The state that the tool passed to `input_required`."""
     return os.environ.get("MCP_REQUEST_STATE", "")
 
 
+def can_elicit(mode: str = "form") -> bool:
+    """Whether the client shows forms (or, with "url", opens URLs)."""
+    modes = os.environ.get("MCP_ELICIT_MODES")
+    if modes is None:
+        return mode == "form" and os.environ.get("MCP_ELICIT_SUPPORTED") == "1"
+    return mode in modes.split()
+
+
+def can_sample() -> bool:
+    """Whether the client lets tools ask its model."""
+    return os.environ.get("MCP_SAMPLING_SUPPORTED") == "1"
+
+
+def form_request(message: str, schema: Mapping[str, object]) -> Json:
+    """A form, as a question for `ask`."""
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
+        raise ValueError("a form needs a schema with properties, one for each field")
+    params = {"mode": "form", "message": message, "requestedSchema": {"type": "object", **schema}}
+    return {"method": "elicitation/create", "params": params}
+
+
+def url_request(message: str, url: str) -> Json:
+    """A URL that the person should visit, as a question for `ask`."""
+    return {"method": "elicitation/create", "params": {"mode": "url", "message": message, "url": url}}
+
+
+def sampling_request(messages: str | Sequence[Mapping[str, object]], max_tokens: int, **options: object) -> Json:
+    """Messages for the model, as a question for `ask`. A string is one message of the user."""
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": {"type": "text", "text": messages}}]
+    params: Json = {"messages": list(messages), "maxTokens": max_tokens}
+    for name, value in options.items():
+        if name not in SAMPLING_OPTIONS:
+            raise TypeError(f"unknown option {name!r}; the options are {', '.join(SAMPLING_OPTIONS)}")
+        params[SAMPLING_OPTIONS[name]] = value
+    return {"method": "sampling/createMessage", "params": params}
+
+
+def roots_request() -> Json:
+    """The current roots of the client, as a question for `ask`."""
+    return {"method": "roots/list", "params": {}}
+
+
+def elicit(message: str, schema: Mapping[str, object], timeout: float | None = None) -> Answer:
+    """Show a form. Raises AskTimeout, Unsupported, CallCancelled or AskFailed if the person did not decide."""
+    return _ask_one(form_request(message, schema), _patience_secs(timeout)).answer()
+
+
+def elicit_url(message: str, url: str, timeout: float | None = None) -> Answer:
+    """Ask the person to visit a URL. Acceptance does not say what they did there. Raises the same as `elicit`."""
+    return Answer(_ask_one(url_request(message, url), _patience_secs(timeout)).answer().action)
+
+
+def ask_string(message: str, field: str = "value", timeout: float | None = None, **schema: object) -> str:
+    """Ask for a line of text. More keywords go into the schema of the field, such as `minLength=3`."""
+    value = _ask_field(message, field, {"type": "string", **schema}, timeout)
+    return value if isinstance(value, str) else _misfit(field)
+
+
+def confirm(message: str, timeout: float | None = None) -> bool:
+    """Ask for yes or no. Declining to answer raises Declined and is not a no."""
+    value = _ask_field(message, "confirmed", {"type": "boolean"}, timeout)
+    return value if isinstance(value, bool) else _misfit("confirmed")
+
+
+def choice(message: str, options: Iterable[str], timeout: float | None = None) -> str:
+    """Ask for one of the options."""
+    known = _options(options)
+    return _chosen(_ask_field(message, "choice", {"type": "string", "enum": known}, timeout), known)
+
+
+def titled_choice(message: str, options: Titles, timeout: float | None = None) -> str:
+    """Ask for one of the options, which are shown by their titles, and return its value."""
+    titles = _titles(options)
+    return _chosen(_ask_field(message, "choice", {"type": "string", "oneOf": titles}, timeout), _values(titles))
+
+
+def multi_choice(message: str, options: Iterable[str], timeout: float | None = None, **schema: object) -> list[str]:
+    """Ask for any number of the options. More keywords go into the schema of the field, such as `minItems=1`."""
+    known = _options(options)
+    items = {"type": "string", "enum": known}
+    return _all_chosen(_ask_field(message, "choices", {"type": "array", "items": items, **schema}, timeout), known)
+
+
+def titled_multi_choice(message: str, options: Titles, timeout: float | None = None, **schema: object) -> list[str]:
+    """Ask for any number of the options, which are shown by their titles, and return their values."""
+    titles = _titles(options)
+    field = {"type": "array", "items": {"anyOf": titles}, **schema}
+    return _all_chosen(_ask_field(message, "choices", field, timeout), _values(titles))
+
+
+def sample(
+    messages: str | Sequence[Mapping[str, object]], max_tokens: int, timeout: float | None = None, **options: object
+) -> Sample:
+    """Ask the client's model. Raises AskTimeout, Unsupported, CallCancelled or AskFailed."""
+    said = _ask_one(sampling_request(messages, max_tokens, **options), timeout).result_or_raise()
+    content = said.get("content")
+    blocks = [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]
+    if not blocks:
+        raise AskFailed("The model's answer has no content.")
+    text = "".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
+    return Sample(text, blocks, str(said.get("model", "")), said.get("stopReason"))
+
+
 def _round_trip(stream: str, line: bytes, path: str) -> Json | Reply:
-    """What the server replies, by key; or one reply to all questions, when it says nothing that makes sense."""
+    """The replies of the server by key, or one reply for all questions if there are none."""
     fifo = _open_fifo(path)
     try:
         mcp_tool._send(stream, line)
@@ -198,27 +306,27 @@ def _round_trip(stream: str, line: bytes, path: str) -> Json | Reply:
         replies = json.loads(text)
     except ValueError:
         replies = None
-    return replies if isinstance(replies, dict) else Reply("error", {}, "The server's reply makes no sense.")
+    return replies if isinstance(replies, dict) else Reply("error", {}, "The server's reply is not a JSON object.")
 
 
 def _open_fifo(path: str) -> int | None:
-    """The reading end of a new FIFO; None where there are none, and then the server makes a file of that name."""
+    """The reading end of a new FIFO; None on systems without FIFOs, where the server makes a file of that name."""
     try:
         os.mkfifo(path, 0o600)
     except (AttributeError, OSError):
         return None
-    # Without waiting for the other side, which is told only after this where to write.
+    # Do not wait for the writer: the server learns the path later, by the question.
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
 def _from_fifo(fifo: int) -> bytes | None:
-    """All that comes until the writer closes; None when the call is cancelled first."""
+    """Everything until the writer closes; None if the call is cancelled first."""
     text = b""
     while True:
         is_ready = bool(select.select([fifo], [], [], LOOK_SECS)[0])
         try:
             chunk = os.read(fifo, 1 << 16)
-        except BlockingIOError:  # there is a writer, who has not written yet
+        except BlockingIOError:  # the writer has not written yet
             chunk, is_ready = b"", False
         else:
             if text and not chunk:
@@ -227,7 +335,7 @@ def _from_fifo(fifo: int) -> bytes | None:
         if not text and mcp_tool.is_cancelled():
             return None
         if is_ready and not chunk:
-            time.sleep(LOOK_SECS)  # no writer yet, or one that left without a word; select does not wait for another
+            time.sleep(LOOK_SECS)  # no writer yet, or one that closed without writing; select does not wait for another
 
 
 def _from_file(path: str) -> bytes | None:
@@ -239,10 +347,58 @@ def _from_file(path: str) -> bytes | None:
         return file.read()
 
 
-def _reply(said: Any) -> Reply:
+def _reply(said: object) -> Reply:
     if not isinstance(said, dict) or not isinstance(said.get("status"), str):
         return Reply("error", {}, "The server's reply lacks this question.")
     result = said.get("result")
     if said["status"] != "answered":
         return Reply(said["status"], {}, str(said.get("message") or ""))
     return Reply("answered", result) if isinstance(result, dict) else Reply("error", {}, "The answer is not an object.")
+
+
+def _ask_one(request: Json, timeout: float | None) -> Reply:
+    return ask({"question": request}, timeout)["question"]
+
+
+def _patience_secs(timeout: float | None) -> float | None:
+    """The time that a person has: of the script, else of the configuration, else None for the server's limit."""
+    configured = os.environ.get("MCPBASH_ELICITATION_TIMEOUT", "")
+    if timeout is not None or not configured.replace(".", "", 1).isdecimal():
+        return timeout
+    return float(configured) or None
+
+
+def _ask_field(message: str, field: str, schema: Json, timeout: float | None) -> object:
+    """The value of the only field of a form, which is required."""
+    whole = {"type": "object", "properties": {field: schema}, "required": [field]}
+    return elicit(message, whole, timeout).content_or_raise().get(field)
+
+
+def _options(options: Iterable[str]) -> list[str]:
+    known = [options] if isinstance(options, str) else list(options)
+    if not known:
+        raise ValueError("a choice needs at least one option")
+    return known
+
+
+def _titles(options: Titles) -> list[Json]:
+    pairs = list(options.items() if isinstance(options, Mapping) else options)
+    if not pairs:
+        raise ValueError("a choice needs at least one option")
+    return [{"const": value, "title": title} for value, title in pairs]
+
+
+def _values(titles: list[Json]) -> list[str]:
+    return [each["const"] for each in titles]
+
+
+def _chosen(value: object, known: list[str]) -> str:
+    return value if isinstance(value, str) and value in known else _misfit("choice")
+
+
+def _all_chosen(values: object, known: list[str]) -> list[str]:
+    return values if isinstance(values, list) and all(value in known for value in values) else _misfit("choices")
+
+
+def _misfit(field: str) -> NoReturn:
+    raise AskFailed(f"The client accepted the form, but its {field} does not fit the question.")

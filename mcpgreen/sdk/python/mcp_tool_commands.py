@@ -1,7 +1,7 @@
-"""Run a command with the arguments of the call, word by word. A part of `mcp_tool`, loaded on demand.
+"""Run a command with the arguments of the call. A part of `mcp_tool`, loaded on demand.
 
-No shell reads the words, and what a client sends cannot become an option: a value that begins with `-` is refused
-where the command could take it for one.
+No shell reads the words, and a client cannot add options: a value that begins with `-` is refused where the command
+could take it for an option.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ import mcp_tool
 
 __all__ = ["CommandLine"]
 
-LIMIT_BYTES = 1_000_000  # of what the command prints
-STDERR_BYTES = 4000  # the end of what it complains
+LIMIT_BYTES = 1_000_000  # of the output of the command
+STDERR_BYTES = 4000  # of the end of its stderr
 MAX_COUNT = 10
 CHUNK_BYTES = 65536
+TASK_RUNNERS = ("make", "gmake", "just", "npm", "pnpm", "yarn", "bun")  # they pass their words to a shell
 PLACE = "{}"
 ALL_PLACES = "{}..."
 
 
 class CommandLine:
-    """The words of a command. Each method takes the name of an argument of the call, and adds words if it is there."""
+    """The words of a command. Each method takes the name of an argument of the call, and adds words if it is given."""
 
     def __init__(self, *words: str) -> None:
         self.words = list(words)
         self._stdin = ""
         self._is_open = True  # a word that begins with `-` may still be an option
         self._has_pending_end = False
-        self._absent = ""  # an operand that could have stood before the next one
+        self._absent = ""  # an operand that is missing before the next one
 
     def flag(self, name: str, word: str, off: str = "") -> None:
-        """Add the word if the argument is true, and `off`, if there is one, if it is false."""
+        """Add the word if the argument is true. If it is false, add `off` unless that is empty."""
         value = mcp_tool.arg(name)
         if value is True:
             self.words.append(word)
@@ -44,15 +45,15 @@ class CommandLine:
             self.words.append(off)
 
     def count(self, name: str, word: str) -> None:
-        """Add the word so many times."""
+        """Add the word as many times as the argument says."""
         number = mcp_tool.arg_int(name, 0, min=0, max=MAX_COUNT)
         self.words += [word] * number
 
     def option(self, name: str, *words: str, bare: str = "") -> None:
-        """Add words with the value in them: `"--size={}"`, or `"-s", "{}"`; a list adds them for each of its items.
+        """Add words with the value in them: `"--size={}"`, or `"-s", "{}"`. A list adds them for each of its items.
 
-        Several `{}` take the items of a list one after the other, and `"{}..."` takes all of them. An empty value
-        adds `bare` instead, if there is one."""
+        Several `{}` take the items of a list one after the other, and `"{}..."` takes all of them. For an empty value,
+        `bare` is added instead unless it is empty."""
         value = mcp_tool.arg(name)
         if value is None or value == []:
             return
@@ -72,8 +73,8 @@ class CommandLine:
                 self.words += [self._filled(name, word, item) for word in words]
 
     def operand(self, name: str) -> None:
-        """Add the value, or all items of a list. One that begins with `-` is refused before the end of the options, and
-        one whose predecessor is missing: it would be taken for that."""
+        """Add the value, or all items of a list. Refused are a value that begins with `-` before the end of options,
+        and a value after a missing operand, because the command would take it for that operand."""
         value = mcp_tool.arg(name)
         if value is None or value == []:
             self._absent = self._absent or name
@@ -86,16 +87,19 @@ class CommandLine:
         self.words += [self._operand(name, item) for item in _items(value)]
 
     def end_of_options(self) -> None:
-        """Add `--` before the next operand: whatever follows is no option."""
+        """Add `--` before the next operand. No word after it is an option."""
         self._has_pending_end = True
         self._absent = ""
 
     def stdin(self, name: str) -> None:
-        """Let the command read this argument as its standard input, which is empty otherwise."""
+        """Pass this argument as standard input, which is empty otherwise."""
         self._stdin = str(mcp_tool.arg(name, ""))
 
     def run(self, limit_bytes: int = LIMIT_BYTES) -> NoReturn:
-        """Run the command, print what it said as the result of the tool, and end with its status."""
+        """Run the command, print its output as the result of the tool, and end the script with its status."""
+        is_runner = os.path.basename(self.words[0]) in TASK_RUNNERS
+        if is_runner and any(ord(char) < 32 or 127 <= ord(char) < 160 for word in self.words for char in word):
+            _end(1, "A value has a newline or another control character, which a shell could take for a command.")
         with TemporaryFile() if self._stdin else open(os.devnull, "w+b") as stdin:
             stdin.write(self._stdin.encode("utf-8", "replace"))
             stdin.seek(0)
@@ -103,7 +107,7 @@ class CommandLine:
                 process = subprocess.Popen(self.words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             except FileNotFoundError:
                 _end(127, f"{self.words[0]} cannot be found. Is it installed, and on the PATH of the server?")
-            except (OSError, ValueError) as error:  # not executable, too long, a character that no argument has
+            except (OSError, ValueError) as error:  # not executable, too long, or with a NUL
                 _end(126, f"{self.words[0]} cannot be started: {getattr(error, 'strerror', None) or error}")
         printed, complaint, is_too_much = _output(process, limit_bytes)
         if is_too_much:
@@ -120,26 +124,26 @@ class CommandLine:
         mcp_tool.result(text if text.strip() else end or "It printed nothing.")
         raise SystemExit(0)
 
-    def _add_row(self, name: str, words: tuple[str, ...], row: Any, places: int) -> None:
+    def _add_row(self, name: str, words: tuple[str, ...], row: object, places: int) -> None:
         items = _items(row)
         if len(items) != places:
             _end(1, f"{name} needs {places} values.")
         rest = iter(items)
         self.words += [self._value(name, next(rest)) if word == PLACE else word for word in words]
 
-    def _filled(self, name: str, word: str, item: Any) -> str:
+    def _filled(self, name: str, word: str, item: object) -> str:
         if word == PLACE:
             return self._value(name, item)
         text = _text(item)
         if not text and word.endswith(PLACE) and word[-3:-2] not in ("=", ","):
-            _end(1, f"{name} must not be empty.")  # the next word would be its value
+            _end(1, f"{name} must not be empty.")  # the command would take the next word as the value
         return word.replace(PLACE, text)
 
-    def _value(self, name: str, item: Any) -> str:
-        """A value that is a word of its own. A number is one, whatever its sign."""
+    def _value(self, name: str, item: object) -> str:
+        """A value that is a word of its own. A negative number is allowed."""
         return self._operand(name, item) if isinstance(item, str) else _text(item)
 
-    def _operand(self, name: str, item: Any) -> str:
+    def _operand(self, name: str, item: object) -> str:
         text = _text(item)
         if self._is_open and text.startswith("-") and text != "-":
             shown = text if len(text) <= 60 else f"{text[:60]}..."
@@ -148,14 +152,14 @@ class CommandLine:
 
 
 def _end(status: int, reason: str, complaint: str = "", printed: str = "") -> NoReturn:
-    """A result for the model to read, and the end of the script."""
+    """Print a failed result for the model, and end the script."""
     reason = f"{reason}\n{complaint}" if complaint else reason
     mcp_tool.result(reason, *([printed] if printed.strip() else []), is_error=True)
     raise SystemExit(status)
 
 
 def _output(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes, bool]:
-    """What it prints, up to a limit; the end of what it complains; and whether it printed more than that."""
+    """The output up to the limit, the end of stderr, and whether there was more output."""
     assert process.stdout is not None and process.stderr is not None
     printed, complaint = bytearray(), bytearray()
     with process.stdout, process.stderr, selectors.DefaultSelector() as selector:
@@ -173,11 +177,11 @@ def _output(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes, 
     return bytes(printed), bytes(complaint), False
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():  # JSON does not tell 5 from 5.0

@@ -23,10 +23,10 @@ def config_load(
     example: str | os.PathLike[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Json:
-    """Merge what there is, member by member: defaults, then the example, then the file, then the variable `env`.
+    """Merge the configuration, member by member: defaults, then the example, then the file, then the variable `env`.
 
-    The variable holds JSON, or the path of a file. What cannot be used is skipped with a warning on stderr; LookupError
-    when nothing is left and there are no defaults.
+    The variable contains JSON, or the path of a file. An unusable source is skipped with a warning on stderr. Raises
+    LookupError if there is no usable source and no default.
     """
     named = os.environ.get(env, "") if env else ""
     pieces = [_from_file(os.fspath(path)) for path in (example, file) if path]
@@ -41,8 +41,8 @@ def config_load(
     return merged
 
 
-def config_get(path: str, default: Any = mcp_tool._ABSENT) -> Any:
-    """The value at a path such as "server.port". Absent and null give the default, or raise KeyError without one."""
+def config_get(path: str, default: object = mcp_tool._ABSENT) -> Any:
+    """The value at a path such as "server.port". If it is absent or null: the default, or KeyError without one."""
     value: Any = json.loads(os.environ.get(VARIABLE) or "{}")
     for part in filter(None, path.split(".")):
         value = value.get(part) if isinstance(value, dict) else None

@@ -1,7 +1,7 @@
 """Results made of content blocks: text, images, audio, links, embedded files. A part of `mcp_tool`, loaded on demand.
 
-A `*_block` function gives a block, `result` prints a result made of blocks. What clients would trip over raises
-ValueError here, before anything is printed.
+A `*_block` function makes a block, `result` prints a result made of blocks. A block that clients would reject raises
+ValueError before anything is printed.
 """
 
 from __future__ import annotations
@@ -12,28 +12,27 @@ from typing import Any
 
 import mcp_tool
 
-__all__ = [
-    "Block",
-    "audio_block",
-    "client_supports_ui",
-    "image_block",
-    "resource_block",
-    "resource_link_block",
-    "result",
-    "result_text_with_resource",
-    "result_with_ui",
-    "text_block",
-]
+__all__ = ["Block", "audio_block", "client_supports_ui", "image_block", "resource_block", "resource_link_block"]
+__all__ += ["result", "result_text_with_resource", "result_with_ui", "text_block"]
+
+# The members of each type of content block that a client needs, the same as in the server (protocol/content.py).
+REQUIRED_MEMBERS = {
+    "text": ("text",),
+    "image": ("mimeType", "data"),
+    "audio": ("mimeType", "data"),
+    "resource": ("resource",),
+    "resource_link": ("uri", "name"),
+}
 
 Block = dict[str, Any]
 Path = str | os.PathLike[str]
 
 
 def result(
-    *blocks: Mapping[str, Any] | str,
-    structured: Any = None,
+    *blocks: Mapping[str, object] | str,
+    structured: object = None,
     is_error: bool = False,
-    meta: Mapping[str, Any] | None = None,
+    meta: Mapping[str, object] | None = None,
 ) -> None:
     """Print a result made of content blocks, and go on. A string is a block of text."""
     content = [text_block(block) if isinstance(block, str) else dict(block) for block in blocks]
@@ -45,21 +44,21 @@ def result(
     mcp_tool.emit_json(made)
 
 
-def text_block(text: str, *, annotations: Mapping[str, Any] | None = None) -> Block:
+def text_block(text: str, *, annotations: Mapping[str, object] | None = None) -> Block:
     return _annotated({"type": "text", "text": text}, annotations)
 
 
 def image_block(
-    source: Path | bytes, mime_type: str | None = None, *, annotations: Mapping[str, Any] | None = None
+    source: Path | bytes, mime_type: str | None = None, *, annotations: Mapping[str, object] | None = None
 ) -> Block:
-    """An image: the path of a file, or its bytes with their type. ValueError for what is no image."""
+    """An image: the path of a file, or its bytes with their type. Raises ValueError for another type."""
     return _annotated(_media_block("image", source, mime_type), annotations)
 
 
 def audio_block(
-    source: Path | bytes, mime_type: str | None = None, *, annotations: Mapping[str, Any] | None = None
+    source: Path | bytes, mime_type: str | None = None, *, annotations: Mapping[str, object] | None = None
 ) -> Block:
-    """Sound: the path of a file, or its bytes with their type. ValueError for what is no sound."""
+    """Audio: the path of a file, or its bytes with their type. Raises ValueError for another type."""
     return _annotated(_media_block("audio", source, mime_type), annotations)
 
 
@@ -71,9 +70,9 @@ def resource_link_block(
     description: str | None = None,
     mime_type: str | None = None,
     size: int | None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, object] | None = None,
 ) -> Block:
-    """A link to a resource, which the client may read. ValueError without a URI or a name."""
+    """A link to a resource that the client may read. Raises ValueError without a URI or a name."""
     if not uri or not name:
         raise ValueError("resource_link_block: a URI and a name are needed")
     more = {"title": title, "description": description, "mimeType": mime_type, "size": size}
@@ -82,9 +81,9 @@ def resource_link_block(
 
 
 def resource_block(
-    uri: str, content: str | bytes, mime_type: str | None = None, *, annotations: Mapping[str, Any] | None = None
+    uri: str, content: str | bytes, mime_type: str | None = None, *, annotations: Mapping[str, object] | None = None
 ) -> Block:
-    """An embedded resource with text, or with bytes. For a file, see `result_text_with_resource`."""
+    """An embedded resource with text or bytes. For a file, see `result_text_with_resource`."""
     if not uri:
         raise ValueError("resource_block: a URI is needed")
     resource: Block = {"uri": uri}
@@ -94,8 +93,8 @@ def resource_block(
     return _annotated({"type": "resource", "resource": resource}, annotations)
 
 
-def result_text_with_resource(value: Any, *resources: Path | Mapping[str, str]) -> None:
-    """Print a success with embedded files: paths or {"path", "mimeType"?, "uri"?}. Unreadable ones are left out."""
+def result_text_with_resource(value: object, *resources: Path | Mapping[str, str]) -> None:
+    """Print a success with embedded files: paths or {"path", "mimeType"?, "uri"?}. Unreadable files are left out."""
     entries = [entry for entry in map(_resource_entry, resources) if entry is not None]
     if target := os.environ.get("MCP_TOOL_RESOURCES_FILE"):
         with open(target, "w", encoding="utf-8") as file:
@@ -104,17 +103,17 @@ def result_text_with_resource(value: Any, *resources: Path | Mapping[str, str]) 
 
 
 def client_supports_ui() -> bool:
-    """Whether the client that calls shows pages."""
+    """Whether the client shows MCP Apps."""
     return os.environ.get("MCPBASH_CLIENT_SUPPORTS_UI") == "1"
 
 
-def result_with_ui(text: str, data: Any = None, *, uri: str | None = None) -> None:
-    """Print a text for the model and data for the page. The page is named only to clients that show pages."""
+def result_with_ui(text: str, data: object = None, *, uri: str | None = None) -> None:
+    """Print a text for the model and data for an app. Only clients that show MCP Apps get the URI of the app."""
     meta = {"ui": {"resourceUri": uri}} if uri and client_supports_ui() else None
     result(text, structured=data, meta=meta)
 
 
-def _annotated(block: Block, annotations: Mapping[str, Any] | None) -> Block:
+def _annotated(block: Block, annotations: Mapping[str, object] | None) -> Block:
     return {**block, "annotations": dict(annotations)} if annotations else block
 
 
@@ -142,7 +141,7 @@ def _base64(data: bytes) -> str:
 
 def _resource_entry(resource: Path | Mapping[str, str]) -> dict[str, str] | None:
     entry = dict(resource) if isinstance(resource, Mapping) else {"path": os.fspath(resource)}
-    path = os.path.abspath(entry.get("path", ""))  # an absent path gives a directory, which is no file either
+    path = os.path.abspath(entry.get("path", ""))  # without a path this is a directory, which is not a file either
     if os.path.isfile(path) and os.access(path, os.R_OK):
         return {**entry, "path": path}
     mcp_tool.log_warn(mcp_tool._tool_name(), f"Skipped the embedded resource {path}: not a readable file")

@@ -1,4 +1,4 @@
-"""JSON of other programs: what their errors say, and what of a long answer fits. A part of `mcp_tool`, on demand."""
+"""JSON of other programs: find their error messages, shorten their output. A part of `mcp_tool`, loaded on demand."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 
 
 def extract_cli_error(stdout: str, stderr: str, exit_code: int) -> str:
-    """The most telling sentence about a program that failed: from its JSON, else its stderr, else its exit status."""
+    """The reason why a program failed: from its JSON, else its stderr, else its exit status."""
     try:
         said = json.loads(stdout)
     except ValueError:
         said = None
-    found = _told(said) if isinstance(said, dict) else None
+    found = _message_in(said) if isinstance(said, dict) else None
     return found or stderr.strip() or f"CLI exited with code {exit_code}"
 
 
-def _told(said: Json) -> str | None:
+def _message_in(said: Json) -> str | None:
     error, errors = said.get("error"), said.get("errors")
     has_failed = said.get("success") is False or said.get("ok") is False or said.get("status") == "error"
     first = errors[0] if isinstance(errors, list) and errors else None
@@ -35,10 +35,10 @@ def _told(said: Json) -> str | None:
 
 
 def json_truncate(value: Any, max_bytes: int | None = None, *, array_path: str | None = None) -> Json:
-    """A value that fits, if need be with fewer items in its array: {"result", "truncated", "kept"?, "total"?}.
+    """Shorten an array so that the value fits: {"result", "truncated", "kept"?, "total"?}.
 
-    The array is the value itself, the one at `array_path` ("data.rows"), or else `results`. Nothing is raised: what
-    cannot be shortened has an "error" and no result.
+    The array is the value itself, the one at `array_path` ("data.rows"), or else `results`. If it cannot be shortened,
+    there is an "error" and no result; nothing is raised.
     """
     if max_bytes is None:
         configured = os.environ.get("MCPBASH_MAX_TOOL_OUTPUT_SIZE", "")
@@ -58,7 +58,7 @@ def json_truncate(value: Any, max_bytes: int | None = None, *, array_path: str |
 
 
 def _holder(value: Any, steps: list[str]) -> tuple[Any, str]:
-    """What stands at the path, and what is wrong with it."""
+    """The value at the path, and the problem with it."""
     for step in steps:
         if not isinstance(value, dict) or step not in value:
             return None, "path_not_found"
@@ -67,7 +67,7 @@ def _holder(value: Any, steps: list[str]) -> tuple[Any, str]:
 
 
 def _shortened(value: Any, steps: list[str], items: list[Any], max_bytes: int) -> Json:
-    """The longest beginning of the array that fits, found by halving."""
+    """The value with as many items as fit, found by bisection."""
     low, high = 0, len(items)
     while low < high:
         middle = (low + high + 1) // 2
@@ -84,5 +84,5 @@ def _with(value: Any, steps: list[str], items: list[Any]) -> Any:
     return {**value, steps[0]: _with(value[steps[0]], steps[1:], items)}
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))

@@ -1,7 +1,6 @@
 """Try again, and fetch from the network within limits. A part of `mcp_tool`, loaded on demand.
 
-Fetching is done by the https provider of the server, a program of its own: hosts that are not allowed, private
-addresses, redirects, size and time are its business.
+The https provider of the server does the fetching, as a program. It checks hosts, addresses, redirects, size and time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["download_safe", "download_safe_or_fail", "with_retry"]
 Json = dict[str, Any]
 T = TypeVar("T")
 
-FINAL_STATUSES = (0, 1, 2)  # success, failure, wrong usage: another try would end alike
+FINAL_STATUSES = (0, 1, 2)  # success, failure, wrong usage: another try would end the same way
 MAX_TIMEOUT_SECS = 60
 # The exit statuses of a provider, and whether another try may help.
 PROVIDER_ENDINGS = {
@@ -45,10 +44,10 @@ def with_retry(
     *,
     retry_on: tuple[type[Exception], ...] = (OSError,),
 ) -> Any:
-    """Run a program, or call a function, until it works or `attempts` are used up. What came of the last attempt.
+    """Run a program, or call a function, until it succeeds or `attempts` are used up. Return the last outcome.
 
-    A program is tried again after any exit status but 0, 1 and 2; a function after the exceptions in `retry_on`. The
-    delay doubles each time, and up to half of it is added by chance.
+    A program is tried again after any exit status except 0, 1 and 2; a function after the exceptions in `retry_on`. The
+    delay doubles each time, and a random time of up to half of it is added.
     """
     if attempts < 1 or delay_secs < 0:
         raise ValueError("with_retry: at least one attempt, and a delay that is not negative")
@@ -113,7 +112,7 @@ def download_safe(
 
 
 def download_safe_or_fail(url: str, out: str | os.PathLike[str], **options: Any) -> str:
-    """As `download_safe`: the path, or the call ends with -32602."""
+    """The same as `download_safe`, but return the path, or end the call with -32602."""
     outcome = download_safe(url, out, **options)
     if not outcome["success"]:
         mcp_tool.fail_invalid_args(f"Download failed ({outcome['error']['type']}): {outcome['error']['message']}")
@@ -146,11 +145,14 @@ def _provider() -> str | None:
 def _settings(
     allow: Iterable[str], deny: Iterable[str], max_bytes: int | None, timeout: float | None, user_agent: str | None
 ) -> dict[str, str]:
-    """The provider's settings, where they differ from the operator's. To deny is only ever added."""
-    refused = [os.environ.get("MCPGREEN_HTTPS_DENY_HOSTS", os.environ.get("MCPBASH_HTTPS_DENY_HOSTS", "")), *deny]
+    """The provider's settings that differ from the operator's. The operator's denied hosts stay denied."""
+    denied = os.environ.get("MCPGREEN_HTTPS_DENY_HOSTS") or os.environ.get("MCPBASH_HTTPS_DENY_HOSTS") or ""
+    # An empty entry allows no host, and an empty setting would be none.
+    hosts = "".join(f",{host}" for host in ([allow] if isinstance(allow, str) else allow))
     chosen = {
-        "ALLOW_HOSTS": " ".join(allow),
-        "DENY_HOSTS": " ".join(filter(None, refused)),
+        "ALLOW_HOSTS": hosts,
+        "ALLOW_ALL": "false" if hosts else "",
+        "DENY_HOSTS": f"{denied} {_words(deny)}".strip(),
         "MAX_BYTES": max_bytes,
         "TIMEOUT_SECS": timeout,
         "USER_AGENT": user_agent,
@@ -158,11 +160,15 @@ def _settings(
     return {f"MCPGREEN_HTTPS_{name}": str(value) for name, value in chosen.items() if value}
 
 
+def _words(hosts: Iterable[str]) -> str:
+    return hosts if isinstance(hosts, str) else " ".join(hosts)  # joining a string would separate its letters
+
+
 def _refusal(kind: str, ended: CompletedProcess[bytes]) -> Json:
     said = ended.stderr.decode("utf-8", "replace").strip()
     if kind == "redirect":
         location = said.partition("\n")[0].removeprefix("redirect:")
-        return _failure(kind, "The address has moved; redirects are not followed.", location=location)
+        return _failure(kind, "The URL has moved; redirects are not followed.", location=location)
     return _failure(kind, said or f"The https provider ended with status {ended.returncode}.")
 
 

@@ -1,4 +1,4 @@
-"""Run a program whose output tells its progress. A part of `mcp_tool`, loaded on demand."""
+"""Run a program and report the progress that it prints. A part of `mcp_tool`, loaded on demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_MESSAGE_CHARS = 1000
 
 
 class _Reading(NamedTuple):
-    """What a matching line says; no percentage when it has no usable number."""
+    """The progress in a matching line; `percent` is None if it has no usable number."""
 
     percent: float | None
     message: str
@@ -43,7 +43,7 @@ def run_with_progress(
     quiet: bool = False,
     dry_run: bool = False,
 ) -> CompletedProcess[str]:
-    """Run a command; what matches in its stderr, or in a file, is progress. Returns 130 when the call is cancelled."""
+    """Run a command. Lines of its stderr, or of a file, that match are progress. The status is 130 after a cancel."""
     problem = _misuse(command, pattern, extract, total, interval)
     if problem:
         raise ValueError(f"run_with_progress: {problem}")
@@ -51,20 +51,20 @@ def run_with_progress(
     if mcp_tool.is_cancelled():
         return CompletedProcess(command, CANCELLED, "", "")
     reporter = _Reporter(dry_run=dry_run)
-    # Files instead of pipes: the command never waits for a reader. Ours have no names, so that none remains.
+    # Files instead of pipes, so that the command never waits for a reader. Temporary files have no names to clean up.
     with (
         _opened(stdout_file) as out,
         TemporaryFile() as err,
         _opened(progress_file or os.devnull) as followed,
         _opened(stderr_file) as others,
     ):
-        # What a script ignores its children ignore, too, and this one has to end when it is told to.
-        heed = _heed_the_end if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN else None
-        process = Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=heed)
+        # Children inherit ignored signals, and this one must end on SIGTERM.
+        preexec = _restore_sigterm if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN else None
+        process = Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=preexec)
         try:
             for line in _lines(process, followed if progress_file else err, interval):
                 if match := search(line):
-                    reporter.hear(_reading(match, extract, total))
+                    reporter.report(_reading(match, extract, total))
                     continue
                 if not quiet:
                     mcp_tool.debug(line)
@@ -84,7 +84,7 @@ def run_with_progress(
     return CompletedProcess(command, status, *texts)
 
 
-def _heed_the_end() -> None:
+def _restore_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -101,30 +101,30 @@ def _misuse(command: Sequence[str], pattern: str, extract: str, total: float | N
 
 
 class _Reporter:
-    """Tells the client, or shows at the desk what it would be told."""
+    """Reports progress to the client, or with `dry_run` prints it on stderr."""
 
     def __init__(self, *, dry_run: bool) -> None:
         self._is_dry = dry_run
         self._last = 0.0
 
-    def hear(self, reading: _Reading) -> None:
+    def report(self, reading: _Reading) -> None:
         if self._is_dry:
             if reading.percent is not None:
                 percent = int(max(0, min(reading.percent, 100)))
                 print(json.dumps({"progress": percent, "message": reading.message}), file=sys.stderr, flush=True)
             return
-        # Without a number the last one is repeated: the server takes it for a sign of life.
+        # Without a number, repeat the last one: the server extends the timeout for each report.
         self._last = self._last if reading.percent is None else reading.percent
         mcp_tool.progress(self._last, reading.message)
 
 
 def _opened(path: str) -> IO[bytes]:
-    """An emptied file of that name, or one without a name."""
+    """An empty file of that name, or a temporary file."""
     return open(path, "w+b") if path else TemporaryFile()
 
 
 def _content(file: IO[bytes]) -> bytes:
-    # The command has its own position in the same file, so ours is given with each read.
+    # The command shares the position of the file, so do not move it.
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 
@@ -132,7 +132,8 @@ def _lines(process: Popen[bytes], source: IO[bytes], interval: float) -> Iterato
     offset, rest, is_over = 0, b"", False
     while not is_over:
         time.sleep(interval)
-        is_over = process.poll() is not None or mcp_tool.is_cancelled()  # asked before reading: no last word is missed
+        # Checked before reading, so that the last line is not missed.
+        is_over = process.poll() is not None or mcp_tool.is_cancelled()
         data = os.pread(source.fileno(), max(0, os.fstat(source.fileno()).st_size - offset), offset)
         offset += len(data)
         *lines, rest = (rest + data + b"\n" * is_over).replace(b"\r", b"\n").split(b"\n")
@@ -151,13 +152,13 @@ def _reading(match: re.Match[str], extract: str, total: float | None) -> _Readin
 
 
 def _stop(process: Popen[bytes]) -> int:
-    """End what still runs: TERM, and KILL a second later. The exit status."""
+    """Stop the process group if it still runs: SIGTERM, and a second later SIGKILL. Return the exit status."""
     try:
         for number in [15, *[0] * 20, 9] if mcp_tool.is_cancelled() or process.poll() is None else []:
             os.killpg(process.pid, number)
             time.sleep(0.05)
             process.poll()
     except OSError:
-        pass  # everybody has left
+        pass  # the group has ended
     status = process.wait()
     return CANCELLED if mcp_tool.is_cancelled() else status

@@ -1,10 +1,10 @@
-"""A tool that is a function: marked by `tool`, described by its signature, run by `run` or at the end of the file.
+"""Run a function as a tool. A part of `mcp_tool`, loaded on demand.
 
-A part of `mcp_tool`, loaded on demand. The server reads the signature from the source; here the function gets its
-arguments as it wants them, and what it returns becomes the result.
+`tool` marks the function; it is called by `run`, or at the end of the file. The server reads its signature from the
+source. Here its arguments are converted to the annotated types, and its return value becomes the result.
 
-Rule: the result alone goes to stdout. What the function or its children print goes to stderr, unless it returns
-nothing: then that is the result.
+Rule: only the result goes to stdout. What the function and its children print goes to stderr, unless the function
+returns None: then it is the result.
 """
 
 from __future__ import annotations
@@ -14,33 +14,31 @@ import sys
 
 import mcp_tool
 
-from mcp_tool_functions.conversion import Unfit, resolved
-from mcp_tool_functions.printing import Printed
-from mcp_tool_functions.results import result_of
-from mcp_tool_functions.signature import Signature, call_arguments
+from mcp_tool_functions.conversion import Signature, Unfit, call_arguments, resolved
+from mcp_tool_functions.results import promises_null, result_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn, TypeVar, overload
 
+    from mcp_tool import Json
+
     Function = Callable[..., Any]
     Marked = TypeVar("Marked", bound=Function)
 
 __all__ = ["Arg", "ToolError", "run", "tool"]
 
-_USED_LATER = ("opcode", "threading")  # when a function is run; for whoever wants to import it ahead
-
 
 class ToolError(Exception):
-    """Raise it for what the model should read as it stands, without the name of an exception before it."""
+    """Raise it with a message for the model. Unlike with other exceptions, the model reads the message alone."""
 
     __module__ = "mcp_tool"
 
 
 class Arg:
-    """What JSON Schema can say of an argument: `Annotated[int, Arg("How many", minimum=1)]`. The server reads it from
-    the source, so its values have to be constants."""
+    """Keywords of JSON Schema for an argument: `Annotated[int, Arg("How many", minimum=1)]`. The server reads them from
+    the source, so the values must be constants."""
 
     def __init__(
         self,
@@ -63,17 +61,59 @@ class Arg:
         **more: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "more") and value is not None}
-        self.keywords: dict[str, Any] = {**given, **more}
+        self.keywords: Json = {**given, **more}
+
+
+class Printed:
+    """Keeps what is printed on stdout in a file, until it is known whether it is the result."""
+
+    def __init__(self, *, is_result: bool) -> None:
+        self.is_result = is_result
+        self._stdout = -1
+        if is_result:
+            return
+        # No flush before: output that is still in the buffer is not the result either.
+        self._stdout = os.dup(1)
+        self._aside = _unnamed_file()
+        os.dup2(self._aside, 1)
+
+    def restore(self) -> None:
+        """Restore stdout, and print what was kept: on stdout if it is the result, else on stderr."""
+        if self._stdout < 0:
+            return
+        try:
+            sys.stdout.flush()
+        finally:
+            os.dup2(self._stdout, 1)
+            os.close(self._stdout)
+            self._stdout = -1
+        os.lseek(self._aside, 0, os.SEEK_SET)
+        target = 1 if self.is_result else 2
+        while chunk := os.read(self._aside, 65536):
+            while chunk:
+                chunk = chunk[os.write(target, chunk) :]
+        os.close(self._aside)
+
+
+def _unnamed_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("printed")
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 class _Registered:
-    """What this file has marked, and whether it has been run."""
+    """The functions that this file has marked, and whether one has been run."""
 
     functions: list[Function] = []
+    scopes: dict[str, None] = {}  # that the caller needs, in order
     is_run = False
     frame: Any = None  # of the file itself
     pid = 0
     exit_code: Any = None
+    status = 0  # that the process has to end with, if the function failed at the end of the file
     printed: Printed | None = None
 
 
@@ -108,22 +148,26 @@ def tool(
     open_world: bool | None = None,
     scopes: list[str] | None = None,
 ) -> Any:
-    """Mark the function that is the tool. It is called at the end of the file, unless `run` was; whoever imports the
-    file gets the function as it is. The options describe the tool, and the server reads them from the source."""
+    """Mark the function that is the tool. It is called at the end of the file, unless `run` was called; importing the
+    file does not call it. The server reads the options from the source. The scopes are checked here as well, in case
+    the server could not read them."""
+    if scopes is not None and not (isinstance(scopes, (list, tuple)) and all(isinstance(each, str) for each in scopes)):
+        raise TypeError("scopes of mcp_tool.tool must be a list of texts")
+    _Registered.scopes.update(dict.fromkeys(scopes or ()))
     if function is None:
         return tool
     if getattr(function, "__module__", "") == "__main__":
         if not _Registered.functions:
             _watch_the_end(sys._getframe(1))
             if _is_called():
-                # From here on, because Python flushes what a file has printed before anybody hears of its end.
+                # Already here, because Python flushes stdout before we learn that the file has ended.
                 _Registered.printed = _aside(function)
         _Registered.functions.append(function)
     return function
 
 
 def run(function: Function | None = None) -> None:
-    """Call the function now: this one, else the one that is marked, else the only one that is not private."""
+    """Call the function now: this one, else the marked one, else the only public one."""
     _Registered.is_run = True
     status = _run(function)
     if status:
@@ -131,8 +175,8 @@ def run(function: Function | None = None) -> None:
 
 
 def _watch_the_end(frame: Any) -> None:
-    """Run the function when the file is through. Not by `atexit`: threads cannot be started then any more. Python waits
-    for threads before that, by a function that can be replaced."""
+    """Run the function at the end of the file. `atexit` is too late, because threads cannot be started then; Python
+    waits for threads before that, with a function that can be replaced."""
     import threading
 
     while frame is not None and frame.f_code.co_name != "<module>":
@@ -170,19 +214,20 @@ def _run_at_the_end(wait_for_threads: Callable[[], object]) -> None:
         sys.excepthook(*sys.exc_info())
         status = 1
     wait_for_threads()
-    if status:  # what Python would leave with has been decided already
+    if status:  # Python has already decided its own exit status
         import atexit
         from contextlib import suppress
 
+        _Registered.status = status
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # nobody reads it
+            with suppress(OSError, ValueError):  # closed, or without a reader
                 stream.flush()
         os._exit(status)
 
 
 def _has_ended_well() -> bool:
-    """Whether the file came to its end, or left with 0."""
+    """Whether the file was executed to its end, or left with status 0."""
     if getattr(sys, "last_value", None) is not None:
         return False
     frame = _Registered.frame
@@ -202,13 +247,14 @@ def _status_of(end: SystemExit) -> int:
 
 
 def _run(function: Function | None) -> int:
-    """The exit status."""
+    """Run a function, and return the exit status."""
     try:
         chosen = function or _only_function()
         if not _is_called():
             from mcp_tool_functions.by_hand import run_by_hand
 
             return run_by_hand(chosen, lambda placed, named: _outcome(chosen, placed, named))
+        _require_scopes()
         arguments = call_arguments(chosen, mcp_tool.args())
     except (Unfit, ToolError) as problem:
         if _is_called():
@@ -220,8 +266,20 @@ def _run(function: Function | None) -> int:
     return _run_for_a_client(chosen, *arguments)
 
 
+def _require_scopes() -> None:
+    """Refuse a caller without the scopes. As in the server, a caller without claims is not restricted."""
+    claims = mcp_tool.auth() if _Registered.scopes else {}
+    if not claims:
+        return
+    granted = claims.get("scope", claims.get("scp", ()))
+    granted = granted.split() if isinstance(granted, str) else granted if isinstance(granted, list) else ()
+    missing = [scope for scope in _Registered.scopes if scope not in granted]
+    if missing:
+        raise ToolError(f"This needs the scope {' '.join(missing)}, which the caller does not have.")
+
+
 def _is_called() -> bool:
-    """By a server, and not by a person."""
+    """Whether a server runs this file, and not a person."""
     return "MCP_TOOL_ARGS_JSON" in os.environ or "MCP_TOOL_ARGS_FILE" in os.environ
 
 
@@ -238,7 +296,7 @@ def _only_function() -> Function:
 
 
 def _public_functions() -> list[Function]:
-    """Of the file, without those that are running: one of them has called `run`."""
+    """The public functions of the file, without the ones that are running, because one of them has called `run`."""
     running = set()
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -252,12 +310,12 @@ def _public_functions() -> list[Function]:
     return [each for each in found.values() if each.__name__[:1] not in ("_", "<")]
 
 
-def _run_for_a_client(function: Function, placed: list[Any], named: dict[str, Any]) -> int:
+def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int:
     kind = resolved(Signature(function).kinds.get("return", object), function.__globals__)
     printed = _Registered.printed or _aside(function)
     try:
         result = _outcome(function, placed, named)
-        if result is None:
+        if result is None and not promises_null(kind):
             printed.is_result = True
             return 0
         made = result_of(result, kind, function.__globals__)
@@ -266,10 +324,8 @@ def _run_for_a_client(function: Function, placed: list[Any], named: dict[str, An
         return _failed(str(problem), status=0)
     except Exception as problem:
         printed.restore()
-        _print_traceback(problem)
-        if any(each.__name__ == "NotAnswered" for each in type(problem).__mro__):
-            return 1  # who can ask may try again: the server says so, by the last line of the traceback
-        return _failed(_named(problem))
+        _print_traceback(problem)  # the server sends its last line, without paths
+        return 1
     except SystemExit:
         printed.is_result = True
         raise
@@ -279,7 +335,7 @@ def _run_for_a_client(function: Function, placed: list[Any], named: dict[str, An
     return 0
 
 
-def _outcome(function: Function, placed: list[Any], named: dict[str, Any]) -> Any:
+def _outcome(function: Function, placed: list[Any], named: Json) -> object:
     result = function(*placed, **named)
     if hasattr(result, "__await__"):
         import asyncio
@@ -291,26 +347,9 @@ def _outcome(function: Function, placed: list[Any], named: dict[str, Any]) -> An
     return result
 
 
-def _rehearse() -> None:
-    """Do what a call does, without a result: for whoever has imported us ahead of the calls, and is forked for each."""
-
-    def greet(name: str) -> str:
-        return name
-
-    placed, named = call_arguments(greet, {"name": "value"})
-    kind = resolved(Signature(greet).kinds["return"], greet.__globals__)
-    mcp_tool._line(result_of(_outcome(greet, placed, named), kind, greet.__globals__), ensure_ascii=False)
-    _aside(greet).restore()
-
-
 def _failed(message: str, status: int = 1) -> int:
     mcp_tool.emit_json({"content": [{"type": "text", "text": message}], "isError": True})
     return status
-
-
-def _named(problem: BaseException) -> str:
-    name, text = type(problem).__name__, str(problem)
-    return f"{name}: {text}" if text else name
 
 
 def _print_traceback(problem: BaseException) -> None:
@@ -318,5 +357,5 @@ def _print_traceback(problem: BaseException) -> None:
 
     trace = problem.__traceback__
     while trace is not None and trace.tb_frame.f_globals is globals():
-        trace = trace.tb_next  # what is ours tells nobody anything
+        trace = trace.tb_next  # skip our own frames
     print_exception(type(problem), problem, trace)

@@ -1,4 +1,4 @@
-"""A function tool run as a command, with words like name=value: for trying it out."""
+"""Run a function tool as a command, with words like name=value, for trying it out."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from contextlib import suppress
 
 import mcp_tool
 
-from mcp_tool_functions.conversion import is_enum, member_of_enum, resolved, union_members
+from mcp_tool_functions.conversion import (
+    Signature,
+    call_arguments,
+    is_enum,
+    member_of_enum,
+    resolved,
+    union_members,
+)
 from mcp_tool_functions.results import content_of, plain
-from mcp_tool_functions.signature import Signature, call_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from mcp_tool import Json
+
+    from mcp_tool_functions.conversion import Scope
+
     Function = Callable[..., Any]
 
 
-def run_by_hand(function: Function, outcome: Callable[[list[Any], dict[str, Any]], Any]) -> int:
-    """As a command, with words like name=value: for trying it out."""
+def run_by_hand(function: Function, outcome: Callable[[list[Any], Json], Any]) -> int:
+    """Call the function with the words of the command line, print its result, and return the exit status."""
     signature = Signature(function)
     words = {}
     for word in sys.argv[1:]:
@@ -50,20 +60,20 @@ def _usage(function: Function, signature: Signature, problem: str) -> int:
     lines += [f"Usage: {os.path.basename(sys.argv[0])} {' '.join(words)}", ""]
     if function.__doc__:
         lines += [function.__doc__.strip(), ""]
-    lines.append("What is no text is written as JSON. As a client would: mcpgreen run-tool NAME")
+    lines.append("Values that are not text are JSON. To call it like a client: mcpgreen run-tool NAME")
     print("\n".join(lines), file=stream)
     return 2 if problem else 0
 
 
-def _from_words(words: Mapping[str, str], kinds: Mapping[str, Any], scope: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as people type them: what is no text is JSON."""
-    found: dict[str, Any] = {}
+def _from_words(words: Mapping[str, str], kinds: Mapping[str, Any], scope: Scope) -> Json:
+    """The arguments that a person typed. A value is read as JSON unless the function wants text."""
+    found: Json = {}
     for name, text in words.items():
         kind = resolved(kinds.get(name, object), scope)
         members = [resolved(each, scope) for each in union_members(kind) or (kind,)]
         found[name] = text
         if str not in members and not any(is_enum(each) and text in _choices(each) for each in members):
-            with suppress(ValueError):  # else the conversion will say what is wrong with it
+            with suppress(ValueError):  # the conversion will report the problem
                 found[name] = json.loads(text)
     return found
 

@@ -1,10 +1,10 @@
-"""Values of a call as a function wants them, by its annotations.
+"""Convert the arguments of a call to the types that a function is annotated with.
 
-Annotations are looked at as they are, without `typing` and `inspect`, which would take longer to import than most tools
-to run. What is not known here is passed on unchanged.
+`typing` and `inspect` are not used, because importing them takes longer than most tools run. A value with an unknown
+annotation is passed on unchanged.
 
-Rule: the server reads the same annotations from the source, and writes the schemas by them. What is converted here in
-another way than it is described there would surprise everybody.
+Rule: the server reads the same annotations from the source and makes the schemas of them (`catalog/functions`), so both
+must understand them in the same way.
 """
 
 from __future__ import annotations
@@ -14,23 +14,82 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    Scope = dict[str, Any]
+    from mcp_tool import Json
+
+    Function = Callable[..., Any]
+    Scope = dict[str, object]  # the globals of a function or a module
 
 _NUMBERS = (int, float)
 _TEXTS = ("datetime", "uuid", "decimal", "pathlib")
+POSITIONAL, KEYWORDS = 0x04, 0x08  # flags of code objects for *rest and **others
 
 
 class Unfit(Exception):
-    """A value that is not what an annotation asks for."""
+    """A value does not fit an annotation."""
 
-    def __init__(self, where: str, wanted: str, value: Any) -> None:
+    def __init__(self, where: str, wanted: str, value: object) -> None:
         super().__init__(f"{where} must be {wanted}, got {_shown(value)}")
 
 
-def converted(value: Any, kind: Any, scope: Scope, where: str) -> Any:
-    """The value as the annotation wants it. Raises Unfit."""
+class Signature:
+    """The parameters of a function, by its code object. `rest` and `others` name *rest and **others."""
+
+    def __init__(self, function: Function) -> None:
+        inner: Any = function
+        while hasattr(inner, "__wrapped__"):
+            inner = inner.__wrapped__
+        code = inner.__code__
+        by_place = code.co_argcount
+        last = by_place + code.co_kwonlyargcount
+        names = code.co_varnames
+        self.kinds: Json = inner.__annotations__
+        self.scope: Scope = inner.__globals__
+        self.by_place = names[: code.co_posonlyargcount]
+        self.by_name = names[code.co_posonlyargcount : last]
+        self.rest = names[last] if code.co_flags & POSITIONAL else ""
+        self.others = names[last + bool(self.rest)] if code.co_flags & KEYWORDS else ""
+        defaults = inner.__defaults__ or ()
+        optional = {*names[by_place - len(defaults) : by_place], *(inner.__kwdefaults__ or {})}
+        self.defaults = dict(zip(names[by_place - len(defaults) : by_place], defaults, strict=True))
+        self.names = [*self.by_place, *self.by_name]
+        self.required = [name for name in self.names if name not in optional]
+        # Parameters before *rest have to be passed by position.
+        if self.rest:
+            self.by_place, self.by_name = names[:by_place], names[by_place:last]
+
+
+def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
+    """The converted arguments of a call, by position and by name. Raises Unfit."""
+    signature = Signature(function)
+    for name in signature.required:
+        if name not in given:
+            raise Unfit("the call", f"one with {name}", given)
+    values: Json = {}
+    for name, value in given.items():
+        if name not in signature.names and name != signature.rest and not signature.others:
+            raise Unfit("the call", f"one without {name}", given)
+        known = name in signature.names
+        kind = signature.kinds.get(name if known else signature.others, object)
+        if name == signature.rest:
+            item = signature.kinds.get(name, object)
+            values[name] = [converted(each, item, signature.scope, name) for each in value]
+        else:
+            values[name] = converted(value, kind, signature.scope, name)
+    placed: list[Any] = []
+    for name in signature.by_place:
+        if name not in values and name not in signature.defaults:
+            break
+        placed.append(values.pop(name, signature.defaults.get(name)))
+    if signature.rest:
+        placed += values.pop(signature.rest, [])
+    return placed, values
+
+
+def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
+    """Convert a value to the type of an annotation. Raises Unfit."""
     kind = resolved(kind, scope)
     members = union_members(kind)
     if members is not None:
@@ -51,7 +110,7 @@ def converted(value: Any, kind: Any, scope: Scope, where: str) -> Any:
 
 
 def resolved(kind: Any, scope: Scope) -> Any:
-    """What an annotation stands for, without quotes, aliases and remarks. What cannot be found out stands for all."""
+    """The type of an annotation, without quotes, aliases and Annotated; `object` if it cannot be found."""
     for _ in range(32):
         if hasattr(kind, "__forward_arg__"):
             kind = kind.__forward_arg__
@@ -79,14 +138,14 @@ def resolved(kind: Any, scope: Scope) -> Any:
 
 
 def union_members(kind: Any) -> tuple[Any, ...] | None:
-    """Of a Union, an Optional or `X | Y`; None for any other annotation."""
+    """The members of a Union, an Optional or `X | Y`; None for any other annotation."""
     if type(kind).__name__ in ("UnionType", "Union") or _is_typing(getattr(kind, "__origin__", None), "Union"):
         members: tuple[Any, ...] = kind.__args__
         return members
     return None
 
 
-def is_record(kind: Any) -> bool:
+def is_record(kind: object) -> bool:
     """Whether values of this class are objects with named members."""
     return isinstance(kind, type) and (
         hasattr(kind, "__dataclass_fields__")
@@ -96,7 +155,7 @@ def is_record(kind: Any) -> bool:
     )
 
 
-def _one_of(value: Any, members: tuple[Any, ...], scope: Scope, where: str) -> Any:
+def _one_of(value: object, members: tuple[Any, ...], scope: Scope, where: str) -> object:
     problems = []
     for member in members:
         try:
@@ -108,7 +167,7 @@ def _one_of(value: Any, members: tuple[Any, ...], scope: Scope, where: str) -> A
     raise Unfit(where, " or ".join(_name_of(member) for member in members), value)
 
 
-def _of_class(value: Any, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> Any:
+def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
     if kind is bool or kind is str:
         if not isinstance(value, kind):
             raise Unfit(where, "true or false" if kind is bool else "a string", value)
@@ -129,13 +188,13 @@ def _of_class(value: Any, kind: type, inner: tuple[Any, ...], scope: Scope, wher
     return value
 
 
-def _number(value: Any, kind: type, where: str) -> Any:
+def _number(value: object, kind: type, where: str) -> object:
     if isinstance(value, bool) or not isinstance(value, _NUMBERS) or (kind is int and value != int(value)):
         raise Unfit(where, "an integer" if kind is int else "a number", value)
     return kind(value)  # JSON does not tell 5 from 5.0
 
 
-def _enum(value: Any, kind: Any, where: str) -> Any:
+def _enum(value: object, kind: Any, where: str) -> object:
     try:
         return kind(value)
     except (ValueError, TypeError):
@@ -145,13 +204,13 @@ def _enum(value: Any, kind: Any, where: str) -> Any:
     raise Unfit(where, "one of " + ", ".join(repr(member_of_enum(member)) for member in kind), value)
 
 
-def _record(value: Any, kind: Any, where: str) -> Any:
+def _record(value: object, kind: Any, where: str) -> object:
     if not isinstance(value, dict):
         raise Unfit(where, "an object", value)
     scope = _scope_of(kind)
     if hasattr(kind, "__dataclass_fields__"):
         kinds = {name: field.type for name, field in kind.__dataclass_fields__.items() if field.init}
-        for name, each in _annotations(kind).items():  # those that are only for making one
+        for name, each in _annotations(kind).items():  # fields that only the constructor has
             if type(each).__name__ == "InitVar" or "InitVar" in str(each):
                 kinds[name] = each
     else:
@@ -166,10 +225,10 @@ def _record(value: Any, kind: Any, where: str) -> Any:
         raise Unfit(where, f"a whole {kind.__name__} ({error})", value) from None
 
 
-def _typed_dict(value: Any, kind: Any, where: str) -> Any:
+def _typed_dict(value: object, kind: Any, where: str) -> object:
     if not isinstance(value, dict):
         raise Unfit(where, "an object", value)
-    kinds: dict[str, Any] = {}
+    kinds: Json = {}
     for each in reversed(kind.__mro__):
         kinds.update(_annotations(each))
     kinds.update(_annotations(kind))
@@ -180,7 +239,7 @@ def _typed_dict(value: Any, kind: Any, where: str) -> Any:
     return {name: converted(each, kinds.get(name, object), scope, f"{where}.{name}") for name, each in value.items()}
 
 
-def _mapping(value: Any, inner: tuple[Any, ...], scope: Scope, where: str) -> Any:
+def _mapping(value: object, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
     if not isinstance(value, dict):
         raise Unfit(where, "an object", value)
     if len(inner) != 2:
@@ -191,16 +250,16 @@ def _mapping(value: Any, inner: tuple[Any, ...], scope: Scope, where: str) -> An
     }
 
 
-def _key_as(key: str, kind: Any, where: str) -> Any:
+def _key_as(key: str, kind: object, where: str) -> object:
     if kind is int:
         try:
             return int(key)
         except ValueError:
-            raise Unfit(where, "an object whose names are integers", key) from None
+            raise Unfit(where, "an object with integers as names", key) from None
     return _enum(key, kind, where) if is_enum(kind) else key
 
 
-def _collection(value: Any, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> Any:
+def _collection(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
     if not isinstance(value, list):
         raise Unfit(where, "an array", value)
     if issubclass(kind, tuple) and inner and inner[-1] is not ...:
@@ -218,7 +277,7 @@ def _collection(value: Any, kind: type, inner: tuple[Any, ...], scope: Scope, wh
     return kind(members) if kind.__module__ in ("builtins", "collections") else members
 
 
-def _from_text(value: Any, kind: Any, where: str) -> Any:
+def _from_text(value: object, kind: Any, where: str) -> object:
     is_number = kind.__name__ == "Decimal"
     if not isinstance(value, (str, *_NUMBERS) if is_number else str):
         raise Unfit(where, "a string", value)
@@ -237,36 +296,37 @@ def is_enum(kind: Any) -> bool:
 
 
 def member_of_enum(member: Any) -> Any:
-    """By the values if these are all texts or all integers, else by the name; as the server describes it."""
+    """The value of an enum member in JSON, as in the schema: its value if all are strings or all integers, else its
+    name."""
     values = {type(each.value) for each in type(member)}
     return member.value if values in ({str}, {int}) else member.name
 
 
-def _plain_choice(value: Any) -> Any:
+def _plain_choice(value: object) -> object:
     return member_of_enum(value) if is_enum(type(value)) else value
 
 
-def _is_typing(value: Any, name: str) -> bool:
+def _is_typing(value: object, name: str) -> bool:
     if value is None:
         return False
     modules = (sys.modules.get("typing"), sys.modules.get("typing_extensions"))
     return any(module is not None and getattr(module, name, None) is value for module in modules)
 
 
-def _annotations(kind: Any) -> dict[str, Any]:
-    found: dict[str, Any] = getattr(kind, "__annotations__", {})
+def _annotations(kind: object) -> Json:
+    found: Json = getattr(kind, "__annotations__", {})
     return found if kind is not object else {}
 
 
-def _scope_of(kind: Any) -> Scope:
+def _scope_of(kind: object) -> Scope:
     return getattr(sys.modules.get(kind.__module__), "__dict__", {})
 
 
-def _name_of(kind: Any) -> str:
+def _name_of(kind: object) -> str:
     return "null" if kind is type(None) else str(getattr(kind, "__name__", kind))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     import json
 
     text = json.dumps(value, default=str)

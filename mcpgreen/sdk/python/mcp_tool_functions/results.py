@@ -1,4 +1,4 @@
-"""What a function returns, as the result of a call: text, structured content, or content blocks."""
+"""Turn the return value of a function into the result of a call: text, structured content, or content blocks."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mcp_tool import Json
+
+    from mcp_tool_functions.conversion import Scope
+
 _NUMBERS = (int, float)
-PICTURES = {"png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image", "svg": "image"}
-SOUNDS = {"wav": "audio", "mp3": "audio", "ogg": "audio", "flac": "audio"}
-_BLOCKS = {
-    "text": ("text",),
-    "image": ("data", "mimeType"),
-    "audio": ("data", "mimeType"),
-    "resource": ("resource",),
-    "resource_link": ("uri", "name"),
-}
+IMAGES = ("png", "jpg", "jpeg", "gif", "webp", "svg")
+SOUNDS = ("wav", "mp3", "ogg", "flac")
 
 
-def result_of(value: Any, kind: Any, scope: dict[str, Any]) -> dict[str, Any]:
-    """A complete result. Raises TypeError and ValueError for what cannot be sent."""
+def promises_null(kind: object) -> bool:
+    """Whether the output schema of the tool has null, as for `int | None`."""
+    return "outputSchema" in mcp_tool._document("MCP_TOOL_METADATA") and type(None) in (union_members(kind) or ())
+
+
+def result_of(value: object, kind: object, scope: Scope) -> Json:
+    """A complete result. Raises TypeError or ValueError for a value that cannot be sent."""
     is_described = "outputSchema" in mcp_tool._document("MCP_TOOL_METADATA")
     if not is_described:
         blocks = content_of(value)
@@ -39,8 +41,8 @@ def result_of(value: Any, kind: Any, scope: dict[str, Any]) -> dict[str, Any]:
     return {"content": [block], "structuredContent": structured, "isError": False}
 
 
-def _is_object(kind: Any, scope: dict[str, Any]) -> bool:
-    """Whether the server describes a result of this kind as it is, and not as a member `result`."""
+def _is_object(kind: object, scope: Scope) -> bool:
+    """Whether the output schema has this type itself, and not as a member `result`."""
     kind = resolved(kind, scope)
     members = union_members(kind)
     if members is not None:
@@ -49,7 +51,7 @@ def _is_object(kind: Any, scope: dict[str, Any]) -> bool:
 
 
 def content_of(value: Any) -> list[Any] | None:
-    """Content blocks, if that is what a value is."""
+    """The content blocks of a value, or None if it is something else."""
     if isinstance(value, str) and not hasattr(value, "value"):
         return [{"type": "text", "text": value}]
     if is_block(value) or hasattr(value, "__fspath__"):
@@ -67,7 +69,7 @@ def _block(value: Any) -> Any:
     if isinstance(value, dict):
         return value
     suffix = str(value).rpartition(".")[2].lower()
-    if hasattr(value, "__fspath__") and suffix in PICTURES:
+    if hasattr(value, "__fspath__") and suffix in IMAGES:
         return mcp_tool.image_block(value)
     if hasattr(value, "__fspath__") and suffix in SOUNDS:
         return mcp_tool.audio_block(value)
@@ -75,7 +77,7 @@ def _block(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it. Raises TypeError for what JSON cannot express."""
+    """A value as JSON. Raises TypeError for what JSON cannot express."""
     if value is None or isinstance(value, (bool, str)) or type(value) in _NUMBERS:
         return member_of_enum(value) if is_enum(type(value)) else value
     if is_enum(type(value)):
@@ -83,7 +85,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, dict) or hasattr(value, "keys"):
-        return {_key(key): plain(value[key]) for key in value.keys()}  # noqa: SIM118  # it may be some other mapping
+        return {_key(key): plain(value[key]) for key in value.keys()}  # noqa: SIM118  # it may be another mapping
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: plain(getattr(value, name)) for name in value._fields}
     if isinstance(value, (list, tuple)) or type(value).__name__ == "deque":
@@ -101,7 +103,9 @@ def is_block(value: Any) -> bool:
     """Whether a value is a content block."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
-    needed = _BLOCKS.get(value["type"])
+    from mcp_tool_content import REQUIRED_MEMBERS
+
+    needed = REQUIRED_MEMBERS.get(value["type"])
     return needed is not None and all(name in value for name in needed)
 
 
@@ -113,14 +117,14 @@ def _plain_text(value: Any) -> Any:
         return float(value)
     if module == "uuid" or hasattr(value, "__fspath__"):
         return str(value)
-    if isinstance(value, _NUMBERS):  # a subclass that is no enum
+    if isinstance(value, _NUMBERS):  # of a subclass
         return value
     name = type(value).__name__
-    hint = "; mcp_tool.image_block makes a picture of it" if isinstance(value, (bytes, bytearray)) else ""
+    hint = "; mcp_tool.image_block makes an image of it" if isinstance(value, (bytes, bytearray)) else ""
     raise TypeError(f"a value of the type {name} cannot be sent as JSON{hint}")
 
 
-def _key(key: Any) -> str:
+def _key(key: object) -> str:
     if is_enum(type(key)):
         key = member_of_enum(key)
     if isinstance(key, (str, *_NUMBERS)) and not isinstance(key, bool):
