@@ -1,7 +1,4 @@
-"""Run another program to ask it something: in a session of its own, with a time limit, and ended whatever happens.
-
-`outputs_of` is for programs of the system, which get no stdin and say no more than is of use.
-"""
+"""Run other programs in sessions of their own, with a time limit, and stop them at the end in any case."""
 
 from __future__ import annotations
 
@@ -10,73 +7,71 @@ import select
 import signal
 import subprocess
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from typing import NamedTuple
 
 ASK_SECS = 10.0
-MAX_OUTPUT_BYTES = 65_536
-AT_ONCE = 4
+MAX_ANSWER_BYTES = 65_536
 READ_BYTES = 65_536
+LOOK_SECS = 0.05
 
 
-def outputs_of(commands: Sequence[Sequence[str]], *, path: str) -> Iterator[tuple[int | None, str]]:
-    """Of each command, in order, the exit status, None if it could not be started or had to be stopped, and what it
-    said on stdout and stderr. Several run at the same time."""
-    # Nothing of ours: variables can make an interpreter run something (BASH_ENV, NODE_OPTIONS, PYTHONSTARTUP).
+class Ended(NamedTuple):
+    """How a program ended. The status is None if it was too slow, or printed too much."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+    is_late: bool = False
+
+
+def answer_of(words: Sequence[str], *, path: str) -> tuple[int | None, str]:
+    """Run a program of the system. Return its exit status, None if it cannot be run, and all that it prints."""
+    # Without our variables, which can make an interpreter run something (BASH_ENV, NODE_OPTIONS, PYTHONSTARTUP).
     env = {"PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1"}
-    running: deque[subprocess.Popen[bytes] | None] = deque()
-    waiting = iter(commands)
     try:
-        while True:
-            for words in islice(waiting, AT_ONCE - len(running)):
-                running.append(_asked(words, env))
-            if not running:
-                return
-            yield _answer(running[0])
-            running.popleft()
-    finally:
-        for child in running:
-            if child is not None:
-                end(child)
-
-
-def _asked(words: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
-    try:
-        return started(words, env=env, cwd=os.sep, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        child = start(words, env=env, cwd=os.sep, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     except OSError:
-        return None
-
-
-def _answer(child: subprocess.Popen[bytes] | None) -> tuple[int | None, str]:
-    if child is None:
         return None, ""
-    assert child.stdout is not None
-    said, pipes = b"", [child.stdout.fileno()]
-    give_up_at = time.monotonic() + ASK_SECS
     try:
-        while pipes and len(said) < MAX_OUTPUT_BYTES and (heard := hear(pipes, give_up_at)):
-            said += heard[0][1]
-        if len(said) < MAX_OUTPUT_BYTES:
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.0, give_up_at - time.monotonic()))
-        return child.poll(), said.decode("utf-8", "replace")
+        ended = finish(child, until=time.monotonic() + ASK_SECS, max_bytes=MAX_ANSWER_BYTES)
+        return ended.status, ended.stdout
     finally:
         end(child)
 
 
-def started(
+def start(
     words: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: int, stderr: int
 ) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that `end` leaves nobody behind."""
+    """Start a program in a session of its own, so that `end` can stop all its processes."""
     return subprocess.Popen(
         words, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True, bufsize=0
     )
 
 
+def finish(child: subprocess.Popen[bytes], *, until: float, max_bytes: int) -> Ended:
+    """Read what a program prints until it ends, prints too much, or the time is over. It may still run then."""
+    said = {stream.fileno(): b"" for stream in (child.stdout, child.stderr) if stream is not None}
+    pipes = list(said)
+    is_late = is_enough = False
+    while pipes and not is_late and not is_enough:
+        # A process that outlives the program may hold the pipes, so only what is there now is read.
+        has_ended = child.poll() is not None
+        heard = hear(pipes, 0.0 if has_ended else min(until, time.monotonic() + LOOK_SECS))
+        for pipe, chunk in heard:
+            said[pipe] += chunk
+        is_enough = max(map(len, said.values())) > max_bytes or (has_ended and not heard)
+        is_late = not is_enough and time.monotonic() >= until
+    if not is_late and not is_enough:  # it has closed its pipes, and is about to end
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(max(0.0, until - time.monotonic()))
+    texts = [each[:max_bytes].decode("utf-8", "replace") for each in said.values()]
+    return Ended(child.poll(), texts[0], texts[1] if len(texts) > 1 else "", is_late)
+
+
 def hear(pipes: list[int], until: float) -> list[tuple[int, bytes]]:
-    """What comes next, and where; nothing when the time is over. A pipe that is at its end is taken from the list."""
+    """Read what comes next from the pipes; nothing when the time is over. Remove closed pipes from the list."""
     ready, _, _ = select.select(pipes, [], [], max(0.0, until - time.monotonic()))
     heard = [(pipe, os.read(pipe, READ_BYTES)) for pipe in ready]
     pipes[:] = [pipe for pipe in pipes if (pipe, b"") not in heard]
@@ -84,13 +79,13 @@ def hear(pipes: list[int], until: float) -> list[tuple[int, bytes]]:
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End it, and all processes that are left of its session."""
+    """Kill a program and all processes of its session."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # none is
+        pass  # all have ended
     except PermissionError:
-        child.kill()  # macOS says so of a group of the dead
+        child.kill()  # macOS reports this for a group of ended processes
     child.wait()
     for stream in (child.stdin, child.stdout, child.stderr):
         if stream is not None:

@@ -1,57 +1,76 @@
 """The commands, a row each, in the order in which the first screen shows them.
 
-A command has a text in `texts/`, which docopt parses and people read, and a module with a `run`. A new one is a row
-here and these two files.
+A command has a text in `texts/`, which docopt parses and people read, and a function that runs it. A new command is a
+row here, its text, and the function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
+
+TEXTS = os.path.join(os.path.dirname(__file__), "texts")
+FIRST_SCREEN = """mcpgreen: serve a folder of scripts as an MCP server.
+
+Usage: mcpgreen COMMAND [OPTIONS]
+
+{commands}
+
+mcpgreen COMMAND --help shows a command with its options and an example. Almost
+all commands take --project-root DIR; without it, the project is the one around
+the current directory. mcpgreen --version prints the version.
+"""
 
 Options = Mapping[str, Any]  # as docopt gives them
 
 
-class Obeys(Protocol):
-    def run(self, options: Options) -> int:
-        """The exit status. Raises UsageError, and other errors of ours, which are told to the person."""
-
-
+# Returns the exit status. Raises UsageError, and other errors of ours, which are printed.
+Run = Callable[[Options], int]
 ANY = 1000  # words
 
 
 class Command(NamedTuple):
     name: str
-    module: str = ""  # below mcpgreen.cli; `serve` alone is served by `__main__`
+    function: str = ""  # MODULE below mcpgreen.cli, or MODULE:FUNCTION if that is not `run`; `__main__` has `serve`
     max_words: int = 0  # that may follow its name; more are a mistake
     words_need: str = ""  # the option without which there may be none
     needs: str = ""  # what it cannot do without, for a message
     other_names: tuple[str, ...] = ()
 
-    def obeying(self) -> Obeys:
-        return cast("Obeys", import_module(f"mcpgreen.cli.{self.module}"))
+    def text(self) -> str:
+        """What `--help` prints. It begins with `mcpgreen NAME: SUMMARY`."""
+        with open(os.path.join(TEXTS, f"{self.name}.txt"), encoding="utf-8") as file:
+            return file.read()
+
+    def summary(self) -> str:
+        return self.text().partition("\n")[0].partition(": ")[2]
+
+    def load(self) -> Run:
+        module, _, function = self.function.partition(":")
+        return cast("Run", getattr(import_module(f"mcpgreen.cli.{module}"), function or "run"))
 
 
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve", max_words=1, words_need="--http"),),
     "Connect": (Command("config", "clients.config"),),
     "Try": (
-        Command("list", "trying.list_items", max_words=1),
+        Command("list", "trying.offers:run_list", max_words=1),
         Command("run-tool", "trying.run_tool", max_words=ANY, needs="a NAME"),
-        Command("read", "trying.read", max_words=1, needs="a URI"),
-        Command("prompt", "trying.prompt", max_words=ANY, needs="a NAME"),
-        Command("complete", "trying.complete", max_words=3, needs="REF and ARGUMENT"),
+        Command("read", "trying.offers:run_read", max_words=1, needs="a URI"),
+        Command("prompt", "trying.offers:run_prompt", max_words=ANY, needs="a NAME"),
+        Command("complete", "trying.offers:run_complete", max_words=3, needs="REF and ARGUMENT"),
     ),
     "Make": (
-        Command("new", "making.new", max_words=1),
-        Command("init", "making.init"),
+        Command("new", "making.projects:run_new", max_words=1),
+        Command("init", "making.projects:run_init"),
         Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
         Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),
     ),
     "Check": (
         Command("validate", "checking.validate"),
-        Command("lint", "linting.lint"),
+        Command("lint", "linting"),
         Command("doctor", "doctor.doctor"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),
@@ -64,9 +83,17 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     ),
     "More": (
         Command("schema", "schema", max_words=1),
-        Command("sdk-path", "sdk_path"),
+        Command("sdk-path", "schema:run_sdk_path"),
         Command("completion", "completion", max_words=ANY, needs="bash, zsh or fish"),
     ),
 }
 COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.other_names)}
+
+
+def first_screen() -> str:
+    blocks = []
+    for title, commands in GROUPS.items():
+        rows = [f"  {command.name:<13}{command.summary()}" for command in commands]
+        blocks.append("\n".join([f"{title}:", *rows]))
+    return FIRST_SCREEN.format(commands="\n\n".join(blocks))

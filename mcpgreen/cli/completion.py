@@ -1,24 +1,30 @@
 """`mcpgreen completion`: completion for shells.
 
-What can come next is asked of `mcpgreen completion words`, so the scripts are short, and know the tools of the project
-that one is in.
+The scripts are short, because they ask `mcpgreen completion words`, which knows the tools of the current project.
+
+Rule: a Tab runs nothing of the project, neither its hooks nor commands in its names. So files are only read, and the
+scripts quote what they insert; fish does that by itself.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from mcpgreen.cli.commands import BY_NAME, COMMANDS, Command, Options
-from mcpgreen.cli.help import text_of
 from mcpgreen.errors import McpgreenError
+from mcpgreen.text.json_types import Json
 
 SCRIPTS = {
     "bash": """_mcpgreen() {
-  local IFS=$'\\n'
-  COMPREPLY=($(mcpgreen completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    printf -v word %q "$word"
+    COMPREPLY+=("$word")
+  done < <(mcpgreen completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
   [ "${COMPREPLY[0]-}" = "${COMPREPLY[0]%=}" ] || compopt -o nospace
 }
 complete -o default -F _mcpgreen mcpgreen
@@ -27,9 +33,10 @@ complete -o default -F _mcpgreen mcpgreen
 _mcpgreen() {
   local -a found
   found=(${(f)"$(mcpgreen completion words -- "${words[@]:1:$((CURRENT - 1))}" 2>/dev/null)"})
-  compadd -Q -- $found || _files
+  compadd -S '' -- ${(M)found:#*=} || compadd -- ${found:#*=} || _files
 }
-compdef _mcpgreen mcpgreen
+# Loaded by the first Tab, this file has to answer it; read by a start file, it says whom it is for.
+if [[ $funcstack[1] == _mcpgreen ]]; then _mcpgreen "$@"; else compdef _mcpgreen mcpgreen; fi
 """,
     "fish": """function _mcpgreen
   mcpgreen completion words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null
@@ -48,7 +55,7 @@ def run(options: Options) -> int:
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """What the last word may become."""
+    """The candidates for the last word."""
     last = words[-1] if words else ""
     if len(words) <= 1:
         return _beginning_with(last, (command.name for command in COMMANDS))
@@ -63,11 +70,11 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _beginning_with(last: str, found: Iterable[str]) -> list[str]:
-    return [each for each in found if each.startswith(last)]
+    return [each for each in found if each.startswith(last) and each.isprintable()]
 
 
 def _options_of(command: Command) -> list[str]:
-    text = text_of(command)
+    text = command.text()
     return list(dict.fromkeys(re.findall(r"^  (?:-\w )?(--[a-z-]+)", text[text.index("Options:") :], re.MULTILINE)))
 
 
@@ -79,13 +86,13 @@ def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
 
 
 def _kinds(earlier: Sequence[str]) -> list[str]:
-    from mcpgreen.cli.trying.list_items import KINDS
+    from mcpgreen.cli.trying.offers import KINDS
 
     return [] if earlier else [kind.word for kind in KINDS]
 
 
 def _tools(earlier: Sequence[str]) -> list[str]:
-    tools = {tool["name"]: tool for tool in _listed("tools/list", "tools")}
+    tools = {tool["name"]: tool for tool in _listed("tools")}
     if not earlier:
         return list(tools)
     properties = tools.get(earlier[0], {}).get("inputSchema", {}).get("properties") or {}
@@ -93,7 +100,7 @@ def _tools(earlier: Sequence[str]) -> list[str]:
 
 
 def _prompts(earlier: Sequence[str]) -> list[str]:
-    prompts = {prompt["name"]: prompt for prompt in _listed("prompts/list", "prompts")}
+    prompts = {prompt["name"]: prompt for prompt in _listed("prompts")}
     if not earlier:
         return list(prompts)
     return [f"{each['name']}=" for each in prompts.get(earlier[0], {}).get("arguments", ())]
@@ -106,14 +113,24 @@ def _items(earlier: Sequence[str]) -> list[str]:
 
 
 def _uris(earlier: Sequence[str]) -> list[str]:
-    return [] if earlier else [each["uri"] for each in _listed("resources/list", "resources")]
+    return [] if earlier else [each["uri"] for each in _listed("resources")]
 
 
-def _listed(method: str, member: str) -> list[dict[str, Any]]:
-    from mcpgreen.cli.trying.client import LocalClient, serving
+def _listed(kind: str) -> list[Json]:
+    """The listed items, without those that a hook would register."""
+    from mcpgreen.catalog.catalog import Catalog
+    from mcpgreen.catalog.manual.current import Registrar
+    from mcpgreen.project.project import open_project
 
-    with serving({"--project-root": None}) as (server, _):
-        return LocalClient(server).all_of(method, member)
+    project, settings, _ = open_project({}, os.environ, needs_own=True, runs_hooks=False)
+    catalog = Catalog(
+        project,
+        ttl_secs=0,
+        max_bytes=settings.registry_max_bytes,
+        registrar=Registrar(project, settings=settings),
+        writes_files=False,
+    )
+    return [item.definition for item in catalog.snapshot(kind).items]
 
 
 def _clients() -> list[str]:

@@ -1,4 +1,4 @@
-"""The command line: which command is meant, and what is wrong when none can be."""
+"""Run a command line, or say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from mcpgreen import __version__, journal
-from mcpgreen.cli.commands import BY_NAME, Command, Options
+from mcpgreen.cli.commands import BY_NAME, Command, Options, first_screen
 from mcpgreen.errors import McpgreenError, UsageError
 
-# Whoever comes from there may look for them.
+# Users of mcp-bash may look for them.
 COMMANDS_OF_MCP_BASH = ("publish", "debug")
 ROOT = "--project-root"
 
@@ -21,26 +21,26 @@ Serve = Callable[..., int]  # a project root and, for HTTP, an address
 
 
 def run(arguments: Sequence[str], *, serve: Serve) -> int:
-    """Obey one command line. The exit status: 0 done, 1 failed, 2 wrong usage, 141 nobody reads what is printed.
+    """Run one command line. Return the exit status: 0 done, 1 failed, 2 wrong usage, 141 the reader of stdout is gone.
 
-    `serve` comes from `__main__`, which has the shortest way to it.
+    `serve` comes from `__main__`, which imports it quickly.
     """
     try:
-        status = _obeyed(arguments, serve)
+        status = _run_command(arguments, serve)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # as with `head`, which has seen enough
+    except BrokenPipeError:  # as with `mcpgreen list | head -1`
         failure = 128 + signal.SIGPIPE
     except OSError as error:
-        if error.filename is not None:  # not what is printed
+        if error.filename is not None:  # not stdout
             raise
         journal.error("the output cannot be written: %s", error.strerror)
         failure = 1
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try once more when it ends
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try again at exit
     return failure
 
 
-def _obeyed(arguments: Sequence[str], serve: Serve) -> int:
+def _run_command(arguments: Sequence[str], serve: Serve) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return _help(arguments[1:])
     if arguments[0] in ("-v", "--version"):
@@ -52,9 +52,7 @@ def _obeyed(arguments: Sequence[str], serve: Serve) -> int:
         return _refused(_unknown(name))
     from docopt import DocoptExit, docopt
 
-    from mcpgreen.cli.help import text_of
-
-    text = text_of(command)
+    text = command.text()
     try:
         options: Options = docopt(text, argv=list(arguments), default_help=True)
     except DocoptExit:
@@ -64,8 +62,8 @@ def _obeyed(arguments: Sequence[str], serve: Serve) -> int:
     if options.get(ROOT) == "":
         return _refused(f"{ROOT} needs a value", command)
     try:
-        if command.module:
-            return command.obeying().run(options)
+        if command.function:
+            return command.load()(options)
         return serve(options[ROOT] or "", http=(options["ADDRESS"] or "") if options["--http"] else None)
     except McpgreenError as error:
         journal.error("%s", error)
@@ -73,15 +71,13 @@ def _obeyed(arguments: Sequence[str], serve: Serve) -> int:
 
 
 def _help(words: Sequence[str]) -> int:
-    from mcpgreen.cli.help import first_screen, text_of
-
     if not words:
         sys.stdout.write(first_screen())
         return 0
     command = BY_NAME.get(words[0])
     if command is None:
         return _refused(_unknown(words[0]))
-    sys.stdout.write(text_of(command))
+    sys.stdout.write(command.text())
     return 0
 
 
@@ -122,13 +118,13 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
 
 
 def _words_of(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[list[str], str | None]:
-    """The words that belong to no option, and what is wrong with the first wrong option. `values` names what each
-    option takes, if it takes something. Options may be shortened."""
+    """The words that belong to no option, and what is wrong with the first wrong option. `values` has the value of each
+    option, or "". Options may be shortened."""
     words: list[str] = []
     fault = None
     rest = iter(arguments)
     for word in rest:
-        if word == "--":  # what follows is for somebody else
+        if word == "--":  # the rest is not for us
             words += rest
             break
         name, equals, _ = word.partition("=")

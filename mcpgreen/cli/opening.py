@@ -14,19 +14,19 @@ from mcpgreen.settings.settings import Settings
 Opened = tuple[Project, Settings, Mapping[str, str]]
 
 
-def opened(options: Options, environ: Mapping[str, str] = os.environ, *, tells_notes: bool = False) -> Opened:
-    """The project, its settings, and the environment after its `server.d/env.sh`. With `tells_notes` it is told which
-    settings were not taken as they were written."""
+def open_named(options: Options, environ: Mapping[str, str] = os.environ, *, logs_notes: bool = False) -> Opened:
+    """The project, its settings, and the environment after its `server.d/env.sh`. With `logs_notes`, wrong settings
+    are logged."""
     flags = {"project_root": options["--project-root"], "force_minimal": "true" if options.get("--minimal") else None}
     found = open_project({name: value for name, value in flags.items() if value}, environ, needs_own=True)
-    if tells_notes:
+    if logs_notes:
         for note in found[1].notes:
             journal.warning("%s", note)
     return found
 
 
 def seconds(options: Options) -> float | None:
-    """What `--timeout` says."""
+    """The value of `--timeout`. Raises UsageError."""
     text = options["--timeout"]
     if text is None:
         return None

@@ -1,26 +1,49 @@
-"""What several commands print: JSON for programs, a guess at what was meant, and that something takes a while."""
+"""Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions.
+
+Rule: names and texts of files, scripts and clients are data. Commands print them with `say` and `tell`, or through
+`harmless`, so that they cannot steer a terminal.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
 
+from mcpgreen.journal import in_one_line
 from mcpgreen.text import jsontext
 
 MOST_COMPARED = 200
 
 
-def print_json(value: Any) -> None:
-    """One line on stdout, at once: what is said on stderr next comes after it."""
+def harmless(text: str) -> str:
+    """Escape characters that would move the cursor, change colours or the order of letters, or name the window."""
+    return "\n".join("\t".join(map(in_one_line, line.split("\t"))) for line in text.split("\n"))
+
+
+def say(text: str, *, is_exact: bool = False) -> None:
+    """Print a result on stdout. With `is_exact`, it is printed unchanged unless stdout is a terminal."""
+    sys.stdout.flush()
+    shown = text if is_exact and not sys.stdout.isatty() else harmless(text)
+    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def tell(text: str) -> None:
+    """Print a remark on stderr."""
+    sys.stderr.write(harmless(text))
+    sys.stderr.flush()
+
+
+def print_json(value: object) -> None:
+    """Print one line on stdout, at once, so that later lines on stderr come after it."""
     sys.stdout.buffer.write(jsontext.dumps(value) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that nothing has; empty if nothing is like it."""
+    """The end of a sentence about an unknown name: a question, or nothing."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(islice(known, MOST_COMPARED)), n=1)
@@ -29,7 +52,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """For a person who waits at a terminal: on stderr, and gone when it is done. In a pipe nothing is said."""
+    """Show on stderr what a person at a terminal is waiting for, until it is done."""
     if not sys.stderr.isatty():
         yield
         return
@@ -37,3 +60,24 @@ def step(text: str) -> Iterator[None]:
 
     with Console(stderr=True, highlight=False, markup=False, emoji=False).status(f"{text} ..."):
         yield
+
+
+def can_ask() -> bool:
+    """Whether a person sits at the terminal. Without one, the defaults count."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(question: str, default: str, choices: Sequence[str] = ()) -> str:
+    """Ask a question and return the answer, or the default for an empty one. Choices are the only valid answers."""
+    options = f" ({', '.join(choices)})" if choices else ""
+    while True:
+        try:
+            answer = input(f"{question}{options} [{default}]: ")
+        except EOFError:
+            sys.stdout.write("\n")
+            return default
+        # Bytes of a terminal that are not UTF-8 are lone surrogates.
+        answer = answer.encode("utf-8", "replace").decode("utf-8").strip() or default
+        if not choices or answer in choices:
+            return answer
+        sys.stdout.write(f"Please choose one of {', '.join(choices)}.\n")

@@ -1,25 +1,25 @@
-"""`mcpgreen scan` and `registry`: write the files in `.registry/` anew, or say what they hold and how old they are."""
+"""`mcpgreen scan` and `registry`: rewrite the files in `.registry/`, or print their content and age."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES, TITLE_OF
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import opened
+from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 MAX_BYTES = 64 << 20
-# Of apps, older servers wrote them under a name of their own.
+# Older servers wrote apps under the second name.
 ITEMS = ("items", "uiResources")
 
 
@@ -28,9 +28,9 @@ def run(options: Options) -> int:
 
 
 def _refresh(options: Options) -> int:
-    """Print one line of JSON. 1 when a kind could not be read."""
-    project, settings, environ = opened(options, tells_notes=True)
-    project.server_info()  # complains about what it cannot use
+    """Print one line of JSON. Return 1 if a kind could not be read."""
+    project, settings, environ = open_named(options, logs_notes=True)
+    project.server_info()  # logs what is wrong with it
     only_below = options["--filter"] or None
     shell = HookShell(environ, settings=settings, directory=project.root)
     catalog = Catalog(
@@ -55,19 +55,19 @@ def _refresh(options: Options) -> int:
 
 
 def _status(options: Options) -> int:
-    """Print one line of JSON. 0, also when files are missing: the server does not need them."""
-    project, settings, environ = opened(options)
+    """Print one line of JSON. Missing files are no error, because the server does not need them."""
+    project, settings, environ = open_named(options)
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
-    report: dict[str, Any] = {"projectRoot": project.root, "jsonTool": name}
+    report: Json = {"projectRoot": project.root, "jsonTool": name}
     for kind in TITLE_OF:
         report[kind] = file_status(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
     print_json(report)
     return 0
 
 
-def file_status(path: str) -> dict[str, Any]:
-    """Whether one of these files is there and can be read, and what it holds."""
-    found: dict[str, Any] = {"status": "missing", "path": path, "count": 0, "hash": None, "mtime": None}
+def file_status(path: str) -> Json:
+    """Whether a registry file exists and can be read, and its content."""
+    found: Json = {"status": "missing", "path": path, "count": 0, "hash": None, "mtime": None}
     try:
         with open(path, "rb", opener=without_waiting) as file:
             found["mtime"] = int(os.fstat(file.fileno()).st_mtime)
@@ -78,5 +78,5 @@ def file_status(path: str) -> dict[str, Any]:
         content = None
     if not isinstance(content, dict):
         return {**found, "status": "unreadable"}
-    items: list[Any] = next((content[name] for name in ITEMS if isinstance(content.get(name), list)), [])
+    items: list[object] = next((content[name] for name in ITEMS if isinstance(content.get(name), list)), [])
     return {**found, "status": "present", "count": len(items), "hash": content.get("hash")}

@@ -1,10 +1,11 @@
-"""What `serve` says to a person who started it at a terminal, where it would look as if it hung."""
+"""The welcome of `serve` at a terminal, where it would seem to hang."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 
+from mcpgreen.cli.output import tell
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError
 
@@ -20,7 +21,7 @@ It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another t
 
 
 def welcome(server: Server) -> None:
-    """On stderr: stdout belongs to the protocol."""
+    """Print on stderr, because stdout belongs to the protocol."""
     services = server.services
     counts, tool = [], "NAME"
     for kind, word in KINDS.items():
@@ -35,5 +36,5 @@ def welcome(server: Server) -> None:
     name = services.identity.info["name"]
     root = services.project.root
     text = TEXT.format(name=name, counts=", ".join(counts), root=root, quoted=shlex.quote(root), tool=shlex.quote(tool))
-    sys.stderr.write(text)
+    tell(text)
     sys.stderr.flush()

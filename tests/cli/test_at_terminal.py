@@ -41,21 +41,12 @@ def test_the_list_fits_the_screen(greeter: ProjectBuilder, width: int, env: dict
     assert ("\x1b[36m" in seen.raw) == (env == {})
 
 
-def test_plain_is_plain(greeter: ProjectBuilder) -> None:
-    assert "\x1b" not in at_terminal(["list", "--plain"], cwd=greeter.root).raw
-
-
 def test_a_text_is_shown_as_it_is(project: ProjectBuilder) -> None:
     project.tool("greet", "printf 'Hello [bold]Ada[/bold]\\n\\033[31mred\\033[0m \\033]0;title\\007'")
     seen = at_terminal(["run-tool", "greet"], cwd=project.root)
     assert seen.status == 0
     assert "Hello [bold]Ada[/bold]\r\nred " in seen.raw
     assert "\x1b]0;" not in seen.raw
-
-
-def test_a_structured_result_is_indented_and_shown_once(project: ProjectBuilder) -> None:
-    project.tool("count", "echo '{\"words\": 3}'", outputSchema={"type": "object"})
-    assert at_terminal(["run-tool", "count"], cwd=project.root).text.strip() == '{\n  "words": 3\n}'
 
 
 def test_a_picture_is_saved(project: ProjectBuilder, tmp_path: Path) -> None:
@@ -73,11 +64,6 @@ def test_a_failure_is_red_with_the_end_of_stderr(project: ProjectBuilder) -> Non
     assert seen.status == 1
     assert "\x1b[1;31mThe tool reports an error:" in seen.raw
     assert "because" in seen.text
-
-
-def test_an_unknown_name_is_told_with_its_neighbour(greeter: ProjectBuilder) -> None:
-    seen = at_terminal(["run-tool", "gret"], cwd=greeter.root)
-    assert (seen.status, seen.text) == (1, "Tool 'gret' not found\nmcpgreen: info: Did you mean greet?\n")
 
 
 def test_progress_is_a_bar_and_logs_are_lines(project: ProjectBuilder) -> None:
@@ -139,14 +125,6 @@ def test_a_form_with_all_kinds_of_fields(project: ProjectBuilder) -> None:
     assert "mail must be an email address, got ada" in seen.text
 
 
-@pytest.mark.parametrize(("typed", "action"), [("!\n", "decline"), ("\x04", "cancel")])
-def test_a_form_that_is_not_filled_in(project: ProjectBuilder, typed: str, action: str) -> None:
-    project.python_tool("ask", IMPORT + FORM)
-    seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("Your name: ", typed)])
-    assert seen.text.splitlines()[-1].startswith(action)
-    assert "Traceback" not in seen.text
-
-
 @pytest.mark.parametrize(
     ("form", "wrong", "right"),
     [
@@ -171,36 +149,45 @@ def test_a_question_does_not_steer_the_terminal(project: ProjectBuilder) -> None
     assert "\x1b]0;" not in seen.raw
 
 
-def test_a_url_is_shown(project: ProjectBuilder) -> None:
-    project.python_tool("ask", IMPORT + 'print(mcp_tool.elicit_url("Sign in", "https://example.com/in").action)')
-    seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("no declines: ", "yes\n")])
-    assert "https://example.com/in" in seen.text
-    assert seen.text.splitlines()[-1] == "accept"
+STEERING = "\x1b]0;mine\x07\x1b[2J\x9b31m\u202eevil"
 
 
-@pytest.mark.parametrize(("typed", "said"), [("Well, hello.\n", "Well, hello."), ("\n", "refused")])
-def test_a_model_is_played_by_whoever_types(project: ProjectBuilder, typed: str, said: str) -> None:
-    body = """
-try:
-    print(mcp_tool.sample("Say something", 100).text)
-except mcp_tool.AskFailed:
-    print("refused")
-"""
-    project.python_tool("ask", IMPORT + body)
-    seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=[("Return alone refuses): ", typed)])
-    assert "[user] Say something" in seen.text
-    assert seen.text.splitlines()[-1] == said
-
-
-def test_serve_quotes_what_to_try(tmp_path: Path) -> None:
-    project = ProjectBuilder(tmp_path / "my project")
-    seen = at_terminal(["serve"], cwd=project.root, width=200, answers=[("run-tool NAME", "\x04")])
-    assert f"mcpgreen list --project-root '{project.root}'" in seen.text
-
-
-def test_serve_says_what_it_serves_and_what_to_try(greeter: ProjectBuilder) -> None:
-    seen = at_terminal(["serve"], cwd=greeter.root, width=200, answers=[("run-tool greet", "\x04")])
-    assert seen.status == 0
-    assert "1 tool, 0 resources, 0 templates, 0 prompts\n" in seen.text
-    assert f"from {greeter.root}\n" in seen.text
-    assert "waits for a client" in seen.text
+def test_no_command_prints_what_a_name_in_the_project_would_have_a_terminal_do(project: ProjectBuilder) -> None:
+    """Names of files, and texts in them, are of whoever wrote the project."""
+    project.tool("plain", "echo hi", description=f"Says {STEERING}\n✓ all is well")
+    project.tool("broken", "echo hi", meta={"name": f"b{STEERING}", "inputSchema": {"type": STEERING}})
+    project.tool("schema", "echo hi", inputSchema={"type": "object", "properties": {STEERING: {"type": "wrong"}}})
+    project.write(f"tools/{STEERING}", "#!/bin/sh\n").chmod(0o777)
+    project.write("tools/typo.meta.json", json.dumps({"name": "typo", f"descripton{STEERING}": 1}))
+    project.write(f"resources/a{STEERING}\nb.txt", "x")
+    project.write("prompts/p.txt", "{{" + STEERING + "}}")
+    project.write("server.d/server.meta.json", json.dumps({"name": f"x{STEERING}", "version": STEERING, "icons": 5}))
+    project.write("server.d/env", f"MCPGREEN_LOG_LEVEL={STEERING}\nbad{STEERING}\n")
+    project.write("Makefile", f"X ?= {STEERING}\na{STEERING}: ; $(X)\nb: ; $(X)\n")
+    commands = [
+        ["validate"],
+        ["validate", "--explain-defaults"],
+        ["lint"],
+        ["doctor"],
+        ["list"],
+        ["scan"],
+        ["health"],
+        ["run-tool", "plain", "--dry-run"],
+        ["run-tool", STEERING],
+        ["run-tool", "plain", f"nmae{STEERING}=1"],
+        ["run-tool", "--print-env", "plain"],
+        ["prompt", "p"],
+        ["read", STEERING],
+        ["config", "--client", "cursor"],
+        ["bundle", "--validate"],
+        ["server-json", "--name", "a.b/c"],
+        ["wrap", "--makefile", "Makefile"],
+        ["completion", "words", "--", "run-tool", "schema", ""],
+    ]
+    for command in commands:
+        seen = at_terminal([*command], cwd=project.root, env={"NO_COLOR": "1"}, width=300)
+        text = seen.raw.replace("\r\n", "\n").replace("\n", "").replace("\t", "")
+        text = text.replace("\x1b[?25l", "").replace("\x1b[?25h", "")  # the cursor, while something takes a while
+        odd = {char for char in text if not char.isprintable()}
+        assert not odd, (command, odd, seen.raw)
+        assert "\n✓ all is well" not in seen.raw.replace("\r\n", "\n"), command

@@ -10,10 +10,10 @@ from mcpgreen.cli import children
 from tests.support.waiting import eventually, is_alive
 
 
-def test_whoever_a_program_leaves_in_its_session_ends_with_it() -> None:
+def test_processes_that_a_program_leaves_behind_end_with_it() -> None:
     """Where nobody adopts orphans there is no other way to find them."""
     words = ["sh", "-c", "sleep 60 & echo $!"]
-    child = children.started(words, env=os.environ, cwd=os.sep, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    child = children.start(words, env=os.environ, cwd=os.sep, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert child.stdout is not None
     ((_, pid),) = children.hear([child.stdout.fileno()], time.monotonic() + 60)
     child.wait()

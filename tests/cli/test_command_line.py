@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen.cli.commands import COMMANDS, Command
-from tests.cli.test_commands import mcpgreen, run_tool
+from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
 
 
@@ -52,41 +51,6 @@ def test_commands_of_mcp_bash_are_known_to_be_missing(word: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     said = f"{word} is a command of mcp-bash that mcpgreen does not have; see docs/from-mcp-bash.md"
     assert done.stderr == f"mcpgreen: {said}\nTry: mcpgreen --help\n"
-
-
-@pytest.mark.parametrize("secs", ["0", "-1", "abc", "inf", "nan"])
-@pytest.mark.parametrize("flags", [[], ["--dry-run"], ["--print-env"]])
-def test_a_timeout_of_run_tool_is_positive(project: ProjectBuilder, secs: str, flags: list[str]) -> None:
-    project.tool("mark", "touch ran")
-    done = run_tool(project, "mark", "--timeout", secs, *flags)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "mcpgreen: error: --timeout must be a positive number of seconds.\n"
-    assert not (project.root / "ran").exists()
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_each_command_has_a_text_with_an_example(command: Command) -> None:
-    asked = mcpgreen(command.name, "--help")
-    assert (asked.returncode, asked.stderr) == (0, "")
-    assert asked.stdout == mcpgreen("help", command.name).stdout
-    assert asked.stdout.startswith(f"mcpgreen {command.name}: ")
-    assert "\nUsage:\n  mcpgreen " in asked.stdout
-    assert "\nExample:\n  mcpgreen " in asked.stdout or "\nExamples:\n  mcpgreen " in asked.stdout
-    assert max(map(len, asked.stdout.splitlines())) <= 100
-
-
-def test_the_first_screen_is_short_and_names_all_commands() -> None:
-    screen = mcpgreen("help").stdout
-    assert screen == mcpgreen("--help").stdout
-    assert [command.name for command in COMMANDS if f"\n  {command.name} " not in screen] == []
-    assert len(screen.splitlines()) <= 60
-    assert max(map(len, screen.splitlines())) <= 80
-
-
-def test_help_on_what_does_not_exist() -> None:
-    done = mcpgreen("help", "fly")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "mcpgreen: unknown command: fly\nTry: mcpgreen --help\n"
 
 
 def test_the_project_may_be_named_before_the_command(project: ProjectBuilder) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -40,17 +39,6 @@ def mcpgreen(
 
 def run_tool(project: ProjectBuilder, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return mcpgreen("run-tool", *arguments, "--project-root", str(project.root), **options)  # type: ignore[arg-type]
-
-
-def test_at_a_terminal_it_explains_itself() -> None:
-    main, terminal = pty.openpty()
-    try:
-        done = mcpgreen(stdin=terminal)
-    finally:
-        os.close(main)
-        os.close(terminal)
-    assert done.returncode == 0
-    assert "Usage:" in done.stdout
 
 
 def test_without_a_terminal_it_serves(project: ProjectBuilder) -> None:
@@ -97,13 +85,6 @@ def test_what_is_printed_to_a_full_disk_is_a_failure() -> None:
         command = [sys.executable, "-m", "mcpgreen", "help"]
         done = subprocess.run(command, cwd=CHECKOUT, stdout=full, stderr=subprocess.PIPE, timeout=120, check=False)
     assert (done.returncode, done.stderr[:16]) == (1, b"mcpgreen: error:")
-
-
-@pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_goes_to_stdout(flag: str) -> None:
-    done = mcpgreen(flag)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "run-tool" in done.stdout
 
 
 @pytest.mark.parametrize("flag", ["--version", "-v"])
@@ -165,26 +146,6 @@ def test_a_project_that_may_not_be_entered_is_named(project: ProjectBuilder, com
     assert done.stderr == f"mcpgreen: error: {project.root}: the project directory may not be entered\n"
 
 
-@EVERY_COMMAND
-def test_a_current_directory_that_is_gone_is_no_traceback(tmp_path: Path, command: list[str]) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    leave = f'rmdir "{gone}"; exec "$@"'
-    done = subprocess.run(
-        ["/bin/sh", "-c", leave, "sh", sys.executable, "-m", "mcpgreen", *command],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**clean_environment(), "PYTHONPATH": str(CHECKOUT)},
-        cwd=gone,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == (2 if command == ["health"] else 1)
-    assert "the current directory does not exist" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_scan_writes_the_registry_and_prints_the_status(project: ProjectBuilder) -> None:
     project.tool("greet", "echo hi", description="Greets")
     done = mcpgreen("scan", "--project-root", str(project.root))
@@ -195,20 +156,6 @@ def test_scan_writes_the_registry_and_prints_the_status(project: ProjectBuilder)
     registry = json.loads(project.read(".registry/tools.json"))
     assert [item["name"] for item in registry["items"]] == ["greet"]
     assert (registry["version"], registry["total"]) == (1, 1)
-
-
-def test_scan_says_why_something_is_no_tool(project: ProjectBuilder) -> None:
-    project.write("tools/forgotten.py", "#!/usr/bin/env python3\n")
-    project.write("tools/alone.meta.json", "{}")
-    project.write("tools/broken.meta.json", '{"description": "x", }')
-    project.write("tools/broken", "#!/bin/sh\n").chmod(0o755)
-    project.write("server.d/server.meta.json", '{"name": 3}')
-    said = mcpgreen("scan", "--project-root", str(project.root)).stderr
-    assert "tools/forgotten.py: not a tool: not executable (chmod +x)" in said
-    assert "tools/alone.meta.json: describes no script" in said
-    assert "line 1 column" in said
-    assert "the tool is left out" in said
-    assert "name must be a string" in said
 
 
 @pytest.mark.parametrize(
@@ -223,15 +170,6 @@ def test_without_a_project_a_command_fails_and_says_so_once(tmp_path: Path, comm
     assert done.stderr.startswith(f"mcpgreen: error: {tmp_path}: there is no project here or above")
     assert all(remedy in done.stderr for remedy in ("`mcpgreen new NAME`", "`mcpgreen init`", "--project-root"))
     assert done.stderr.count("\n") == 1
-
-
-def test_a_script_that_lacks_only_the_bit_is_named_where_no_project_is_found(tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "hello.sh").write_text("#!/bin/sh\necho hi\n", encoding="utf-8")
-    done = mcpgreen("list", cwd=tmp_path)
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "tools/hello.sh is not executable: chmod +x it" in done.stderr
 
 
 def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: Path) -> None:
@@ -265,89 +203,6 @@ def test_what_the_bundled_example_tells_to_do_makes_a_server(tmp_path: Path) -> 
     assert json.loads(done.stdout)["content"][0]["text"] == "Hello from a script.\n"
 
 
-def test_verbose_shows_what_a_client_would_be_told_meanwhile(project: ProjectBuilder) -> None:
-    report = '{"method":"notifications/progress","params":{"progress":5,"message":"half"}}'
-    project.tool("slow", f"""printf '%s\\n' '{report}' >> "$MCP_PROGRESS_STREAM"; echo done""")
-    assert '"message":"half"' in run_tool(project, "slow", "--verbose").stderr
-
-
-@pytest.mark.parametrize(
-    ("first_line", "warm", "told"),
-    [
-        ("#!/usr/bin/env python3", None, "a server forks it"),
-        ("#!/usr/bin/python3", None, "a server forks it"),
-        ("#!/usr/bin/env -S python3 -u", None, "so does a server: its first line asks for more than a Python"),
-        ("#!/usr/bin/env python3", False, "so does a server: its description says so"),
-        ("#!/bin/sh", None, ""),
-    ],
-)
-def test_verbose_says_how_a_server_starts_a_python_script(
-    project: ProjectBuilder, first_line: str, warm: bool | None, told: str
-) -> None:
-    project.write("tools/say", f"{first_line}\n\nprintf = None\n").chmod(0o755)
-    if warm is not None:
-        project.write("tools/say.meta.json", json.dumps({"name": "say", "warm": warm}))
-    for how in ("--plain", "--json"):
-        done = run_tool(project, "say", "--verbose", how)
-        said = done.stdout + done.stderr
-
-        assert told in said
-        assert ("a server" in said) == bool(told)
-
-
-def test_scan_can_be_narrowed_and_quiet(project: ProjectBuilder) -> None:
-    project.tool("one", "echo 1")
-    project.write("tools/sub/two", "#!/bin/sh\n").chmod(0o755)
-    done = mcpgreen("scan", "--project-root", str(project.root), "--filter", "sub", "--quiet")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert [item["name"] for item in json.loads(project.read(".registry/tools.json"))["items"]] == ["two"]
-
-
-def test_scan_counts_what_it_leaves_out(project: ProjectBuilder) -> None:
-    """A project whose tools were all described wrongly was "ok"."""
-    for name in ("one", "two"):
-        project.tool(name, "echo", inputSchema=[])
-    project.tool("good", "echo")
-    project.prompt("greet.txt", "hello", meta={"arguments": 5})
-    project.write("tools/alone.meta.json", "{}")
-    done = mcpgreen("scan", "--project-root", str(project.root))
-    status = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert status["tools"] == {"status": "ok", "count": 1, "error": None, "skipped": 2}
-    assert status["prompts"] == {"status": "ok", "count": 0, "error": None, "skipped": 1}
-    assert status["resources"] == {"status": "ok", "count": 0, "error": None}
-
-
-def test_a_scan_over_the_limit_fails_with_its_reason(project: ProjectBuilder) -> None:
-    project.tool("greet", "echo hi", description="x" * 2000)
-    done = mcpgreen("scan", "--project-root", str(project.root), env={"MCPGREEN_REGISTRY_MAX_BYTES": "1024"})
-    status = json.loads(done.stdout)["tools"]
-    assert (done.returncode, status["status"]) == (1, "failed")
-    assert "1024 bytes" in status["error"]
-
-
-def test_a_running_server_notices_what_scan_finds(project: ProjectBuilder) -> None:
-    """`scan` and a server share nothing but the disk."""
-    project.tool("greet", "echo hi")
-    assert mcpgreen("scan", "--project-root", str(project.root)).returncode == 0
-    done = run_tool(project, "greet")
-    assert json.loads(done.stdout)["content"][0]["text"] == "hi\n"
-
-
-def test_run_tool_prints_the_result(project: ProjectBuilder) -> None:
-    project.tool("show", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
-    done = run_tool(project, "show", "--args", '{"a": 1}')
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["structuredContent"] == {"a": 1}
-
-
-def test_run_tool_reads_arguments_from_a_file(project: ProjectBuilder, tmp_path: Path) -> None:
-    project.tool("show", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
-    (tmp_path / "arguments.json").write_text('{"b": 2}', encoding="utf-8")
-    done = run_tool(project, "show", "--args", f"@{tmp_path / 'arguments.json'}")
-    assert json.loads(done.stdout)["structuredContent"] == {"b": 2}
-
-
 @pytest.mark.parametrize("arguments", ["[1]", "{", "@/nowhere.json"])
 def test_run_tool_refuses_arguments_that_are_no_object(project: ProjectBuilder, arguments: str) -> None:
     project.tool("show", "true")
@@ -356,24 +211,10 @@ def test_run_tool_refuses_arguments_that_are_no_object(project: ProjectBuilder, 
     assert done.stderr.startswith("mcpgreen: error: --args")
 
 
-def test_a_tool_that_fails_is_still_a_result(project: ProjectBuilder) -> None:
-    project.tool("bad", "echo no >&2; exit 3")
-    done = run_tool(project, "bad", "--verbose")
-    assert json.loads(done.stdout)["isError"] is True
-    assert "no" in done.stderr
-
-
 def test_an_error_of_the_protocol_is_told_apart(project: ProjectBuilder) -> None:
     done = run_tool(project, "absent")
     assert done.returncode == 1
     assert json.loads(done.stdout) == {"_mcpToolError": True, "code": -32602, "message": "Tool 'absent' not found"}
-
-
-def test_run_tool_has_a_timeout(project: ProjectBuilder) -> None:
-    project.tool("slow", "sleep 60")
-    done = run_tool(project, "slow", "--timeout", "0.2")
-    assert json.loads(done.stdout)["structuredContent"]["error"]["type"] == "timeout"
-    assert run_tool(project, "slow", "--timeout", "soon").returncode == 2
 
 
 def test_run_tool_can_allow_what_the_list_forbids(project: ProjectBuilder) -> None:
@@ -431,20 +272,6 @@ def test_a_dry_run_runs_nothing(project: ProjectBuilder) -> None:
     assert run_tool(project, "absent", "--dry-run").returncode == 1
 
 
-def test_print_env_shows_what_a_tool_would_see(project: ProjectBuilder) -> None:
-    project.tool("any", "true")
-    done = run_tool(project, "any", "--print-env", env={"MCPGREEN_STATE_KEY": "secret", "UNRELATED": "x"})
-    assert f"MCPBASH_PROJECT_ROOT={project.root}" in done.stdout
-    assert "secret" not in done.stdout
-    assert "UNRELATED" not in done.stdout
-
-
-def test_in_minimal_mode_there_are_no_tools(project: ProjectBuilder) -> None:
-    project.tool("greet", "echo hi")
-    done = run_tool(project, "greet", "--minimal")
-    assert (done.returncode, json.loads(done.stdout)["code"]) == (1, -32601)
-
-
 def test_settings_of_the_project_hold_and_reach_its_tools(project: ProjectBuilder) -> None:
     project.write("server.d/env", "# ours\nMCPGREEN_TOOL_ALLOWLIST=greet\nMCP_GREETING='good day'\nnot a line\n")
     project.tool("greet", 'printf "%s" "$MCP_GREETING"')
@@ -453,18 +280,3 @@ def test_settings_of_the_project_hold_and_reach_its_tools(project: ProjectBuilde
     assert json.loads(done.stdout)["content"][0]["text"] == "good day"
     assert "server.d/env:4" in done.stderr
     assert run_tool(project, "other").returncode == 1
-
-
-def test_sourced_files_may_take_variables_away(project: ProjectBuilder, tmp_path: Path) -> None:
-    project.tool("show", 'printf "%s" "${MCP_A-gone} ${MCPGREEN_PAGE_SIZE-gone}"')
-    (tmp_path / "more.sh").write_text("unset MCP_A MCPGREEN_PAGE_SIZE\n", encoding="utf-8")
-    env = {"MCP_A": "1", "MCPGREEN_PAGE_SIZE": "7"}
-    done = run_tool(project, "show", "--source", str(tmp_path / "more.sh"), env=env)
-    assert json.loads(done.stdout)["content"][0]["text"] == "gone gone"
-
-
-def test_type_checkers_are_told_where_the_python_sdk_is() -> None:
-    done = mcpgreen("sdk-path")
-
-    assert done.returncode == 0
-    assert (Path(done.stdout.strip()) / "mcp_tool.py").is_file()

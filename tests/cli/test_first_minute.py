@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 import pytest
 
+from tests.support.foreign_modules import AT_START, PYTHON_PATHS, plant_traps
 from tests.support.launching import with_old_python
 from tests.support.prerequisites import require_module, require_program
 
@@ -88,6 +89,29 @@ def test_an_installed_wheel(program: Path, tmp_path: Path, errors: TextIO) -> No
     entry = a_first_minute([str(program)], tmp_path, {"PATH": os.defpath, "HOME": str(tmp_path / "home")})
     assert entry["command"] == str(program)
     assert "Hello, Ada!" in answer_of_hello(entry, errors)
+
+
+@pytest.mark.parametrize("python_path", PYTHON_PATHS)
+def test_the_installed_command_imports_nothing_from_the_project(
+    program: Path, tmp_path: Path, python_path: str
+) -> None:
+    """The script that pip writes began with `import re`, and Python itself with sitecustomize.py."""
+    trace = plant_traps(tmp_path, *AT_START)
+    tool = tmp_path / "tools" / "show.sh"
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\nprintf %s "$PYTHONPATH"\n', encoding="utf-8")
+    tool.chmod(0o755)
+    link = tmp_path / "linked"
+    link.symlink_to(program)
+    env = {"PATH": os.defpath, "HOME": str(tmp_path), "MCPGREEN_TOOL_ENV_MODE": "allowlist"}
+    env |= {"MCPGREEN_TOOL_ENV_ALLOWLIST": "PYTHONPATH", "PYTHONPATH": f"/none:{python_path}"}
+    done = subprocess.run(
+        [link, "run-tool", "show"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, trace.exists()) == (0, False), done.stderr
+    shown = json.loads(done.stdout)["content"][0]["text"]
+    assert shown.startswith(f"/none:{python_path}:")  # what the person has there, and then the SDK
 
 
 @pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"]], ids=lambda words: words[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.foreign_modules import AT_START, PYTHON_PATHS, plant_traps
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT
 
@@ -17,13 +18,14 @@ PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 
 def launched(
-    launcher: Path, *arguments: str, path: str = "/usr/bin:/bin", **env: str
+    launcher: Path, *arguments: str, path: str = "/usr/bin:/bin", cwd: Path | None = None, **env: str
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [str(launcher), *arguments],
         input=PING,
         capture_output=True,
         env={"PATH": path, "HOME": os.environ.get("HOME", "/"), **env},
+        cwd=cwd,
         timeout=120,
         check=False,
     )
@@ -46,6 +48,14 @@ def test_it_passes_arguments_on(project: ProjectBuilder) -> None:
     assert (
         answer(launched(LAUNCHER, "serve", "--project-root", str(project.root), MCPGREEN_PYTHON=sys.executable)) == PONG
     )
+
+
+@pytest.mark.parametrize("python_path", PYTHON_PATHS)
+@pytest.mark.parametrize("named", [{}, {"MCPGREEN_PYTHON": sys.executable}], ids=["own", "named"])
+def test_it_imports_nothing_from_the_project(project: ProjectBuilder, python_path: str, named: dict[str, str]) -> None:
+    trace = plant_traps(project.root, *AT_START)
+    done = launched(LAUNCHER, cwd=project.root, PYTHONPATH=f"/none:{python_path}", **named)
+    assert (answer(done), trace.exists()) == (PONG, False)
 
 
 def test_a_link_to_it_finds_the_checkout(tmp_path: Path) -> None:
@@ -86,19 +96,6 @@ def checkout_with(tmp_path: Path, *, python: str, is_complete: bool) -> Path:
 GOOD = f'exec "{sys.executable}" "$@"'
 
 
-def test_a_complete_environment_needs_no_path(tmp_path: Path) -> None:
-    """Some clients start servers without any variable."""
-    assert answer(launched(checkout_with(tmp_path, python=GOOD, is_complete=True), path="")) == PONG
-
-
-def test_a_name_without_a_directory_is_found_here(tmp_path: Path) -> None:
-    launcher = checkout_with(tmp_path, python=GOOD, is_complete=True)
-    done = subprocess.run(
-        ["/bin/sh", launcher.name, "--version"], cwd=launcher.parent, env={}, capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout[:9]) == (0, b"mcpgreen "), done.stderr
-
-
 def test_an_environment_that_is_half_made_is_tried_first(tmp_path: Path) -> None:
     """It has Python and not the packages: the server answered with a traceback."""
     launcher = checkout_with(tmp_path, python="echo broken >&2; exit 1", is_complete=False)
@@ -107,10 +104,6 @@ def test_an_environment_that_is_half_made_is_tried_first(tmp_path: Path) -> None
     (tmp_path / "bin" / "python3").chmod(0o755)
     done = launched(launcher, path=f"{tmp_path / 'bin'}:/usr/bin:/bin")
     assert (answer(done), done.stderr.count(b"broken")) == (PONG, 0)
-
-
-def test_an_environment_without_the_mark_is_used_if_it_is_good(tmp_path: Path) -> None:
-    assert answer(launched(checkout_with(tmp_path, python=GOOD, is_complete=False), path="")) == PONG
 
 
 @pytest.mark.parametrize(
@@ -183,22 +176,3 @@ def test_a_python_that_is_not_on_the_path_is_found(tmp_path: Path, place: str, v
     python.chmod(0o755)
     env = {name: str(tmp_path / "home" / value) for name, value in variables.items()}
     assert answer(launched(launcher, path="/nonexistent", HOME=str(tmp_path / "home"), **env)) == PONG
-
-
-def test_a_python_knows_where_it_is_without_a_path(tmp_path: Path, project: ProjectBuilder) -> None:
-    """A shell has a PATH of its own where none is given, and what it starts has not: Python did not find itself."""
-    project.tool("which", 'printf "%s" "$MCPGREEN_PYTHON"')
-    (tmp_path / "checkout").mkdir()
-    launcher = checkout_with(tmp_path / "checkout", python="exit 1", is_complete=False)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python3").symlink_to(sys._base_executable)  # type: ignore[attr-defined]
-    text = launcher.read_text(encoding="utf-8").replace("set -u\n", f"set -u\nPATH={tmp_path}/bin:/usr/bin:/bin\n", 1)
-    launcher.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [str(launcher), "run-tool", "which", "--project-root", str(project.root)],
-        env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))},
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert json.loads(done.stdout)["content"][0]["text"] == f"{tmp_path}/bin/python3", done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -50,33 +49,6 @@ def test_a_dry_run_says_that_the_policy_would_refuse(project: ProjectBuilder, fo
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == f"Status: {reason}"
     assert not (project.root / "ran").exists()
-
-
-def test_a_file_of_arguments_that_is_no_json_is_named(project: ProjectBuilder, tmp_path: Path) -> None:
-    project.tool("show", "true")
-    for content, reason in (("{", "is not JSON"), ("[]", "must be a JSON object")):
-        (tmp_path / "arguments.json").write_text(content, encoding="utf-8")
-        done = run_tool(project, "show", "--args", f"@{tmp_path}/arguments.json")
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith(f"mcpgreen: error: --args @{tmp_path}/arguments.json {reason}")
-
-
-@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
-@pytest.mark.parametrize(
-    ("file", "name"), [("tools/greet.py", "greet"), ("tools/greet.py", "greet.py"), ("tools/greet/tool.sh", "greet")]
-)
-def test_a_script_that_is_no_tool_is_mentioned(project: ProjectBuilder, file: str, name: str, flags: list[str]) -> None:
-    project.write(file, "#!/usr/bin/env python3\n")
-    project.write("tools/other.py", "#!/usr/bin/env python3\n")
-    done = run_tool(project, name, *flags)
-    assert (done.returncode, json.loads(done.stdout)["message"]) == (1, f"Tool '{name}' not found")
-    told = f"mcpgreen: info: {file}: not a tool: not executable (chmod +x) and without a description\n"
-    assert done.stderr == told
-
-
-def test_where_there_are_no_tools_none_is_missed(project: ProjectBuilder) -> None:
-    project.write("tools/greet.py", "#!/usr/bin/env python3\n")
-    assert run_tool(project, "greet", "--minimal").stderr == ""
 
 
 READY_MADE = '{"content": [{"type": "text", "text": "not today"}], "isError": true}'

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,11 @@ from mcpgreen.catalog import prompts, resources, tools
 from mcpgreen.catalog.apps import resources as pages
 from mcpgreen.catalog.descriptions.metadata import ANNOTATION_RULES, Rule
 from mcpgreen.catalog.manual.rules import KINDS
-from mcpgreen.cli.schema import FILES, SUFFIX, file_of, schema_of, text_of
+from mcpgreen.cli.schema import FILES
 from mcpgreen.project.project import TEXT_FIELDS
+from scripts.file_schemas import schema_of
 from tests.cli.checking.correct_project import GREET, correct_project, described, faults_in, linted, validated
-from tests.cli.test_commands import mcpgreen
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT
 
@@ -104,40 +102,6 @@ def test_what_the_reader_refuses_is_marked(kind: str, value: Any) -> None:
     assert problems_of(kind, value)
 
 
-def test_the_command_prints_what_is_installed() -> None:
-    for kind in FILES:
-        assert Path(file_of(kind)).read_text(encoding="utf-8") == text_of(kind)
-    done = mcpgreen("schema", "tool")
-    assert (done.returncode, done.stdout, done.stderr) == (0, text_of("tool"), "")
-
-
-def test_without_a_kind_the_kinds_are_listed() -> None:
-    done = mcpgreen("schema")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(FILES)
-    refused = mcpgreen("schema", "tols")
-    assert refused.returncode == 2
-    assert "There is no schema tols; there are tool, prompt" in refused.stderr
-
-
-def test_new_and_scaffold_name_schemas_that_are_there(tmp_path: Path) -> None:
-    mcpgreen("new", "demo", cwd=tmp_path)
-    root = tmp_path / "demo"
-    for kind in ("tool", "prompt", "resource", "template"):
-        mcpgreen("scaffold", kind, f"my-{kind}", cwd=root)
-    mcpgreen("scaffold", "ui", "my-page", cwd=root)
-    mcpgreen("scaffold", "completion", "my-prompt", cwd=root)
-
-    files = [path for path in root.rglob("*.json") if not path.name.endswith(SUFFIX)]
-    assert len(files) == 8
-    for path in files:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        named = (path.parent / content["$schema"]).resolve()
-        kind = re.sub(r"\.schema\.json$", "", named.name)
-        assert named.read_text(encoding="utf-8") == text_of(kind)
-        assert problems_of(kind, content) == []
-    assert mcpgreen("validate", "--strict", cwd=root).returncode == 0
-
-
 def test_a_description_may_name_its_schema(tmp_path: Path) -> None:
     project = correct_project(tmp_path / "project")
     described(project, "tools/greet", {"$schema": "../x.schema.json", **GREET})
@@ -147,7 +111,7 @@ def test_a_description_may_name_its_schema(tmp_path: Path) -> None:
     assert faults_in(linted(project)) == []
 
 
-def test_no_client_and_no_script_sees_the_schema(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_no_client_and_no_script_sees_the_schema(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("show", 'printf %s "$MCP_TOOL_METADATA_JSON"', meta={"$schema": "x", "description": "Shows"})
     client = speak()
 

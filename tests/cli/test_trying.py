@@ -73,23 +73,6 @@ def test_arguments_of_a_tool_as_words(project: ProjectBuilder) -> None:
     assert json.loads(text) == {"n": 3, "who": "7", "more": []}
 
 
-def test_an_unknown_tool_and_its_neighbour(project: ProjectBuilder) -> None:
-    project.tool("greet", "echo hi")
-    done = command(project, "run-tool", "gret")
-    assert done.returncode == 1
-    assert done.stderr == "mcpgreen: info: Did you mean greet?\n"
-
-
-def test_an_unknown_argument_and_its_neighbour(project: ProjectBuilder) -> None:
-    """Most schemas allow more than they name, so a mistyped one was passed on and ignored."""
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    project.tool("greet", ECHO, inputSchema=schema)
-    project.tool("open", ECHO, inputSchema={**schema, "additionalProperties": True})
-    done = command(project, "run-tool", "greet", "nmae=Ada", "name=Ada")
-    assert (done.returncode, done.stderr) == (0, "mcpgreen: info: greet has no argument nmae. Did you mean name?\n")
-    assert command(project, "run-tool", "open", "nmae=Ada").stderr == ""
-
-
 def test_check_makes_an_error_result_a_failure(project: ProjectBuilder) -> None:
     project.tool("sorry", """echo '{"content": [], "isError": true}'""")
     assert command(project, "run-tool", "sorry").returncode == 0
@@ -114,31 +97,22 @@ def test_the_lists_as_json(project: ProjectBuilder) -> None:
     assert all(each["reason"] for each in listed["leftOut"])
 
 
-def test_one_kind(project: ProjectBuilder) -> None:
-    project.tool("greet", "echo hi")
-    project.prompt("p.txt", "Hello")
-    assert list(json.loads(command(project, "list", "prompts", "--json").stdout)) == ["prompts", "leftOut"]
-    done = command(project, "list", "pages")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "tools, resources, templates, prompts" in done.stderr
-
-
 def test_a_list_of_more_than_a_page(project: ProjectBuilder) -> None:
     for number in range(120):
         project.resource(f"r{number}.txt", "x")
     assert len(json.loads(command(project, "list", "--json").stdout)["resources"]) == 120
 
 
-def test_a_program_reads_lines_that_are_not_broken(project: ProjectBuilder) -> None:
-    """At a hundred characters a name was cut in two, and grep did not find it."""
-    name = "a" * 64
-    project.tool(name, "echo hi", description="Say " + "hi and " * 20)
-    line = next(line for line in command(project, "list").stdout.splitlines() if name in line)
-    assert line.split()[-1] == f"tools/{name}"
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["tools"]])
+def test_what_is_left_out_is_told_once(project: ProjectBuilder, arguments: list[str]) -> None:
+    """It stood in the table, and on stderr as a warning."""
+    project.tool("greet", "echo hi", descripton="Greet")
+    project.write("tools/bad.meta.json", "{")
+    project.write("tools/bad.sh", "#!/bin/sh\n").chmod(0o755)
+    done = command(project, "list", *arguments)
 
-
-def test_a_project_with_nothing_says_what_to_do(project: ProjectBuilder) -> None:
-    assert "Put an executable into tools/" in command(project, "list").stderr
+    assert (done.stdout.count("bad.meta.json"), done.stderr.count("bad.meta.json")) == (1, 0)
+    assert done.stderr.count("descripton is unknown") == 1  # of what is listed nevertheless
 
 
 def test_read_prints_the_bytes_as_they_are(project: ProjectBuilder) -> None:
@@ -146,13 +120,6 @@ def test_read_prints_the_bytes_as_they_are(project: ProjectBuilder) -> None:
     assert command(project, "read", "a").stdout == "Zoë\n\n"
     answer = json.loads(command(project, "read", "a", "--json").stdout)
     assert answer["contents"][0]["text"] == "Zoë\n\n"
-
-
-def test_read_what_does_not_exist(project: ProjectBuilder) -> None:
-    project.resource("about.txt", "x")
-    done = command(project, "read", "abut")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "mcpgreen: info: Did you mean about?\n" in done.stderr
 
 
 def test_a_prompt_with_arguments(project: ProjectBuilder) -> None:

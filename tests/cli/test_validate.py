@@ -59,23 +59,6 @@ def test_a_good_project_has_nothing_to_mend(project: ProjectBuilder) -> None:
     ]
 
 
-def test_people_read_lines(project: ProjectBuilder) -> None:
-    good_tool(project)
-    project.write("tools/bad.meta.json", "{")
-    project.write("tools/bad", "#!/bin/sh\n").chmod(0o755)
-    done = mcpgreen("validate", "--explain-defaults", "--project-root", str(project.root), env={"LC_ALL": "C"})
-
-    assert done.returncode == 1
-    lines = done.stdout.splitlines()
-    assert lines[:2] == [
-        f"Project: {project.root}",
-        "Without server.d/server.meta.json: name project, title Project, version 0.0.0",
-    ]
-    assert "✓ tool greet" in lines
-    assert [line for line in lines if line.startswith("✗ tools/bad.meta.json: not valid JSON")]
-    assert lines[-1] == "1 error, 0 warnings"
-
-
 def test_nothing_is_written(project: ProjectBuilder) -> None:
     good_tool(project).chmod(0o644)
     findings(project)
@@ -215,32 +198,9 @@ def test_described_scripts_are_made_executable(project: ProjectBuilder) -> None:
     assert findings(project, "--fix")[1]["fixesApplied"] == 0
 
 
-def test_without_a_project_there_is_nothing_to_validate(tmp_path: Path) -> None:
-    done = mcpgreen("validate", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "--project-root" in done.stderr
-
-
 def registry(project: ProjectBuilder, *arguments: str) -> tuple[int, str]:
     done = mcpgreen("registry", *arguments, "--project-root", str(project.root))
     return done.returncode, done.stdout
-
-
-def test_refresh_is_scan(project: ProjectBuilder) -> None:
-    good_tool(project)
-    status, printed = registry(project, "refresh", "--no-notify")
-
-    assert status == 0
-    assert json.loads(printed) == json.loads(mcpgreen("scan", "--project-root", str(project.root)).stdout)
-    assert registry(project, "refresh", "--quiet") == (0, "")
-
-
-def test_refresh_can_be_narrowed(project: ProjectBuilder) -> None:
-    good_tool(project)
-    project.program("tools/sub/two", "echo 2")
-    registry(project, "refresh", "--filter", "sub", "--quiet")
-
-    assert [item["name"] for item in json.loads(project.read(".registry/tools.json"))["items"]] == ["two"]
 
 
 def test_the_status_tells_what_the_files_hold(project: ProjectBuilder) -> None:
@@ -271,15 +231,3 @@ def test_a_file_that_is_no_registry_is_no_reason_to_fail(project: ProjectBuilder
     status, printed = registry(project, "status")
 
     assert (status, json.loads(printed)["tools"]["status"]) == (0, "unreadable")
-
-
-def test_pages_of_an_older_server_are_counted(project: ProjectBuilder) -> None:
-    project.write(".registry/ui-resources.json", json.dumps({"version": 1, "hash": "x", "uiResources": [{}, {}]}))
-    assert json.loads(registry(project, "status")[1])["ui"]["count"] == 2
-
-
-@pytest.mark.parametrize("words", [[], ["fly"], ["status", "--quiet"], ["refresh", "status"]])
-def test_other_words_are_refused(words: list[str]) -> None:
-    done = mcpgreen("registry", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "mcpgreen registry --help" in done.stderr

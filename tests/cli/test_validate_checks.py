@@ -63,34 +63,11 @@ def test_settings_that_let_clients_see_too_much_or_do_nothing(project: ProjectBu
     assert not [text for text in said(findings(project, env=token)[1], "warning") if "roots" in text]
 
 
-def test_lines_of_env_that_say_nothing(project: ProjectBuilder) -> None:
-    project.write("server.d/env", "A=1\nnot a line\n# a comment\n2B=3\n")
-    status, report = findings(project)
-
-    assert status == 0
-    assert said(report, "warning") == [
-        "server.d/env: line 2 is ignored: it is not KEY=value",
-        "server.d/env: line 4 is ignored: it is not KEY=value",
-    ]
-
-
 @pytest.mark.parametrize("variable", ["MCPBASH_REMOTE_TOKEN", "MCPBASH_ROOTS"])
 def test_what_keeps_a_server_from_starting(project: ProjectBuilder, variable: str) -> None:
     status, report = findings(project, env={variable: "nope"})
 
     assert (status, report["errors"]) == (1, 1)
-
-
-def test_of_a_registration_that_cannot_be_used_nothing_is_served(project: ProjectBuilder) -> None:
-    good_tool(project)
-    project.tool("bare", "echo")
-    project.resource("note.txt", "note")
-    project.prompt("letter.txt", "Dear all", description="A letter")
-    project.write("server.d/register.json", "{").chmod(0o644)
-    status, report = findings(project)
-
-    assert (status, said(report, "ok")) == (1, ["server.d/server.meta.json"])
-    assert "no description" in str(said(report, "warning"))
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -133,17 +110,6 @@ def test_a_resource_whose_provider_cannot_provide(
     assert f"{word} state" not in said(report, "ok")
 
 
-def test_providers_that_can_provide(project: ProjectBuilder) -> None:
-    project.provider("engine.sh", "echo")
-    project.provider("motor.sh", "#!/no/such/bash\necho", mode=0o644)  # run by bash, whatever its first line says
-    for scheme in ("engine", "motor", "echo", "https"):
-        project.described(f"{scheme}-one", uri=f"{scheme}://one")
-    project.described("many", uriTemplate="git+https://example.org/{path}")
-    status, report = findings(project, "--strict")
-
-    assert (status, len(said(report, "ok"))) == (0, 6)
-
-
 @pytest.mark.parametrize(
     ("uri", "reason"),
     [
@@ -156,14 +122,6 @@ def test_a_file_that_cannot_be_read_now(project: ProjectBuilder, uri: str, reaso
     status, report = findings(project)
 
     assert (status, said(report, "warning")) == (0, [f"resource note: it cannot be read as things are: {reason}"])
-
-
-def test_files_that_can_be_read(project: ProjectBuilder) -> None:
-    project.resource("note.txt", "note", uri="example://note")
-    project.write("data.txt", "within the default root, the project")
-    project.described("data", uri="file://./data.txt")
-
-    assert findings(project, "--strict")[0] == 0
 
 
 # --- scripts ---------------------------------------------------------------------------------------------------------
@@ -228,29 +186,7 @@ def test_placeholders_that_are_no_arguments(project: ProjectBuilder) -> None:
     ]
 
 
-def test_placeholders_in_messages(project: ProjectBuilder) -> None:
-    messages = [{"content": "{{a}}"}, {"content": {"type": "text", "text": "{{b}} {{c}}"}}]
-    question = {"method": "elicitation/create", "params": {"message": "b?", "requestedSchema": SCHEMA_OF_B}}
-    fields = {"messages": messages, "arguments": [{"name": "a"}], "inputRequests": {"ask": question}}
-    project.write("prompts/talk.meta.json", json.dumps(fields))
-
-    assert [text[:18] for text in said(findings(project)[1], "warning")] == ["prompt talk: {{c}}"]
-
-
-SCHEMA_OF_B = {"type": "object", "properties": {"b": {"type": "string"}}}
-
-
 # --- mending, and counting -------------------------------------------------------------------------------------------
-
-
-def test_scripts_with_a_comment_are_made_executable(project: ProjectBuilder) -> None:
-    project.write("tools/greet.py", '#!/usr/bin/env python3\n# mcp: {"description": "x"}\n').chmod(0o644)
-    project.write("tools/broken.py", '#!/usr/bin/env python3\n# mcp: {"description"\n').chmod(0o644)
-    project.write("tools/library.py", "#!/usr/bin/env python3\n").chmod(0o644)
-    report = findings(project, "--fix")[1]
-
-    assert report["fixesApplied"] == 1
-    assert "tools/greet.py: made executable" in said(report, "info")
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,31 @@
-"""What `validate`, `lint` and `doctor` find, and how it is printed: lines for people, or one line of JSON.
+"""The findings of `validate`, `lint` and `doctor`, printed as lines for people or one line of JSON.
 
-Rule: an error and a warning say what to do about it (`fix`). Codes are words that programs rely on; the sentences may
-become better.
+Rule: each error and warning has a `fix`. Programs rely on the codes; sentences may change.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mcpgreen.cli.output import print_json
+from mcpgreen.cli.output import print_json, say
+from mcpgreen.journal import in_one_line
 from mcpgreen.project.project import Project
+from mcpgreen.text.json_types import Json
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 SIGN_OF = {OK: "✓", "info": "·", WARNING: "⚠", ERROR: "✗"}
 
 
 class Position(NamedTuple):
-    """In a text, counted from 1, in characters."""
+    """A place in a text, in characters counted from 1."""
 
     line: int
     column: int | None = None
 
 
 class Finding(NamedTuple):
-    """An error means that something of the project does not work, a warning that it could be better. `file` is as
-    people call it, from the project's root on."""
+    """An error means that something does not work, a warning that it could be better. `file` is below the root."""
 
     level: str
     section: str
@@ -35,20 +34,11 @@ class Finding(NamedTuple):
     fix: str | None = None
     file: str | None = None
     position: Position | None = None
-    tokens: int | None = None  # an estimate of what a model has to read for it
+    tokens: int | None = None  # estimated, that a model reads
 
-    def as_json(self) -> dict[str, Any]:
-        members = {
-            "level": self.level,
-            "section": self.section,
-            "message": self.message,
-            "code": self.code,
-            "file": self.file,
-            "line": self.position.line if self.position else None,
-            "column": self.position.column if self.position else None,
-            "fix": self.fix,
-            "tokens": self.tokens,
-        }
+    def as_json(self) -> Json:
+        line, column = self.position or (None, None)
+        members = {**self._asdict(), "position": None, "line": line, "column": column}
         return {name: value for name, value in members.items() if value is not None}
 
     def as_line(self) -> str:
@@ -57,11 +47,11 @@ class Finding(NamedTuple):
             position = self.position or ()
             place = f" ({':'.join(str(part) for part in (self.file, *position) if part is not None)})"
         remedy = f" → {self.fix}" if self.fix else ""
-        return f"{SIGN_OF[self.level]} {self.message}{place}{remedy}"
+        return in_one_line(f"{SIGN_OF[self.level]} {self.message}{place}{remedy}")
 
 
 class Problem(NamedTuple):
-    """Something that is wrong with an item. `path` is the file that has to be changed."""
+    """A problem of an item. `path` is the file to change."""
 
     level: str
     code: str
@@ -77,7 +67,7 @@ class Problem(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What `doctor` says of one thing."""
+    """A line of `doctor`."""
 
     name: str
     status: str
@@ -97,7 +87,7 @@ class Report(NamedTuple):
     def is_good(self) -> bool:
         return not self.count("error") and not (self.is_strict and self.count("warning"))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         return {
             "projectRoot": self.project.root,
             "errors": self.count("error"),
@@ -109,20 +99,20 @@ class Report(NamedTuple):
         }
 
     def print(self, *, as_json: bool, shows_defaults: bool = False) -> int:
-        """The exit status of the command: 1 for what is not good."""
+        """Print the report and return the exit status of the command."""
         if as_json:
             print_json(self.as_json())
         else:
-            sys.stdout.buffer.write(self.as_text(shows_defaults=shows_defaults))
+            say(self.as_text(shows_defaults=shows_defaults))
         return 0 if self.is_good() else 1
 
-    def as_text(self, *, shows_defaults: bool = False) -> bytes:
+    def as_text(self, *, shows_defaults: bool = False) -> str:
         lines = [f"Project: {self.project.root}"]
         if shows_defaults:
             defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
             lines.append(f"Without server.d/server.meta.json: {defaults}")
         lines += [finding.as_line() for finding in self.findings]
-        return "\n".join([*lines, self._verdict(), ""]).encode("utf-8", "backslashreplace")
+        return "\n".join([*lines, self._verdict(), ""])
 
     def _verdict(self) -> str:
         errors, warnings = self.count("error"), self.count("warning")

@@ -1,6 +1,6 @@
-"""`mcpgreen health`: can this project be served? For probes, which want one line of JSON and a status.
+"""`mcpgreen health`: report whether the project can be served, as one line of JSON and an exit status, for probes.
 
-Looks at what a server would look at, and asks the project's own `server.d/health-checks.sh`. Writes no registry files
+It reads what a server would read, and runs the project's own `server.d/health-checks.sh`. It writes no registry files
 and starts no server.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCES
@@ -16,7 +15,7 @@ from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import opened, seconds
+from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.project.project import Project
@@ -24,15 +23,17 @@ from mcpgreen.project.start_checks import operator_roots, remote_token, require_
 from mcpgreen.running.hooks.shell import Hook, HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text.json_types import Json
 
 ANSWER_BYTES = 1 << 20
+CHECK_SECS = 5.0  # for the checks of the project, unless --timeout says otherwise
 
 
 def run(options: Options) -> int:
-    """0 when all is well, 1 when something is not, 2 when there is nothing to serve."""
+    """Return 0 when all is well, 1 when something is wrong, 2 when nothing can be served."""
     timeout_secs = seconds(options)
     try:
-        project, settings, environ = opened(options)
+        project, settings, environ = open_named(options)
     except ProjectError as error:
         journal.error("%s", error)
         return _nothing_to_serve("not_trusted" if isinstance(error, Untrusted) else "project_missing")
@@ -42,11 +43,12 @@ def run(options: Options) -> int:
         return _nothing_to_serve("minimal_mode")
     shell = HookShell(environ, settings=settings, directory=project.root)
     json_tool, _ = jq.find_json_tool(settings, jq.path_in(environ))
-    report: dict[str, Any] = {"mode": "full", "jsonTool": json_tool}
+    report: Json = {"mode": "full", "jsonTool": json_tool}
     report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
-    if report["tools"] == "ok" and _are_calls_refused(project):
+    if report["tools"] == "ok" and (problem := _problem_with_calls(project)):
+        journal.error("calls of tools will be refused: %s", problem)
         report["tools"] = "failed"
-    report["projectChecks"] = _project_checks(project, shell, timeout_secs or settings.health_timeout_secs)
+    report["projectChecks"] = _project_checks(project, shell, timeout_secs or CHECK_SECS)
     is_well = "failed" not in report.values()
     print_json({"status": "ok" if is_well else "unhealthy", **report})
     return 0 if is_well else 1
@@ -58,7 +60,7 @@ def _nothing_to_serve(reason: str) -> int:
 
 
 def _reason_not_to_start(project: Project, settings: Settings) -> str | None:
-    """What would keep `serve` from starting, in a word for programs; people read it on stderr."""
+    """A word for programs that says why `serve` would not start, or None. The sentence goes to the log."""
     reason = "bad_remote_token"
     try:
         remote_token(settings)
@@ -86,8 +88,8 @@ def _kind(name: str, project: Project, registration: Registration | None) -> str
     directories = source.directories(project)
     try:
         for directory in directories:
-            # To a walk it is one warning among others when it may not read a directory; here nothing is left of a kind.
-            with suppress(FileNotFoundError):  # none has to be there
+            # A scan only warns about a directory that it cannot read; here the whole kind has failed.
+            with suppress(FileNotFoundError):
                 os.scandir(directory).close()
         found = source.read(project, survey(project, directories), registration)
     except OSError as error:
@@ -99,16 +101,14 @@ def _kind(name: str, project: Project, registration: Registration | None) -> str
     return "ok"
 
 
-def _are_calls_refused(project: Project) -> bool:
-    """Whether no tool will run, whichever it is, because others could have changed what decides about them."""
+def _problem_with_calls(project: Project) -> str | None:
+    """The reason why every call of a tool will be refused: others can change tools/ or the policy."""
     policy = os.path.join(project.server_dir, "policy.sh")
     problem = project.ground(project.tools_dir).problem_with_directory()
     if problem is None and os.path.lexists(policy):
         problem = project.ground(project.server_dir).problem_with_hook(policy)
         problem = problem and f"{project.shown(policy)} is not trusted: {problem}"
-    if problem:
-        journal.error("calls of tools will be refused: %s", problem)
-    return problem is not None
+    return problem
 
 
 def _project_checks(project: Project, shell: HookShell, secs: float) -> str:

@@ -1,16 +1,18 @@
-"""What is wrong with tools, resources, templates and prompts, beyond what reading them tells. Part of `validate`.
+"""Check tools, resources, templates and prompts beyond what the catalogue reports. Part of `validate`.
 
-Reads what a server would read, and judges scripts as a call would; runs nothing but the interpreters' own checks.
+It reads what a server would read, judges scripts as a call would, and runs only the syntax checks of interpreters.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.in_script import keys_in
 from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.rules import Registration
@@ -18,26 +20,28 @@ from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
 from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
-from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.checking import no_tools
+from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Problem
-from mcpgreen.cli.checking.reading.sources import Source, source_of
+from mcpgreen.cli.checking.reading.places import Item, Source, source_of
 from mcpgreen.cli.checking.reading.syntax import Reader
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
-from mcpgreen.cli.checking.tool_checks import schema_problems
 from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import Denied, ProjectError
-from mcpgreen.features.prompts.input import arguments_from
+from mcpgreen.features.prompts import arguments_from
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import configured_roots, resource_directories
+from mcpgreen.protocol.schemas.lint import MAPS, NOT_SCHEMAS, slow_patterns_in
+from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running.scripts import jq, shebang
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
+from mcpgreen.text.json_offsets import Keys
+from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import scheme_of
 
 WORD_OF = {
@@ -48,14 +52,19 @@ WORD_OF = {
     "ui": "MCP App",
 }
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
-NO_SCHEMA = {"type": "object", "properties": {}}  # what clients see of a tool without one
-_REFUSED = " will be refused "  # what is said of the tool itself, with the reason
+NO_SCHEMA = {"type": "object", "properties": {}}  # clients get this for a tool without a schema
+_REFUSED = " will be refused "  # the finding of the tool itself says it, with the reason
 
 Found = dict[str, Discovery | OSError]
 
+MOST_NOT_TOOLS = 50  # more are not reported
+
+SCHEMAS = ("inputSchema", "outputSchema")
+MOST_PARTS = 5000
+
 
 def discoveries(project: Project, registration: Registration | None) -> Found:
-    """What a server would find, by kind; instead of a kind that cannot be listed, why."""
+    """What a server would find, by kind, or the error for a kind that cannot be listed."""
     found: Found = {}
     for name, source in SOURCES.items():
         try:
@@ -66,7 +75,7 @@ def discoveries(project: Project, registration: Registration | None) -> Found:
 
 
 class Checks:
-    """The checks of one project, with what they need to know of it."""
+    """The checks of one project."""
 
     def __init__(
         self, project: Project, settings: Settings, environ: Mapping[str, str], registration: Registration | None
@@ -79,7 +88,7 @@ class Checks:
         self._scripts = ScriptChecks(project, environ, reader.readings(self._script_paths()))
 
     def findings(self, *, is_served: bool) -> Iterator[Finding]:
-        """What of the project is well, and what is not; the former only if it `is_served` at all."""
+        """All findings. Items without problems are listed only if the project `is_served`."""
         for kind, discovery in self._found.items():
             if isinstance(discovery, OSError):
                 fix = "see to it that the directory can be read"
@@ -91,11 +100,11 @@ class Checks:
             for hint in discovery.hints:
                 yield explained(self._project, kind, hint, level="info")
             if kind == "tools":
-                yield from no_tools.findings(self._project)
+                yield from not_tools(self._project)
             for item in discovery.items:
                 yield from self._item_findings(kind, item, is_served=is_served)
 
-    def _item_findings(self, kind: str, item: Any, *, is_served: bool) -> Iterator[Finding]:
+    def _item_findings(self, kind: str, item: Item, *, is_served: bool) -> Iterator[Finding]:
         source = source_of(self._project, self._registration, kind, item)
         subject = f"{WORD_OF[kind]} {item.name}"
         problems = [*self._problems(item, source), *_doubles(source)] if kind != "ui" else []
@@ -113,9 +122,9 @@ class Checks:
                     script = script_for(item.provider, self._project)
                     if script is not None:
                         yield script.path
-        yield from no_tools.completions(self._project)
+        yield from completions(self._project)
 
-    def _problems(self, item: Any, source: Source) -> Iterator[Problem]:
+    def _problems(self, item: Item, source: Source) -> Iterator[Problem]:
         if isinstance(item, Tool):
             yield from self._tool_problems(item, source)
         elif isinstance(item, Prompt):
@@ -124,11 +133,12 @@ class Checks:
             yield from self._provider_problems(item.provider, source)
             if isinstance(item, Resource):
                 yield from self._file_problems(item, source)
-        for path in no_tools.completions_beside(getattr(item, "path", None)):
+        for path in completions_beside(getattr(item, "path", None)):
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
 
     def _tool_problems(self, tool: Tool, source: Source) -> Iterator[Problem]:
-        if not SAFE_NAME.fullmatch(tool.name):
+        listed_name = tool.name.replace(".", "_") if self._settings.replace_dots else tool.name
+        if not SAFE_NAME.fullmatch(listed_name):
             sentence = "some clients accept only names of up to 64 of A-Z a-z 0-9 _ -"
             yield source.warning("name", sentence, "give it such a name, by the file or by name", "name")
         if not tool.definition.get("description"):
@@ -163,7 +173,7 @@ class Checks:
         yield from self._scripts.faults(script.path, obeys_first_line=obeys_first_line, subject="its provider ")
 
     def _file_problems(self, resource: Resource, source: Source) -> Iterator[Problem]:
-        """A client may name roots of its own later, so this is how it is without them."""
+        """Problems of the file behind a resource, as far as it depends on no roots of clients."""
         project = self._project
         if resource.provider != DEFAULT_PROVIDER or script_for(DEFAULT_PROVIDER, project) is not None:
             return
@@ -182,9 +192,9 @@ class Checks:
 
     def _readable_directories(self) -> list[str]:
         try:
-            roots: Sequence[str] = configured_roots(self._project.root, self._settings.roots).paths
+            roots: Sequence[str] = configured_roots(self._project.root, self._settings.roots, warn=lambda _: None).paths
         except ProjectError:
-            roots = []  # told already: the server will not start
+            roots = []  # reported elsewhere: the server will not start
         return [*resource_directories(self._project, self._settings), *roots]
 
     def _prompt_problems(self, prompt: Prompt, source: Source) -> Iterator[Problem]:
@@ -211,15 +221,19 @@ def _doubles(source: Source) -> Iterator[Problem]:
 
 
 def _lacks_shebang(path: str) -> bool:
-    """Whether a text has none. A binary needs none, nor does what cannot be read."""
+    """Whether a text lacks a #! line. A binary needs none."""
     with suppress(OSError):
         head = metadata.read_start(path, media.HEAD_BYTES)
-        return not head.removeprefix(shebang.BYTE_ORDER_MARK).startswith(shebang.MARK) and b"\0" not in head
+        return (
+            head.strip() != b""
+            and not head.removeprefix(shebang.BYTE_ORDER_MARK).startswith(shebang.MARK)
+            and b"\0" not in head
+        )
     return False
 
 
 def _arguments_of(prompt: Prompt) -> list[str]:
-    """The names of all that can be put in: what is declared, and what is asked for."""
+    """The names of all placeholders that get values: declared arguments, and answers to input requests."""
     names = [argument["name"] for argument in prompt.definition.get("arguments", ())]
     for key, request in prompt.input_requests.items():
         names += arguments_from(key, request)
@@ -234,9 +248,143 @@ def _texts_of(prompt: Prompt) -> Iterator[str]:
             yield metadata.read_start(prompt.path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def _texts_in(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(each)
+
+
+def not_tools(project: Project) -> Iterator[Finding]:
+    count = 0
+    for directory in survey(project, [project.tools_dir]).directories:
+        for name, reason, fix in _no_tools_in(directory):
+            count += 1
+            if count > MOST_NOT_TOOLS:
+                return
+            path = f"{project.shown(directory.path)}/{name}"
+            yield Finding("info", "tools", f"{path}: not a tool: {reason}", "not-a-tool", fix, path)
+
+
+def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
+    """Executable files that are not offered: name, reason and fix of each."""
+    executables = [name for name, status in directory.files.items() if status.st_mode & metadata.EXECUTABLE_BITS]
+    others = [name for name in executables if name != "smoke.sh" and not metadata.is_description(name)]
+    for name in executables:
+        if metadata.is_description(name):
+            yield name, "it is executable, but a description", "take the executable bit from it (chmod -x)"
+        elif name == "smoke.sh" and not others:  # beside a tool it is its test, as the author knows
+            yield name, "smoke.sh is the name of a test", "give it another name if it shall be a tool"
+    with os.scandir(directory.path) as entries:
+        for entry in entries:
+            if (reason := _why_unseen(entry)) is not None:
+                yield (entry.name, *reason)
+
+
+def _why_unseen(entry: os.DirEntry[str]) -> tuple[str, str] | None:
+    """The reason and fix for an entry that the scan skips silently, or None."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            if not os.path.exists(entry.path):
+                return "it is a link to nothing", "correct the link, or remove it"
+            return None
+    except OSError:
+        return None
+    if stat.S_ISREG(status.st_mode) and entry.name.startswith(".") and status.st_mode & metadata.EXECUTABLE_BITS:
+        return "its name begins with a dot, and what is hidden is not offered", "rename it if it shall be a tool"
+    if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
+        return "it is no regular file", "put a script there, or remove it"
+    return None
+
+
+def completions(project: Project) -> Iterator[str]:
+    for home in (project.prompts_dir, project.resources_dir):
+        for directory in survey(project, [home]).directories:
+            for name in directory.files:
+                if name.endswith(metadata.COMPLETION_SUFFIXES):
+                    yield f"{directory.path}/{name}"
+
+
+def completions_beside(path: str | None) -> Iterator[str]:
+    """The completion script of an item."""
+    if path is None:
+        return
+    stem = os.path.join(os.path.dirname(path), metadata.described_stem(os.path.basename(path)))
+    for suffix in metadata.COMPLETION_SUFFIXES:
+        if os.path.isfile(stem + suffix):
+            yield stem + suffix
+
+
+def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
+    for which in SCHEMAS:
+        schema = tool.definition.get(which)
+        if schema is None:
+            continue
+        try:
+            compile_schema(schema)
+        except BadSchema as error:
+            keys = keys_in(str(error).partition(": ")[2])
+            fix = "correct the schema: calls fail as long as it cannot be used"
+            if keys[-1:] == ("required",):
+                fix = "make required a list of names, beside properties; " + fix
+            yield source.error("schema-invalid", f"{which} cannot be used: {error}", fix, which, *keys)
+            continue
+        for pattern in slow_patterns_in(schema):
+            trouble = "has a pattern that may take for ever, with a repeat in a repeat"
+            fix = "write the pattern without a repeat inside a repeat, or use maxLength and enum"
+            yield source.warning("slow-pattern", f"{which} {trouble}: {pattern:.80}", fix, which)
+        yield from _unknown_required(which, schema, source)
+        yield from _unfit_defaults(which, schema, source)
+
+
+def _unknown_required(which: str, schema: object, source: Source) -> Iterator[Problem]:
+    for keys, part in parts_of(schema):
+        properties, required = part.get("properties"), part.get("required")
+        if not isinstance(required, list) or "patternProperties" in part:
+            continue
+        if properties is None and (keys or part.keys() & {"$ref", "allOf", "anyOf", "oneOf"}):
+            continue  # it may be defined elsewhere
+        known = properties if isinstance(properties, dict) else {}
+        for index, name in enumerate(required):
+            if isinstance(name, str) and name not in known and not _is_elsewhere(part, name):
+                place = ".".join(map(str, (which, *keys, "required")))
+                sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
+                fix = f"add {name} to properties, or remove it from required"
+                yield source.warning("required", sentence, fix, which, *keys, "required", index)
+
+
+def _is_elsewhere(part: Json, name: str) -> bool:
+    """Whether another member of the same schema may define this property."""
+    branches = [each for key in ("allOf", "anyOf", "oneOf") for each in part.get(key) or () if isinstance(each, dict)]
+    return "$ref" in part or any(name in (each.get("properties") or {}) or "$ref" in each for each in branches)
+
+
+def _unfit_defaults(which: str, schema: object, source: Source) -> Iterator[Problem]:
+    for keys, part in parts_of(schema):
+        if "default" not in part or "$ref" in part or not isinstance(part.get("type"), str):
+            continue
+        bare = {key: part[key] for key in ("type", "enum") if key in part}
+        if compile_schema(bare).problems(part["default"]):
+            place = ".".join(map(str, (which, *keys)))
+            sentence = f"{place} has a default that is not what it asks for itself"
+            fix = "correct default or type: a model will take the default for a good value"
+            yield source.warning("default", sentence, fix, which, *keys, "default")
+
+
+def parts_of(schema: object) -> Iterator[tuple[Keys, Json]]:
+    """Every schema in a schema, with the keys that lead to it."""
+    pending: list[tuple[Keys, object, bool]] = [((), schema, False)]
+    seen = 0
+    while pending and seen < MOST_PARTS:
+        keys, current, is_map = pending.pop()
+        seen += 1
+        if isinstance(current, list):
+            pending.extend(((*keys, index), each, False) for index, each in enumerate(current))
+        elif isinstance(current, dict):
+            if not is_map:
+                yield keys, current
+            for key in reversed(current):
+                if is_map or key not in NOT_SCHEMAS:
+                    pending.append(((*keys, key), current[key], not is_map and key in MAPS))

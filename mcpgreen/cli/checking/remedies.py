@@ -1,7 +1,7 @@
-"""What to do about that which the catalogue complains of, where in a file it is, and a word for it.
+"""Explain the complaints of the catalogue: a code for programs, a fix, and the place in the file.
 
-The catalogue speaks to the log, in sentences that begin with a file. `validate` needs more than that of each: a row for
-each kind of sentence.
+The catalogue writes sentences to the log that begin with a file. `validate` needs more, so each kind of sentence has a
+row here.
 
 Rule: a new complaint of the catalogue gets a row here. Without one it has the code `description` and a general fix.
 """
@@ -12,13 +12,14 @@ import os
 import re
 from typing import NamedTuple
 
-from mcpgreen.catalog.descriptions.blame import keys_in
-from mcpgreen.catalog.items import Loss
+from mcpgreen.catalog.descriptions.in_script import keys_in
+from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.findings import Finding, Position
-from mcpgreen.cli.checking.reading.places import Description, Keys, bad_byte_in, description_beside, description_in
+from mcpgreen.cli.checking.reading.places import Description, bad_byte_in, description_beside, description_in
 from mcpgreen.project.project import Project
+from mcpgreen.text.json_offsets import Keys
 
-# How the catalogue says that something is not served, besides what it leaves out.
+# Sentences that say that something is not served, besides those that are a Loss.
 _LOST = re.compile(r"may not be read$| describes no script: ")
 
 
@@ -26,106 +27,90 @@ class Remedy(NamedTuple):
     pattern: str
     code: str
     fix: str
-    keys: Keys = ()  # which member is meant, where the sentence does not begin with it
+    keys: Keys = ()  # the member that is wrong, where the sentence does not begin with it
 
 
-ROWS = (
-    Remedy(
-        r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"
-    ),
-    Remedy(r"^line \d+: which function is the tool", "functions", "mark one function with @mcp_tool.tool"),
-    Remedy(
+_ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
+    (r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"),
+    (r"^line \d+: which function is the tool", "functions", "mark one function with @mcp_tool.tool"),
+    (
         r"^line \d+: the arguments of its function",
         "unread",
         "correct or shorten the file, or describe the tool in a .meta.json beside it",
     ),
-    Remedy(r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
-    Remedy(r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
-    Remedy(r"not valid JSON", "json-syntax", "correct the JSON there: double quotes, no comma at the end, no comments"),
-    Remedy(
-        r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put texts with : or # in quotes"
-    ),
-    Remedy(
-        r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json file beside the script"
-    ),
-    Remedy(r"^@arg .* the type string: ", "arg-type", "write int, number, bool, string, list or json after the name"),
-    Remedy(r"^@arg .* (default|choices)", "arg-value", "correct or remove it: NAME[a|b]=default TYPE"),
-    Remedy(r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
-    Remedy(r"^@arg ", "arg-syntax", "write it as # @arg NAME[!][[a|b]][=default] [TYPE]  TEXT"),
-    Remedy(r"is left out: the @arg comments", "arg-schema", "say it in the @arg comments alone, or in mcp: alone"),
-    Remedy(
+    (r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
+    (r"^root .* is skipped: ", "root", "correct the path, make the directory, or remove the entry"),
+    (r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
+    (r"not valid JSON", "json-syntax", "correct the JSON there: double quotes, no comma at the end, no comments"),
+    (r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put texts with : or # in quotes"),
+    (r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json file beside the script"),
+    (r"^@arg .* the type string: ", "arg-type", "write int, number, bool, string, list or json after the name"),
+    (r"^@arg .* (default|choices)", "arg-value", "correct or remove it: NAME[a|b]=default TYPE"),
+    (r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
+    (r"^@arg ", "arg-syntax", "write it as # @arg NAME[!][[a|b]][=default] [TYPE]  TEXT"),
+    (r"is left out: the @arg comments", "arg-schema", "say it in the @arg comments alone, or in mcp: alone"),
+    (
         r"nothing is indented below mcp:",
         "comment-empty",
         "write a JSON object after mcp:, or YAML in the comment lines below it, indented deeper than mcp:",
     ),
-    Remedy(
-        r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"
-    ),
-    Remedy(r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
-    Remedy(r"cannot be read", "unreadable", "let the user who runs the server read it (chmod u+r)"),
-    Remedy(r"may not be read$", "unreadable", "let the user who runs the server read the directory (chmod u+rx)"),
-    Remedy(
-        r"describes no (script|prompt)", "lonely", "put what it describes beside it under the same name, or remove it"
-    ),
-    Remedy(r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or begin it with #!"),
-    Remedy(
-        r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another name"
-    ),
-    Remedy(r"stands there twice", "double", "remove one of the two", ("arguments",)),
-    Remedy(r"link to a directory", "link", "put the directory itself there, instead of a link to it"),
-    Remedy(
-        r"(symbolic link|it links) to a file outside", "link", "copy the file into the directory, instead of a link"
-    ),
-    Remedy(r"is a symbolic link", "link", "put the file itself there, instead of a link to it"),
-    Remedy(r"levels or \d+ folders", "too-many", "move what is no part of the project elsewhere"),
-    Remedy(r"skipped, its name", "file-name", "rename the file, to printable characters in UTF-8"),
-    Remedy(r"did you mean (\S+)\?", "unknown-field", "write {0} instead, or remove it"),
-    Remedy(r"^unknown key ", "unknown-field", "write one of those that are known, or remove it"),
-    Remedy(r"is unknown and left out", "unknown-field", "use one of those that are known, or remove it"),
-    Remedy(
-        r"has a type that does not exist", "schema-type", "use string, number, integer, boolean, array, object, null"
-    ),
-    Remedy(r"pattern that is not a regular", "schema-pattern", "correct the regular expression, with \\\\ for each \\"),
-    Remedy(r"refers to another document", "schema-ref", "copy what it refers to into the schema"),
-    Remedy(r"refers to a place", "schema-ref", "define it there, or correct the reference"),
-    Remedy(r"names a dialect", "schema-dialect", "remove $schema, or name a draft from 4 to 2020-12"),
-    Remedy(
-        r'must have the type "object"', "schema-root", 'give the schema "type": "object" and put it below properties'
-    ),
-    Remedy(r"icons? ", "icon", "name a picture of up to 64 KiB beside the description, or https: or data:", ("icons",)),
-    Remedy(r"^annotations\.", "annotation", "correct the value, or remove it"),
-    Remedy(r"^role is taken", "role", "write user or assistant"),
-    Remedy(r"^each of arguments", "argument", "make each an object with a name", ("arguments",)),
-    Remedy(r"^each of messages|^content of the type", "message", "give each role and content", ("messages",)),
-    Remedy(r"^inputRequests", "input-request", "correct the request as docs/asking.md shows it"),
-    Remedy(r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file beside it"),
-    Remedy(r"has both uri and", "uri", "remove one of the two", ("uriTemplate",)),
-    Remedy(r"^uri(Template)?: ", "uri", "correct it: a scheme, a colon, and no spaces; variables as {name}"),
-    Remedy(r"there is no (\S+), and no template", "app", "add that file, or name a template"),
-    Remedy(r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
-    Remedy(r"entrypoint", "app", "name a file in the directory of the MCP App"),
-    Remedy(
+    (r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"),
+    (r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
+    (r"cannot be read", "unreadable", "let the user who runs the server read it (chmod u+r)"),
+    (r"may not be read$", "unreadable", "let the user who runs the server read the directory (chmod u+rx)"),
+    (r"describes no (script|prompt)", "lonely", "put what it describes beside it under the same name, or remove it"),
+    (r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or begin it with #!"),
+    (r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another name"),
+    (r"stands there twice", "double", "remove one of the two", ("arguments",)),
+    (r"link to a directory", "link", "put the directory itself there, instead of a link to it"),
+    (r"(symbolic link|it links) to a file outside", "link", "copy the file into the directory, instead of a link"),
+    (r"is a symbolic link", "link", "put the file itself there, instead of a link to it"),
+    (r"levels or \d+ folders", "too-many", "move what is no part of the project elsewhere"),
+    (r"skipped, its name", "file-name", "rename the file, to printable characters in UTF-8"),
+    (r"did you mean (\S+)\?", "unknown-field", "write {0} instead, or remove it"),
+    (r"^unknown key ", "unknown-field", "write a name that is known, or remove it"),
+    (r"is unknown and left out", "unknown-field", "use a name that is known, or remove it"),
+    (r"has a type that does not exist", "schema-type", "use string, number, integer, boolean, array, object, null"),
+    (r"pattern that is not a regular", "schema-pattern", "correct the regular expression, with \\\\ for each \\"),
+    (r"refers to another document", "schema-ref", "copy what it refers to into the schema"),
+    (r"refers to a place", "schema-ref", "define it there, or correct the reference"),
+    (r"names a dialect", "schema-dialect", "remove $schema, or name a draft from 4 to 2020-12"),
+    (r'must have the type "object"', "schema-root", 'give the schema "type": "object" and put it below properties'),
+    (r"icons? ", "icon", "name a picture of up to 64 KiB beside the description, or https: or data:", ("icons",)),
+    (r"^annotations\.", "annotation", "correct the value, or remove it"),
+    (r"^role is taken", "role", "write user or assistant"),
+    (r"^each of arguments", "argument", "make each an object with a name", ("arguments",)),
+    (r"^each of messages|^content of the type", "message", "give each role and content", ("messages",)),
+    (r"^inputRequests", "input-request", "correct the request as docs/asking.md shows it"),
+    (r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file beside it"),
+    (r"has both uri and", "uri", "remove one of the two", ("uriTemplate",)),
+    (r"^uri(Template)?: ", "uri", "correct it: a scheme, a colon, and no spaces; variables as {name}"),
+    (r"there is no (\S+), and no template", "app", "add that file, or name a template"),
+    (r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
+    (r"entrypoint", "app", "name a file in the directory of the MCP App"),
+    (
         r"there is no file|leads out of|path must be|is no file",
         "path",
         "correct path: a file below that directory",
         ("path",),
     ),
-    Remedy(r"calls will be refused", "writable", "take the right to write from others: chmod go-w, or validate --fix"),
-    Remedy(r"must be ", "field", "correct the value, or remove it"),
+    (r"calls will be refused", "writable", "take the right to write from others: chmod go-w, or validate --fix"),
+    (r"must be ", "field", "correct the value, or remove it"),
 )
+ROWS = [Remedy(*row) for row in _ROWS]
 GENERAL = Remedy("", "description", "correct the description, or remove it")
 NOT_EXECUTABLE = "make it executable (chmod +x) if it shall be a tool; else leave it"
-NO_FIRST_LINE = "if it shall be a tool, let its first line name who runs it: #!/usr/bin/env python3; else leave it"
+NO_FIRST_LINE = "if it shall be a tool, let its first line name its interpreter: #!/usr/bin/env python3; else leave it"
 _LINE = re.compile(r"line (\d+): ")
 _JSON_PLACE = re.compile(r"line \d+ column \d+")
-_OWN_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")  # as the catalogue says it of a comment
+_OWN_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")  # in a comment
 _QUOTED = re.compile(r"'([^']{1,80})'")
 _REGISTERED = re.compile(r"the (?:resource )?(\w+) (.+?)(?: is left out)?: (.*)", re.DOTALL)
 _KIND_OF = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resourceTemplates"}
 
 
 def explained(project: Project, section: str, sentence: str, *, level: str = "") -> Finding:
-    """A sentence of the catalogue as a finding."""
+    """Turn a sentence of the catalogue into a finding."""
     is_lost = type(sentence) is Loss or _LOST.search(sentence) is not None
     level = level or ("error" if is_lost else "warning")
     path, rest = _split(project, sentence)
@@ -144,7 +129,7 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
         return Finding(level, section, sentence, remedy.code, fix)
     source, position = located(path, rest, remedy, item)
     if position is not None and remedy.code == "json-syntax":
-        # Of the file, whatever the parser counted from.
+        # Name the place in the file; the parser may have counted from the start of a comment.
         sentence = _JSON_PLACE.sub(f"line {position.line} column {position.column}", sentence)
     return Finding(level, section, sentence, remedy.code, fix, project.shown(source), position)
 
@@ -181,7 +166,7 @@ def _own_place(rest: str) -> Position | None:
 
 
 def _remedy_for(rest: str) -> tuple[Remedy, str]:
-    """And its fix, with the name in it that the sentence has."""
+    """The row for a sentence, and its fix with the name from the sentence."""
     found = ((row, re.search(row.pattern, rest)) for row in ROWS)
     row, match = next(((row, match) for row, match in found if match), (GENERAL, None))
     name = match[1] if match and match.re.groups else None
@@ -200,7 +185,7 @@ def _split(project: Project, sentence: str) -> tuple[str | None, str]:
 
 
 def _item(description: Description | None, kind: str, name: str) -> Keys:
-    """Which of the registered items has this name."""
+    """The keys that lead to the registered item of this name."""
     import json
 
     if description is None or description.is_yaml:

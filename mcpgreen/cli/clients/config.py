@@ -1,39 +1,68 @@
-"""`mcpgreen config`: connect a client. Prints what its file needs, or writes it there, or takes it out again."""
+"""`mcpgreen config`: connect a client. Print the entry for its file, write it there, or take it out again."""
 
 from __future__ import annotations
 
+import base64
+import difflib
+import json
 import os
+import re
+import shlex
 import sys
-from typing import Any
+from collections.abc import Callable
+from urllib.parse import quote
 
 from mcpgreen import journal
-from mcpgreen.cli.clients import ways_in, wrapper
-from mcpgreen.cli.clients.client_file import Refused
-from mcpgreen.cli.clients.difference import shown
-from mcpgreen.cli.clients.install import Change, Target, install, uninstall
+from mcpgreen.cli.clients.install import Change, Refused, Target, install, uninstall
 from mcpgreen.cli.clients.launch import Launch, launch_of
-from mcpgreen.cli.clients.records import Records
 from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import opened
-from mcpgreen.cli.output import print_json
+from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.output import harmless, print_json, say, tell
 from mcpgreen.errors import UsageError
+from mcpgreen.text.json_types import Json
 
 SCOPES = ("user", "project")
 MAX_NAME_CHARS = 128
+MAX_LINE_CHARS = 300  # of a line of the diff
+
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+WRAPPER_HEAD = """#!/bin/sh
+# Serve the project that this file is in.
+set -u
+root=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
+set -- {program} serve --project-root "$root" "$@"
+"""
+
+WRAPPER_PLAIN = """exec "$@"
+"""
+
+# The profile must not print to the client or read its messages.
+WRAPPER_WITH_ENVIRONMENT = """
+# With the environment of a login shell, which programs with windows do not have.
+case ${{SHELL:-}} in
+  */bash | */zsh | */ksh | */dash | */sh) shell=$SHELL ;;
+  *) shell=/bin/sh ;;
+esac
+exec 3<&0 4>&1
+exec "$shell" -l -c 'exec "$0" "$@" <&3 >&4 3<&- 4>&-' "$@" </dev/null >&2
+"""
+
+Way = Callable[[Client, Launch, str], str]
 
 
 def run(options: Options) -> int:
     client = client_named(options["--client"]) if options["--client"] is not None else None
-    _require_sense(options, client)
+    _check_options(options, client)
     if client and options["--uninstall"] and options["--name"] and options["--scope"] != "project":
-        return _make_change(options, client, options["--name"], "")  # the project may be gone
-    project, settings, _ = opened(options)
+        return _make_change(options, client, options["--name"], "")  # works without the project, which may be gone
+    project, settings, _ = open_named(options)
     launch = launch_of(project, settings, os.environ, options["--name"] or "")
     if options["--wrapper"] or options["--wrapper-env"]:
-        return wrapper.write(launch, project.root, has_environment=options["--wrapper-env"])
+        return write_wrapper(launch, project.root, has_environment=options["--wrapper-env"])
     if options["--inspector"]:
-        sys.stdout.write(ways_in.inspector_line(launch) + "\n")
+        say(inspector_line(launch) + "\n", is_exact=True)
         return 0
     if client and options["--uninstall"]:
         return _make_change(options, client, launch.name, project.root)
@@ -42,7 +71,7 @@ def run(options: Options) -> int:
     return _print(options, client, launch, project.root)
 
 
-def _require_sense(options: Options, client: Client | None) -> None:
+def _check_options(options: Options, client: Client | None) -> None:
     for option in ("--install", "--uninstall"):
         if options[option] and client is None:
             raise UsageError(f"{option} needs --client with one of {', '.join(each.word for each in CLIENTS)}.")
@@ -70,27 +99,27 @@ def _place(options: Options, client: Client, name: str, root: str) -> str:
 
 
 def _change(options: Options, client: Client, name: str, root: str, launch: Launch | None) -> Change:
-    """Put an entry for this launch into the client's file, or without one take out the entry of this name."""
+    """Put an entry for the launch into the client's file. Without a launch, take out the entry of this name."""
 
     def show(change: Change) -> None:
         if not options["--json"]:
-            sys.stdout.write(shown(change))
+            say(shown(change))
             sys.stdout.flush()
 
     target = Target(_place(options, client, name, root), FORMATS[client.format], client.spot(name))
-    records, is_dry = Records(os.environ), options["--dry-run"]
+    is_dry = options["--dry-run"]
     if launch is None:
-        return uninstall(target, records, show=show, is_dry=is_dry)
+        return uninstall(target, show=show, is_dry=is_dry)
     if not client.takes_name(name):
         raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
         raise Refused(spoiled, f"{client.title} would no longer read it if there were {target.path}")
-    return install(target, client.entry(launch), records, show=show, is_dry=is_dry)
+    return install(target, client.entry(launch), show=show, is_dry=is_dry)
 
 
 def _make_change(options: Options, client: Client, name: str, root: str, launch: Launch | None = None) -> int:
-    """And say what has become of it."""
+    """Change the client's file and print the result."""
     try:
         change = _change(options, client, name, root, launch)
     except Refused as error:
@@ -98,8 +127,6 @@ def _make_change(options: Options, client: Client, name: str, root: str, launch:
             print_json({"client": client.word, "name": name, "file": error.path, "changed": False, "error": str(error)})
         raise
     doing = "uninstall" if launch is None else "install"
-    if not change.is_recorded:
-        journal.warning("what was done could not be noted; --uninstall will remove the entry, and no more")
     if options["--json"]:
         report = {
             "client": client.word,
@@ -107,33 +134,46 @@ def _make_change(options: Options, client: Client, name: str, root: str, launch:
             "action": doing,
             "file": change.path,
             "backup": change.backup,
-            "changed": change.is_one and not options["--dry-run"],
+            "changed": change.has_effect and not options["--dry-run"],
             "dryRun": options["--dry-run"],
             "diff": shown(change),
         }
         print_json(report)
     else:
-        sys.stdout.write(_sentence(doing, name, client, change, is_dry=options["--dry-run"]))
+        say(_sentence(doing, name, client, change, is_dry=options["--dry-run"]))
     if launch is not None:
-        _tell_left_out(launch)
+        _warn_left_out(launch)
     return 0
 
 
 def _sentence(doing: str, name: str, client: Client, change: Change, *, is_dry: bool) -> str:
-    if not change.is_one:
+    if not change.has_effect:
         return f"{name} is {'already in' if doing == 'install' else 'not in'} {change.path}\n"
     if is_dry:
         return f"Not written, because of --dry-run: {change.path}\n"
     if change.after is None:
         return f"Removed, as there was nothing else in it: {change.path}\n"
     done = "Installed" if doing == "install" else "Uninstalled"
-    backup = change.backup or ("none, the file is new" if change.before is None else "none, nothing was lost")
-    return f"{done} {name} for {client.title}: {change.path}\nBackup: {backup}\n"
+    return f"{done} {name} for {client.title}: {change.path}\nBackup: {change.backup or 'none, the file is new'}\n"
+
+
+def shown(change: Change) -> str:
+    """The change as a unified diff. Empty if nothing changes."""
+    old, new = ((text or "").splitlines() for text in (change.before, change.after))
+    old_name, new_name = ("/dev/null" if text is None else change.path for text in (change.before, change.after))
+    lines = difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm="")
+    return "".join(f"{_cut(line)}\n" for line in lines)
+
+
+def _cut(line: str) -> str:
+    """Shorten a line: some files have only one."""
+    safe = harmless(line[:MAX_LINE_CHARS])
+    return safe if len(line) <= MAX_LINE_CHARS else f"{safe}... ({len(line)} characters)"
 
 
 def _print(options: Options, client: Client | None, launch: Launch, root: str) -> int:
     if options["--json"]:
-        report: dict[str, Any] = {
+        report: Json = {
             "name": launch.name,
             "command": launch.command,
             "args": launch.arguments,
@@ -146,25 +186,25 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
                 "file": _shown_place(options, client, launch, root),
                 "format": client.format,
                 "entry": client.entry(launch),
-                "snippet": ways_in.snippet(client, launch),
-                "links": ways_in.links(client, launch),
-                "commands": ways_in.command_lines(client, launch, options["--scope"]),
+                "snippet": snippet(client, launch),
+                "links": links(client, launch),
+                "commands": command_lines(client, launch, options["--scope"]),
             }
         print_json(report)
         return 0
     for each in (client,) if client else CLIENTS:
         if client is None:
-            sys.stdout.write(f"# {each.title}\n")
-        sys.stdout.write(ways_in.snippet(each, launch))
-        for way in (*ways_in.links(each, launch), *ways_in.command_lines(each, launch, options["--scope"])):
-            sys.stdout.write(f"\n{way}\n")
+            say(f"# {each.title}\n")
+        say(snippet(each, launch), is_exact=True)
+        for way in (*links(each, launch), *command_lines(each, launch, options["--scope"])):
+            # A program reads only the snippet from stdout.
+            (say if client is None else tell)(f"\n{way}\n")
         if client is None:
-            sys.stdout.write("\n")
+            say("\n")
         else:
-            sys.stdout.flush()
             place = _shown_place(options, each, launch, root)
-            sys.stderr.write(f"This goes into {place}.\nWith --install it is written there.\n" if place else "")
-    _tell_left_out(launch)
+            tell(f"This goes into {place}.\nWith --install it is written there.\n" if place else "")
+    _warn_left_out(launch)
     return 0
 
 
@@ -176,7 +216,86 @@ def _shown_place(options: Options, client: Client, launch: Launch, root: str) ->
         return None
 
 
-def _tell_left_out(launch: Launch) -> None:
+def _warn_left_out(launch: Launch) -> None:
     if launch.left_out:
         names = ", ".join(launch.left_out)
         journal.warning("not in the entry, because they may be secret: %s; add them to it yourself if needed", names)
+
+
+def snippet(client: Client, launch: Launch) -> str:
+    """A whole file with only the entry."""
+    return FORMATS[client.format].put("", client.spot(launch.name), client.entry(launch))
+
+
+def links(client: Client, launch: Launch) -> list[str]:
+    """Links that install the entry when the person opens them and agrees."""
+    return [LINKS[client.word](client, launch, "")] if client.word in LINKS else []
+
+
+def command_lines(client: Client, launch: Launch, scope: str) -> list[str]:
+    return [COMMANDS[client.word](client, launch, scope)] if client.word in COMMANDS else []
+
+
+def inspector_line(launch: Launch) -> str:
+    return shlex.join(("npx", "@modelcontextprotocol/inspector", *_variables(launch, "-e"), "--", *launch.words))
+
+
+def _cursor_link(client: Client, launch: Launch, scope: str) -> str:
+    config = base64.b64encode(_json(client.entry(launch)).encode()).decode("ascii")
+    return f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(launch.name, '')}&config={quote(config, '')}"
+
+
+def _vscode_link(client: Client, launch: Launch, scope: str) -> str:
+    return "vscode:mcp/install?" + quote(_json({"name": launch.name, **client.entry(launch)}), "")
+
+
+def _claude(client: Client, launch: Launch, scope: str) -> str:
+    # The variables follow the name, because `--env` takes all words up to the next option.
+    words = ("claude", "mcp", "add", "--scope", scope, launch.name, *_variables(launch, "--env"), "--", *launch.words)
+    return shlex.join(words)
+
+
+def _code(client: Client, launch: Launch, scope: str) -> str:
+    return shlex.join(("code", "--add-mcp", _json({"name": launch.name, **client.entry(launch)})))
+
+
+def _add(client: Client, launch: Launch, scope: str) -> str:
+    """For clients with a command `CLIENT mcp add`."""
+    return shlex.join((client.word, "mcp", "add", launch.name, *_variables(launch, "--env"), "--", *launch.words))
+
+
+LINKS: dict[str, Way] = {"cursor": _cursor_link, "vscode": _vscode_link}
+COMMANDS: dict[str, Way] = {"claude-code": _claude, "vscode": _code, "codex": _add, "copilot": _add, "opencode": _add}
+
+
+def _variables(launch: Launch, option: str) -> list[str]:
+    return [word for name, value in launch.env.items() for word in (option, f"{name}={value}")]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _wrapper(launch: Launch, *, has_environment: bool) -> str:
+    program = shlex.join(launch.words[: launch.words.index("serve")])
+    return (WRAPPER_HEAD + (WRAPPER_WITH_ENVIRONMENT if has_environment else WRAPPER_PLAIN)).format(program=program)
+
+
+def write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
+    """Write a script that serves the project: to a file in its root at a terminal, else to stdout."""
+    text = _wrapper(launch, has_environment=has_environment)
+    if not sys.stdout.isatty():
+        say(text, is_exact=True)
+        return 0
+    if not FILE_NAME.fullmatch(launch.name):
+        tell(f"mcpgreen: {launch.name!r} is no name for a file; this is what would be in it.\n")
+        say(text, is_exact=True)
+        return 0
+    path = os.path.join(root, f"{launch.name}.sh")
+    try:
+        with open(path, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o755)) as file:
+            file.write(text)
+    except OSError as error:
+        raise Refused(path, f"it is left as it is: {error.strerror}") from None
+    say(f"Written: {path}\n")
+    return 0

@@ -1,23 +1,33 @@
-"""Put our entry into a client's file, or take it out and leave what was there before.
+"""Put our entry into a client's file, or take it out again. Everything else in the file stays, and a backup is kept.
 
-What is to be done is decided on texts, shown, and then done. As long as a file is what we have made of it, taking an
-entry out means making it anew from the backup, without that entry: every byte comes back. Once somebody else has
-changed the file, only the entry is taken out.
+The change is decided on texts, shown, and then made. No record is kept: what `uninstall` needs is in the file.
+
+Rule: until the new content is complete on disk, the file stays as it was. It keeps its mode, owner and extended
+attributes; if one cannot be kept, the file is left alone. A link stays, and its target is changed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from os import rmdir, unlink
-from typing import Any, NamedTuple
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import NamedTuple
 
-from mcpgreen.cli.clients.client_file import BACKUP, ClientFile, Refused
-from mcpgreen.cli.clients.formats.spot import Format, Found, Spot, Unfit
-from mcpgreen.cli.clients.records import Record, Records, digest
+from mcpgreen.cli.clients.formats.spot import Format, Spot, Unfit
+from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import new_file, unguessable, without_waiting
+from mcpgreen.text.json_types import Json
 
-LOST = "lost"  # in place of a digest: there is no content to begin from
+# An entry without both is not ours; what we write always has the second.
+OUR_WORDS = ("mcpgreen", "--project-root")
+
+MAX_BYTES = 4 << 20
+MAX_BACKUPS = 100
+BACKUP = ".mcpgreen-backup"
 
 
 class Target(NamedTuple):
@@ -27,229 +37,226 @@ class Target(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What has become of a file, or would."""
+    """The change of a file that was made, or would be."""
 
-    path: str  # where it really is
+    path: str  # without links
     before: str | None  # None: there was no file
     after: str | None
     backup: str | None = None
-    is_recorded: bool = True
 
     @property
-    def is_one(self) -> bool:
+    def has_effect(self) -> bool:
         return self.before != self.after
 
 
 Show = Callable[[Change], None]
 
 
-def install(target: Target, entry: Any, records: Records, *, show: Show, is_dry: bool = False) -> Change:
-    """Raises Refused, and the file is as it was."""
-    file = ClientFile(target.path)
+def install(target: Target, entry: Json, *, show: Show, is_dry: bool = False) -> Change:
+    """Put in the entry. If this raises Refused, the file is as it was."""
     if not is_dry:
-        file.make_directories()
-    try:
-        with _alone(file, is_dry=is_dry):
-            return _installed(file, target, entry, records, show=show, is_dry=is_dry)
-    except BaseException:
-        with suppress(OSError):
-            for directory in reversed(file.made):
-                rmdir(directory)
-        raise
+        ClientFile(target.path).make_directory()
+    return _change(target, lambda before: _with_entry(before or "", target, entry), show=show, is_dry=is_dry)
 
 
-def uninstall(target: Target, records: Records, *, show: Show, is_dry: bool = False) -> Change:
-    """Raises Refused. Nothing to take out is no reason to complain."""
+def uninstall(target: Target, *, show: Show, is_dry: bool = False) -> Change:
+    """Take out the entry. Raises Refused, but not if there is no entry."""
     file = ClientFile(target.path)
     if file.read() is None:
         return Change(file.path, None, None)
-    with _alone(file, is_dry=is_dry):
-        return _uninstalled(file, target, records, show=show, is_dry=is_dry)
+    return _change(target, lambda before: _without_entry(before, target), show=show, is_dry=is_dry)
 
 
-def _alone(file: ClientFile, *, is_dry: bool) -> AbstractContextManager[None]:
-    return nullcontext() if is_dry else file.locked()
-
-
-def _installed(file: ClientFile, target: Target, entry: Any, records: Records, *, show: Show, is_dry: bool) -> Change:
-    before = _text(file)
-    file.require_changeable()
-    record = records.of(file.path)
-    try:
-        found = target.format.find(before or "", target.spot)
-        if found.entry == entry:
-            return Change(file.path, before, before)
-        known = _replayed(record, target) if record else None
-        if record and known == (before or "") and before is not None:
-            planned = record.with_entry(target.spot.name, entry)._replace(
-                formers=_formers(record, before, found, target)
-            )
-            after = _replayed(planned, target) or ""
-        else:
-            planned = _begun_anew(record, before, found, target, file, entry)
-            after = _put(before or "", target.format, target.spot, entry)
-        _require_only_ours(before or "", after, target, entry)
-    except Unfit as error:
-        raise Refused(target.path, f"{error}; it is left as it is") from None
-    show(Change(file.path, before, after))
-    if is_dry:
-        return Change(file.path, before, after)
-    backup = None
-    if before is not None:
-        backup = planned.base or file.back_up()
-        is_base = planned.base_digest == digest(file.content)
-        planned = planned._replace(base=backup if is_base else planned.base, backups=tuple({*planned.backups, backup}))
-    file.replace(_bytes(after, target))
-    return Change(file.path, before, after, backup, records.keep(file.path, planned))
-
-
-def _begun_anew(
-    record: Record | None, before: str | None, found: Found, target: Target, file: ClientFile, entry: Any
-) -> Record:
-    """The record of a file that is not as we have left it, or that we have never seen."""
-    old = record or Record()
-    name = target.spot.name
-    is_ours = name in dict(old.entries)
-    return Record(
-        base=None,
-        # With an older entry of ours inside, the file is nothing to come back to.
-        base_digest=LOST if is_ours and found.span else digest(file.content),
-        entries=((name, entry),),
-        formers=_formers(old, before, found, target),
-        made_root=not found.has_root or old.made_root,
-        made_directories=tuple(file.made) or old.made_directories,
-    )
-
-
-def _formers(record: Record, before: str | None, found: Found, target: Target) -> dict[str, str]:
-    """With the source of an entry that is there and is none of ours."""
-    if before is None or found.span is None or target.spot.name in dict(record.entries):
-        return dict(record.formers)
-    return {**record.formers, target.spot.name: before[slice(*found.span)]}
-
-
-def _uninstalled(file: ClientFile, target: Target, records: Records, *, show: Show, is_dry: bool) -> Change:
-    before = _text(file)
-    if before is None:
-        return Change(file.path, None, None)
-    name = target.spot.name
-    record = records.of(file.path)
-    try:
-        is_known = record is not None and name in dict(record.entries) and _replayed(record, target) == before
-        rest = record.without(name) if record else Record()
-        if is_known and record:
-            after = _replayed(rest, target) if rest.entries or record.base_digest else None
-        else:
-            after = _taken(before, target, record)
-    except Unfit as error:
-        raise Refused(target.path, f"{error}; it is left as it is") from None
-    change = Change(file.path, before, after)
-    if not change.is_one:
-        return change
-    file.require_changeable()
-    show(change)
-    if is_dry:
-        return change
-    backup = None if is_known else file.back_up()
-    if after is None:
-        file.remove(list(record.made_directories) if record else [])
-    else:
-        file.replace(_bytes(after, target))
-    if is_known and record and not rest.entries:
-        _discard(record.backups, file)
-    records.keep(file.path, rest)
-    return Change(file.path, before, after, backup)
-
-
-def _discard(backups: tuple[str, ...], file: ClientFile) -> None:
-    """The file is what it was before the first of them."""
-    for backup in backups:
-        if backup.startswith(file.path + BACKUP):
-            with suppress(OSError):
-                unlink(backup)
-
-
-def _taken(before: str, target: Target, record: Record | None) -> str | None:
-    """Without our entry, from a file that others have changed since, or that we know nothing of."""
-    spot = target.spot
-    found = target.format.find(before, spot)
-    if found.span is None:
-        return before
-    is_recorded = record is not None and (spot.name in dict(record.entries) or spot.name in record.formers)
-    if not is_recorded and "mcpgreen" not in json.dumps(found.entry, default=str):
-        raise Refused(target.path, f"the entry {spot.name} in it is none of mcpgreen; it is left as it is")
-    former = record.formers.get(spot.name) if record else None
-    if former is not None:
-        return before[: found.span[0]] + former + before[found.span[1] :]
-    after = target.format.removed(before, spot, drops_root=record is not None and record.made_root)
-    _require_only_ours(after, before, target, found.entry)
-    is_ours_alone = record is not None and record.base is None and not record.base_digest
-    return None if is_ours_alone and not target.format.values(after, spot) else after
-
-
-def _replayed(record: Record | None, target: Target) -> str | None:
-    """The content as it was at first, with all entries of a record; None if that content is not known."""
-    if record is None or record.base_digest == LOST:
-        return None
-    text = ""
-    if record.base_digest:
-        backup = ClientFile(record.base or "")
+def _change(target: Target, decide: Callable[[str | None], str | None], *, show: Show, is_dry: bool) -> Change:
+    file = ClientFile(target.path)
+    with nullcontext() if is_dry else file.locked():
+        content = file.read()
         try:
-            content = backup.read()
-        except Refused:
-            return None
-        if digest(content) != record.base_digest or content is None:
-            return None
-        text = content.decode("utf-8")
-    for name, entry in record.entries:
-        text = _put(text, target.format, target.spot._replace(name=name), entry)
-    return text
+            before = None if content is None else content.decode("utf-8")
+            after = decide(before)
+            new_content = (after or "").encode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Refused(target.path, f"it is not UTF-8, at byte {error.start}; it is left as it is") from None
+        except UnicodeEncodeError:
+            raise Refused(target.path, "a path or variable of the entry is not UTF-8; it is left as it is") from None
+        except Unfit as error:
+            raise Refused(target.path, f"{error}; it is left as it is") from None
+        change = Change(file.path, before, after)
+        if not change.has_effect:
+            return change
+        file.require_changeable()
+        show(change)
+        if is_dry:
+            return change
+        if after is None:
+            file.remove()
+            return change
+        backup = None if before is None else file.back_up()
+        file.replace(new_content)
+        return change._replace(backup=backup)
 
 
-def _put(text: str, format: Format, spot: Spot, entry: Any) -> str:
-    span = format.find(text, spot).span
-    if span is None:
-        return format.inserted(text, spot, entry)
-    return text[: span[0]] + format.rendered(text, spot, entry) + text[span[1] :]
+def _with_entry(before: str, target: Target, entry: Json) -> str:
+    """Raises Unfit."""
+    format, spot = target.format, target.spot
+    document = format.values(before, spot)
+    if spot.entry_in(document) == entry:
+        return before
+    after = format.put(before, spot, entry)
+    _require_only_ours(document or format.values(spot.preamble, spot), after, target, entry)
+    return after
 
 
-def _require_only_ours(before: str, after: str, target: Target, entry: Any) -> None:
-    """The client's values are what they were, and our entry. Raises Unfit."""
-    values, spot = target.format.values, target.spot
-    old = _members(values(before, spot) or values(spot.preamble, spot) if spot.preamble else values(before, spot))
-    new = _members(values(after, spot))
-    old_root, new_root = old.pop(spot.root, [None])[-1], new.pop(spot.root, [None])[-1]
-    if old != new or _entries(new_root, spot) != {**_entries(old_root, spot), spot.name: [entry]}:
-        raise Unfit("an entry in it would change something else")
+def _without_entry(before: str | None, target: Target) -> str | None:
+    """The text without the entry; None if only the frame of a new file is left. Raises Unfit."""
+    format, spot = target.format, target.spot
+    document = format.values(before or "", spot)
+    entry = spot.entry_in(document)
+    if before is None or entry is None:
+        return before
+    if not any(word in json.dumps(entry, default=str) for word in OUR_WORDS):
+        raise Unfit(f"the entry {spot.name} in it is none of mcpgreen")
+    after = format.removed(before, spot)
+    _require_only_ours(document, after, target, None)
+    return None if after == format.removed(format.put("", spot, entry), spot) else after
 
 
-def _members(value: Any) -> dict[str, list[Any]]:
-    pairs = value[1] if isinstance(value, tuple) else (value or {}).items()
-    members: dict[str, list[Any]] = {}
-    for key, each in pairs:
-        members.setdefault(key, []).append(each)
-    return members
-
-
-def _entries(root: Any, spot: Spot) -> dict[str, list[Any]]:
-    if not spot.is_list:
-        return _members(root)
-    entries: dict[str, list[Any]] = {}
-    for item in root or []:
-        entries.setdefault(str(item.get("name")) if isinstance(item, dict) else repr(item), []).append(item)
-    return entries
-
-
-def _text(file: ClientFile) -> str | None:
-    content = file.read()
+def _require_only_ours(document: Json, after: str, target: Target, entry: object) -> None:
+    """Raise Unfit unless our entry is as it should be and all other values are as before."""
+    spot = target.spot
     try:
-        return None if content is None else content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Refused(file.named, f"it is not UTF-8, at byte {error.start}; it is left as it is") from None
+        new = target.format.values(after, spot)
+    except Unfit:
+        new = {}
+    # Compared as texts, because NaN does not equal itself, and the order counts as well.
+    if str(spot.rest_of(new)) != str(spot.rest_of(document)) or spot.entry_in(new) != entry:
+        word = "added to it" if entry else "taken out of it"
+        raise Unfit(f"{spot.name} cannot be {word} without changing something else; do it by hand")
 
 
-def _bytes(text: str, target: Target) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise Refused(target.path, "a path or variable of the entry is not UTF-8; it is left as it is") from None
+class Refused(ProjectError):
+    """A file is left as it is. The text says why."""
+
+
+class ClientFile:
+    """A file of a client. `path` is without links; `content` is None if there was no file."""
+
+    def __init__(self, named: str) -> None:
+        self.named = named
+        self.path = os.path.realpath(named)
+        self.status: os.stat_result | None = None
+        self.content: bytes | None = None
+
+    def read(self) -> bytes | None:
+        """Read and return the content. Raises Refused for a file that cannot be read or is too large."""
+        try:
+            with open(self.path, "rb", opener=without_waiting) as file:
+                self.status = os.fstat(file.fileno())
+                self.content = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            self.status = self.content = None
+            return None
+        except OSError as error:
+            raise Refused(self.named, f"it cannot be read: {error.strerror}") from None
+        if len(self.content) > MAX_BYTES:
+            raise Refused(self.named, f"it has more than {MAX_BYTES >> 20} MiB")
+        return self.content
+
+    def require_changeable(self) -> None:
+        if self.status is None:
+            return
+        # The mode counts as well, because root may write to everything.
+        if not self.status.st_mode & 0o222 or not os.access(self.path, os.W_OK):
+            raise Refused(self.named, "it is read-only; make it writable first (chmod u+w)")
+        if self.status.st_nlink > 1:
+            raise Refused(self.named, "it has another name (a hard link), which would keep the old content")
+
+    def make_directory(self) -> None:
+        directory = os.path.dirname(self.path)
+        try:
+            os.makedirs(directory, 0o700, exist_ok=True)
+        except OSError as error:
+            reason = f"its directory {directory} cannot be made: {error.strerror}; name another file with --file"
+            raise Refused(self.named, reason) from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the directory. A lock on the file would not survive its replacement."""
+        directory = os.path.dirname(self.path)
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Refused(self.named, f"its directory cannot be opened: {error.strerror}") from None
+        try:
+            with suppress(OSError):  # without locks on this file system, `replace` detects other writers
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def back_up(self) -> str:
+        """Copy the file beside itself, as private as it is, and return the name. An equal backup is used again."""
+        assert self.content is not None
+        for number in range(1, MAX_BACKUPS + 1):
+            name = self.path + BACKUP + (f"-{number}" if number > 1 else "")
+            if not os.path.lexists(name):
+                self._write(name, self.content)
+                return name
+            with suppress(Refused):
+                if not os.path.islink(name) and ClientFile(name).read() == self.content:
+                    return name
+        raise Refused(self.named, f"there are {MAX_BACKUPS} backups of it already; remove some of them")
+
+    def replace(self, content: bytes) -> None:
+        """Replace the content. Raises Refused if another program has changed the file since it was read."""
+        place = f"{self.path}.{unguessable()}.tmp"
+        self._write(place, content)
+        with self._removing_on_failure(place):
+            self._require_unchanged()
+            os.replace(place, self.path)
+
+    def remove(self) -> None:
+        self._require_unchanged()
+        try:
+            os.unlink(self.path)
+        except OSError as error:
+            raise Refused(self.named, f"it cannot be removed: {error.strerror}") from None
+
+    def _require_unchanged(self) -> None:
+        now = ClientFile(self.path)
+        if now.read() != self.content:
+            raise Refused(self.named, "another program has changed it meanwhile; try again")
+
+    def _write(self, path: str, content: bytes) -> None:
+        """Write a new file with the mode, owner and attributes of the original."""
+        try:
+            descriptor = new_file(path)
+        except OSError as error:
+            reason = f"its directory cannot be written to: {error.strerror}; name another file with --file"
+            raise Refused(self.named, reason) from None
+        with self._removing_on_failure(path), open(descriptor, "wb") as file:
+            self._copy_attributes(path, file.fileno())
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @contextmanager
+    def _removing_on_failure(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(path)
+            if isinstance(error, OSError):
+                raise Refused(self.named, f"it cannot be written: {error.strerror}") from None
+            raise
+
+    def _copy_attributes(self, path: str, descriptor: int) -> None:
+        if self.status is None:
+            return
+        now = os.fstat(descriptor)
+        if (now.st_uid, now.st_gid) != (self.status.st_uid, self.status.st_gid):
+            os.fchown(descriptor, self.status.st_uid, self.status.st_gid)
+        with suppress(OSError):  # attributes that belong to the system, or that this file system lacks
+            shutil.copystat(self.path, path)
+        os.fchmod(descriptor, stat.S_IMODE(self.status.st_mode))

@@ -1,7 +1,7 @@
-"""How a client starts this server: command, arguments and variables, such that it works from anywhere.
+"""How a client starts this server: command, arguments and variables that work from anywhere.
 
-A client that has windows has neither our PATH nor our directory nor our variables. So paths are absolute, and variables
-that decide what is served are part of the entry, except for secrets.
+A desktop client has another PATH, directory and environment. So paths are absolute, and the entry has the variables
+that decide what is served, except for secrets.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.project.project import Project
-from mcpgreen.settings.settings import ALIAS_PREFIX, OUR_PREFIX, Settings
-from mcpgreen.settings.table import ROWS
+from mcpgreen.settings.rows import ALIAS_PREFIX, OUR_PREFIX
+from mcpgreen.settings.settings import ROWS, Settings
 
-LAUNCHER = "MCPGREEN_LAUNCHER"  # the single file that started us, if one did
+LAUNCHER = "MCPGREEN_LAUNCHER"  # the single-file launcher that started us
 ALLOW_LIST = ALIAS_PREFIX + "TOOL_ALLOWLIST"
 ROOT = ALIAS_PREFIX + "PROJECT_ROOT"
 
-# Of one process, or said by the arguments.
+# They belong to one process, or the arguments say the same.
 _NOT_FOR_ENTRIES = (LAUNCHER, "MCPGREEN_CALL", "MCPBASH_HOME", "MCPGREEN_PROJECT_ROOT", ROOT)
-_SETTINGS = {variable: row for row in ROWS for variable in row.variables}
+_SETTINGS = {variable: row for row in ROWS for variable in row.all_variables}
 _MAY_BE_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|_KEY")
 
 
@@ -35,8 +35,8 @@ class Launch(NamedTuple):
     command: str
     arguments: tuple[str, ...]
     env: Mapping[str, str]
-    tool_secs: float  # that a tool may take if it says nothing else
-    left_out: tuple[str, ...]  # variables that are set, and not in `env`
+    tool_secs: float  # the default time limit of tools
+    left_out: tuple[str, ...]  # variables that are set here, but not put into `env`
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -46,24 +46,25 @@ class Launch(NamedTuple):
 def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], name: str = "") -> Launch:
     info = project.server_info()
     program = program_words(environ)
-    told = [name for name in sorted(environ) if environ[name] and _is_ours(name) and not _is_secret(name)]
+    names = [name for name in sorted(environ) if environ[name] and _is_ours(name) and not _is_secret(name)]
     return Launch(
         name=name or info["name"],
         description=str(info.get("description") or info["title"]),
         command=program[0],
         arguments=(*program[1:], "serve", "--project-root", project.root),
-        env={ROOT: project.root, **_allow_list(settings), **{name: environ[name] for name in told}},
+        env={ROOT: project.root, **_allow_list(settings), **{name: environ[name] for name in names}},
         tool_secs=settings.default_tool_timeout,
         left_out=tuple(_left_out(environ, settings)),
     )
 
 
 def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What starts us again: the launcher or script that did, or the checkout's, or the environment's."""
+    """The command that starts us again: what started us, or the script of the checkout or environment."""
     launcher = environ.get(LAUNCHER, "")
     if os.path.isabs(launcher) and _is_program(launcher):
         return (launcher,)
-    started = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    # The command of an installed package continues as mcpgreen-python.
+    started = os.path.abspath(sys.argv[0]).removesuffix("-python") if sys.argv and sys.argv[0] else ""
     if os.path.basename(started) == "mcpgreen" and _is_program(started):
         return (started,)
     for place in (
@@ -72,11 +73,12 @@ def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
     ):
         if _is_program(place):
             return (place,)
-    return (sys.executable, "-m", "mcpgreen")
+    # -P: Python must not look for modules in the working directory, which others may write to.
+    return (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()), "-m", "mcpgreen")
 
 
 def shell_words(environ: Mapping[str, str]) -> str:
-    """How a person calls us at the shell: by name where PATH has it, else by a path that works."""
+    """The command for a person at a shell: the name if it is on the PATH, else a path."""
     return "mcpgreen" if which("mcpgreen", path=environ.get("PATH", "")) else shlex.join(program_words(environ))
 
 
@@ -85,7 +87,7 @@ def _is_program(path: str) -> bool:
 
 
 def _allow_list(settings: Settings) -> dict[str, str]:
-    """All tools, as mcp-bash needs it said. Not where the project has decided: a variable would overrule it."""
+    """Allow all tools, as mcp-bash requires, unless the project decides: the variable would overrule it."""
     is_decided = any(settings.origin(name) != "default" for name in ("tool_allowlist", "tool_allow_default"))
     return {} if is_decided else {ALLOW_LIST: "*"}
 
@@ -100,7 +102,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _left_out(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    """Secrets, and what tools are given by name: both may be nobody else's business."""
+    """Secrets, and the variables that are passed to tools by name, which may be private."""
     yield from (name for name in sorted(environ) if _is_ours(name) and _is_secret(name))
     named = (*settings.tool_env_allowlist, *settings.provider_env_allowlist)
     yield from (name for name in sorted(set(named)) if environ.get(name) and not _is_ours(name))

@@ -1,7 +1,6 @@
-"""The clients, a row each: where their file is, what is in it, what an entry looks like.
+"""The clients, a row each: where their file is, its format, and what an entry looks like.
 
-Places are templates; `place_in` fills in what the environment says. A client whose file belongs to nobody in particular
-has none, and says why.
+Places are templates that `place_in` fills in from the environment. A client without a usual place says why.
 """
 
 from __future__ import annotations
@@ -12,22 +11,23 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.cli.clients.formats import json_edits, toml_edits, yaml_edits
 from mcpgreen.cli.clients.formats.spot import Format, Spot
 from mcpgreen.cli.clients.launch import Launch
 from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.text.json_types import Json
 
-Entry = dict[str, Any]
+Entry = Json
 
-# To a tool's own time, for what comes before and after it.
+# Added to the time limit of a tool, for what comes before and after it.
 MARGIN_SECS = 5
 FORMATS: dict[str, Format] = {"json": json_edits, "toml": toml_edits, "yaml": yaml_edits}
 
 
 class Patience(NamedTuple):
-    """How a client is told to wait longer for a tool than it would."""
+    """How an entry tells the client to wait longer for tools than usual."""
 
     key: str
     per_second: int  # 1000 where it counts milliseconds
@@ -38,14 +38,14 @@ class Client(NamedTuple):
     word: str
     title: str
     shape: Callable[[Launch], Entry]
-    places: tuple[str, ...] = ()  # the first of which the file exists, else the first
+    places: tuple[str, ...] = ()  # the first one with a file counts, else the first
     project: str = ""
     format: str = "json"
-    entries: Spot = Spot("mcpServers")  # where its file has them; `spot` is the place of one
+    entries: Spot = Spot("mcpServers")  # where its file has entries
     other_words: tuple[str, ...] = ()
     why_no_place: str = ""
-    spoiler: str = ""  # a file that would no longer count if we made ours
-    names: str = ""  # what the client takes for a name, as a pattern; empty for anything
+    spoiler: str = ""  # a file that the client would no longer read if we made ours
+    names: str = ""  # a pattern for the names that it accepts; empty for any
     patience: Patience | None = None
 
     def spot(self, name: str) -> Spot:
@@ -62,7 +62,7 @@ class Client(NamedTuple):
         return not self.names or re.fullmatch(self.names, name) is not None
 
     def user_places(self, environ: Mapping[str, str], system: str = sys.platform) -> list[str]:
-        """Where its file may be, the best first."""
+        """The places of its file, the best first."""
         unset = [f"{{{name}}}" for name in OWN_VARIABLES if not environ.get(name)]
         return [place_in(each, environ, system) for each in self.places if not any(name in each for name in unset)]
 
@@ -71,7 +71,7 @@ class Client(NamedTuple):
 
 
 def home_of(environ: Mapping[str, str]) -> str:
-    """The home directory; for Python, an empty HOME is the root of the file system. Raises ProjectError."""
+    """The home directory. Raises ProjectError. (`expanduser` takes an empty HOME for the root directory.)"""
     named = environ.get("HOME") or environ.get("USERPROFILE")
     if not named:
         import pwd
@@ -83,7 +83,7 @@ def home_of(environ: Mapping[str, str]) -> str:
     return named
 
 
-# What programs keep in a place of their own in each system.
+# Directories that differ between systems.
 SYSTEMS = {
     "linux": {"support": "{config}", "zed": "{config}/zed", "goose": "{config}/goose"},
     "darwin": {
@@ -103,6 +103,7 @@ def place_in(template: str, environ: Mapping[str, str], system: str = sys.platfo
         "appdata": environ.get("APPDATA") or os.path.join(home, "AppData", "Roaming"),
         "codex": _absolute(environ, "CODEX_HOME") or os.path.join(home, ".codex"),
         "copilot": _absolute(environ, "COPILOT_HOME") or os.path.join(home, ".copilot"),
+        "qwen": _absolute(environ, "QWEN_HOME") or os.path.join(home, ".qwen"),
         "claude": _absolute(environ, "CLAUDE_CONFIG_DIR") or home,
         **{name: environ.get(name, "") for name in OWN_VARIABLES},
     }
@@ -110,12 +111,12 @@ def place_in(template: str, environ: Mapping[str, str], system: str = sys.platfo
     return template.format_map(variables | {name: place.format_map(variables) for name, place in own.items()})
 
 
-# Variables of a client that name its file; a place with one is left out where it is not set.
+# Variables that name the file of a client; a place that uses one counts only if it is set.
 OWN_VARIABLES = ("CLINE_MCP_SETTINGS_PATH",)
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> str:
-    """The XDG specification has relative paths ignored."""
+    """The path in a variable, if it is absolute. The XDG specification ignores relative ones."""
     path = environ.get(name, "")
     return path if os.path.isabs(path) else ""
 
@@ -140,6 +141,10 @@ def _goose(launch: Launch) -> Entry:
         "env_keys": [],
         "timeout": max(300, math.ceil(launch.tool_secs) + MARGIN_SECS),
     }
+
+
+def _opencode(launch: Launch) -> Entry:
+    return {"type": "local", "command": list(launch.words), "enabled": True, "environment": dict(launch.env)}
 
 
 CLIENTS = (
@@ -227,6 +232,24 @@ CLIENTS = (
         lambda launch: {"type": "local", **_plain(launch), "tools": ["*"]},
         ("{copilot}/mcp-config.json",),
         ".github/mcp.json",
+    ),
+    Client(
+        "opencode",
+        "OpenCode",
+        _opencode,
+        ("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
+        "opencode.json",
+        entries=Spot("mcp", has_comments=True, has_trailing_commas=True),
+        patience=Patience("timeout", 1000, 60),
+    ),
+    Client(
+        "qwen",
+        "Qwen Code",
+        _plain,
+        ("{qwen}/settings.json",),
+        ".qwen/settings.json",
+        entries=Spot("mcpServers", has_comments=True),
+        patience=Patience("timeout", 1000, 600),
     ),
 )
 BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.other_words)}

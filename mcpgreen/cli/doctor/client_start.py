@@ -1,6 +1,6 @@
-"""Start the server as a client does, and be that client: handshake, tools, what is missing. Part of `doctor --as`.
+"""Start the server from the entry in a client's file, as that client would: handshake, tools, what is missing.
 
-Rule: the server gets what the client gives it and nothing of ours; it is ended whatever happens.
+Rule: the server gets the environment that the client gives it, and it is always stopped at the end.
 """
 
 from __future__ import annotations
@@ -8,54 +8,122 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
+from mcpgreen.cli.clients.formats.spot import Unfit
+from mcpgreen.cli.clients.install import ClientFile
 from mcpgreen.cli.clients.launch import ALLOW_LIST, ROOT, launch_of
-from mcpgreen.cli.doctor.client_entry import Start
-from mcpgreen.errors import McpgreenError
+from mcpgreen.cli.clients.table import FORMATS, Client
+from mcpgreen.errors import McpgreenError, ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.running.scripts import shebang
-from mcpgreen.settings.settings import Settings
-from mcpgreen.settings.table import ROWS, load
+from mcpgreen.settings.settings import ROWS, Settings, load
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 START_SECS = 30.0
-SLOW_SECS = 10.0  # after which some clients give up
-MAX_LINE_BYTES = 10 << 20  # as clients have it
+SLOW_SECS = 10.0  # some clients give up after this
+MAX_LINE_BYTES = 10 << 20  # the limit of clients
 STDERR_BYTES = 600
 LAST_WORDS_SECS = 0.2
 MAX_PAGES = 64
 MOST_NAMED = 5
-
-
+# The variables that both official SDKs pass on; others have to be in the entry.
+KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
+# The PATH of a program that was started from the desktop.
+DESKTOP_PATH = {
+    "darwin": "/usr/bin:/bin:/usr/sbin:/sbin",
+    "linux": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+}
+IN_TERMINAL = ("claude-code", "gemini", "codex", "goose", "copilot", "opencode", "qwen")
+COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
 
 # The entry's arguments name the project, and without an allow-list all tools are allowed.
 SAID_OTHERWISE = (ROOT, ALLOW_LIST)
 
 
+class Start(NamedTuple):
+    """How a client starts the server. `path` is the client's file."""
+
+    client: Client
+    path: str
+    words: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+
+
 class NoAnswer(McpgreenError):
-    """The server did not do what a client needs. Says what."""
+    """The server did not do what a client needs. The text says what."""
 
 
 class Met(NamedTuple):
-    """What was seen of a server that works."""
+    """What a working server answered."""
 
     took_secs: float
-    info: dict[str, Any]
+    info: Json
     tools: list[str]
 
 
+def files_of(client: Client, file: str | None, root: str, name: str, environ: Mapping[str, str]) -> list[str]:
+    """The files that may have the entry, in the client's order. Raises UsageError for a client without a usual file."""
+    if file:
+        return [os.path.abspath(os.path.expanduser(file))]
+    places = [client.project_place(root, name)] if client.project else []
+    places += client.user_places(environ)
+    if not places:
+        raise UsageError(f"{client.title}: {client.why_no_place}.")
+    return places
+
+
+def start_by(client: Client, path: str, *, name: str, root: str, environ: Mapping[str, str]) -> Start | None:
+    """The start that the entry in this file describes; None without an entry. Raises ProjectError for a bad file."""
+    content = ClientFile(path).read()
+    if content is None:
+        return None
+    try:
+        text = content.decode("utf-8-sig")
+        spot = client.spot(name)
+        entry = spot.entry_in(FORMATS[client.format].values(text, spot))
+    except (Unfit, UnicodeDecodeError) as error:
+        raise ProjectError(path, f"{client.title} cannot read it: {error}") from error
+    return None if entry is None else _start(client, path, entry, root, environ)
+
+
+def _start(client: Client, path: str, entry: object, root: str, environ: Mapping[str, str]) -> Start:
+    if not isinstance(entry, dict):
+        raise ProjectError(path, "the entry is no object")
+    command = next((entry[key] for key in COMMAND_KEYS if key in entry), None)
+    arguments: object = entry.get("args", [])
+    given: object = next((entry[key] for key in ENV_KEYS if key in entry), {})
+    if isinstance(command, list) and command:
+        command, *arguments = command  # OpenCode has one list for both
+    if not isinstance(command, str) or not command:
+        raise ProjectError(path, "the entry has no command; it is for a server elsewhere, or incomplete")
+    if not isinstance(arguments, list) or not isinstance(given, dict):
+        raise ProjectError(path, "args must be a list, and env an object")
+    is_in_terminal = client.word in IN_TERMINAL
+    desktop_path = DESKTOP_PATH.get(sys.platform, DESKTOP_PATH["linux"])
+    own_path = (environ.get("PATH") if is_in_terminal else None) or desktop_path
+    kept = {key: environ[key] for key in KEPT_VARIABLES if key in environ}
+    env = {**kept, "PATH": own_path, **{str(key): str(value) for key, value in given.items()}}
+    cwd = entry.get("cwd")
+    default = root if is_in_terminal else os.sep
+    return Start(client, path, (command, *map(str, arguments)), env, cwd if isinstance(cwd, str) and cwd else default)
+
+
 def start_checks(start: Start, project: Project, settings: Settings) -> Iterator[Check]:
-    """Whether it starts, how long that takes, and what is missing."""
+    """Check whether the server starts, how long that takes, and what is missing."""
     command = start.words[0]
     place = shutil.which(command, path=start.env["PATH"])
     if place is None:
@@ -83,11 +151,11 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
 
 
 def _overruled(start: Start, settings: Settings) -> Iterator[Check]:
-    """The environment comes before the files of the project, so an entry can undo what they say: an allow-list that was
-    written after the entry, for one."""
+    """Report settings of the project that the entry overrules, such as an allow-list that was written after the entry.
+    Variables of the environment come before the files of a project."""
     of_entry = load({}, start.env, {})
     for row in ROWS:
-        name = next((variable for variable in row.variables if start.env.get(variable)), None)
+        name = next((variable for variable in row.all_variables if start.env.get(variable)), None)
         is_of_project = settings.origin(row.name).startswith(PROJECT_FILE)
         if name and is_of_project and getattr(of_entry, row.name) != getattr(settings, row.name):
             message = f"{name} in the entry overrules {row.name}, which the project sets in server.d/"
@@ -124,27 +192,38 @@ def _some(names: list[str]) -> str:
 
 
 def meet(start: Start) -> Met:
-    """Greet the server and ask for its tools. Raises NoAnswer."""
+    """Start the server, initialize, list its tools, and stop it. Raises NoAnswer."""
     began_at = time.monotonic()
-    try:
-        # Popen looks for the program on our PATH, the client on its own.
-        words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
-        child = children.started(words, env=start.env, cwd=start.cwd, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    except (OSError, ValueError) as error:
-        raise NoAnswer(f"{start.words[0]} cannot be started: {error}") from error
-    session = _Session(child, began_at + START_SECS)
-    try:
-        info = session.ask("initialize", _GREETING).get("serverInfo")
-        took_secs = time.monotonic() - began_at
-        session.send({"method": "notifications/initialized"})
-        return Met(took_secs, info if isinstance(info, dict) else {}, session.tool_names())
-    except (OSError, NoAnswer) as error:
-        raise NoAnswer(f"{error}{session.last_words()}") from error
-    finally:
-        children.end(child)
+    # Popen would look for the program on our PATH; the client has its own.
+    words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
+    with tempfile.TemporaryFile() as said:
+        try:
+            child = children.start(words, env=start.env, cwd=start.cwd, stdin=subprocess.PIPE, stderr=said.fileno())
+        except (OSError, ValueError) as error:
+            raise NoAnswer(f"{start.words[0]} cannot be started: {error}") from error
+        session = _Session(child, began_at + START_SECS)
+        try:
+            info = session.ask("initialize", _INITIALIZE).get("serverInfo")
+            took_secs = time.monotonic() - began_at
+            session.send({"method": "notifications/initialized"})
+            return Met(took_secs, info if isinstance(info, dict) else {}, session.tool_names())
+        except (OSError, NoAnswer) as error:
+            raise NoAnswer(f"{error}{_last_words(child, said)}") from error
+        finally:
+            children.end(child)
 
 
-_GREETING = {
+def _last_words(child: subprocess.Popen[bytes], said: BinaryIO) -> str:
+    """The exit status of the server, if it ended, and the end of its stderr."""
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(LAST_WORDS_SECS)
+    status = f" (status {child.returncode})" if child.returncode else ""
+    said.seek(max(0, said.seek(0, os.SEEK_END) - STDERR_BYTES))
+    tail = said.read(STDERR_BYTES).decode("utf-8", "replace").strip()
+    return f"{status}; it said: {tail}" if tail else status
+
+
+_INITIALIZE = {
     "protocolVersion": LATEST_HANDSHAKE.name,
     "capabilities": {},
     "clientInfo": {"name": "mcpgreen doctor", "version": "1"},
@@ -153,20 +232,17 @@ _GREETING = {
 
 class _Session:
     def __init__(self, child: subprocess.Popen[bytes], give_up_at: float) -> None:
-        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        self._child = child
+        assert child.stdin is not None and child.stdout is not None
         self._stdin = child.stdin
-        self._stdout, self._stderr = child.stdout.fileno(), child.stderr.fileno()
-        self._open = [self._stdout, self._stderr]
+        self._pipes = [child.stdout.fileno()]
         self._give_up_at = give_up_at
         self._last_id = 0
         self._unread = b""
-        self._tail = b""  # of what it says on stderr
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Json) -> None:
         self._stdin.write(jsontext.dumps({"jsonrpc": "2.0", **message}) + b"\n")
 
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, method: str, params: Json) -> Json:
         self._last_id += 1
         self.send({"id": self._last_id, "method": method, "params": params})
         while True:
@@ -178,12 +254,12 @@ class _Session:
             if isinstance(message, dict) and message.get("id") == self._last_id and "method" not in message:
                 if not isinstance(message.get("result"), dict):
                     raise NoAnswer(f"{method} was refused: {str(message.get('error'))[:200]}")
-                result: dict[str, Any] = message["result"]
+                result: Json = message["result"]
                 return result
 
     def tool_names(self) -> list[str]:
         names: list[str] = []
-        params: dict[str, Any] = {}
+        params: Json = {}
         for _ in range(MAX_PAGES):
             page = self.ask("tools/list", params)
             names += [str(tool.get("name")) for tool in page.get("tools", ())]
@@ -194,32 +270,12 @@ class _Session:
 
     def _line(self, method: str) -> bytes:
         while b"\n" not in self._unread:
-            if not self._read(self._give_up_at):
-                is_late = time.monotonic() >= self._give_up_at
-                why = f"{method}: no answer in {START_SECS:.0f} s" if is_late else "it ended without an answer"
+            heard = children.hear(self._pipes, self._give_up_at)
+            if not heard or not self._pipes:
+                why = "it ended without an answer" if heard else f"{method}: no answer in {START_SECS:.0f} s"
                 raise NoAnswer(why)
+            self._unread += heard[0][1]
             if len(self._unread) > MAX_LINE_BYTES:
                 raise NoAnswer(f"{method}: an answer of more than {MAX_LINE_BYTES >> 20} MiB")
         line, _, self._unread = self._unread.partition(b"\n")
         return line
-
-    def _read(self, until: float) -> bool:
-        """Take what comes next on either; whether there can be more on stdout."""
-        heard = children.hear(self._open, until)
-        for descriptor, chunk in heard:
-            if descriptor == self._stdout:
-                self._unread += chunk
-            else:
-                self._tail = (self._tail + chunk)[-STDERR_BYTES:]
-        return bool(heard) and self._stdout in self._open
-
-    def last_words(self) -> str:
-        """How it ended, if it did, and what it said before."""
-        until = time.monotonic() + LAST_WORDS_SECS
-        while self._stderr in self._open and time.monotonic() < until:
-            self._read(until)
-        with suppress(subprocess.TimeoutExpired):
-            self._child.wait(LAST_WORDS_SECS)
-        status = f" (status {self._child.returncode})" if self._child.returncode else ""
-        tail = self._tail.decode("utf-8", "replace").strip()
-        return f"{status}; it said: {tail}" if tail else status

@@ -1,40 +1,63 @@
-"""`mcpgreen doctor`: why does it not work here? Machine, project, and with `--as` the client's own way to start it.
+"""`mcpgreen doctor`: check the machine and the project, and with `--as` start the server as a client would.
 
-Changes nothing. `--as` starts the entry of a client's file, and only then something of the project runs.
+It changes nothing, and starts no server without `--as`.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
-from mcpgreen.cli.checking.findings import ERROR, OK, SIGN_OF, WARNING, Check
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
+from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.checking.findings import ERROR, OK, SIGN_OF, WARNING, Check, Finding
+from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
+from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
 from mcpgreen.cli.clients.table import CLIENTS, client_named
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.doctor.client_entry import files_of, start_by
-from mcpgreen.cli.doctor.client_start import start_checks
-from mcpgreen.cli.doctor.machine import machine_checks
-from mcpgreen.cli.doctor.project_state import project_checks
-from mcpgreen.cli.opening import opened
-from mcpgreen.cli.output import print_json
+from mcpgreen.cli.doctor.client_start import files_of, start_by, start_checks
+from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.output import print_json, say
+from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
+from mcpgreen.journal import in_one_line
 from mcpgreen.project.project import Project
-from mcpgreen.settings.settings import Settings
+from mcpgreen.running.scripts import jq
+from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
+from mcpgreen.settings.settings import ROWS, Settings
+from mcpgreen.text.json_types import Json
+
+PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich")
+OPTIONAL = ("jq",)
+SLOW_JQ = "jq-1.6"
+GOOD_BACKENDS = ("epoll", "kqueue", "linuxaio", "iouring")
+MAX_VALUE_CHARS = 200
+REQUIREMENTS_FILE = "requirements.json"
+KNOWN_FRAMEWORK = (1, 3)  # the newest mcp-bash whose projects can be served
+MOST_FILES = 10  # reported
+MEND = "chmod go-w, or run mcpgreen validate --fix"
 
 
 def run(options: Options) -> int:
-    """0 when all is well or could be better, 1 when something is wrong, 2 when there is no project."""
+    """Return 1 if something is wrong, 2 if there is no project, else 0."""
     client = client_named(options["--as"]) if options["--as"] else None
     if options["--file"] and client is None:
-        raise UsageError("--file needs --as with the client whose file it is.")
+        raise UsageError("--file needs --as with the client that reads the file.")
     status = 0
     project: Project | None = None
     settings: Settings | None = None
     environ: Mapping[str, str] = os.environ
     checks: list[Check] = []
     try:
-        project, settings, environ = opened(options)
+        project, settings, environ = open_named(options)
     except ProjectError as error:
         status, fix = 2, "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         if isinstance(error, Untrusted):
@@ -71,7 +94,7 @@ def _as_client(options: Options, project: Project, settings: Settings, name: str
 
 
 def _clients(project: Project, name: str) -> Iterator[Check]:
-    """Which clients have an entry. Their files are looked at, and nothing is started."""
+    """Report which clients have an entry, without starting any."""
     found = []
     for client in CLIENTS:
         try:
@@ -86,8 +109,10 @@ def _clients(project: Project, name: str) -> Iterator[Check]:
             except ProjectError as error:
                 yield Check("client", WARNING, str(error), "correct that file, or restore its backup")
                 break
-    told = f"no client has an entry {name}; mcpgreen config --client NAME --install writes one"
-    yield Check("client", OK, f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it" if found else told)
+    message = f"no client has an entry {name}; mcpgreen config --client NAME --install writes one"
+    if found:
+        message = f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it"
+    yield Check("client", OK, message)
 
 
 def _print(checks: list[Check], *, as_json: bool) -> None:
@@ -99,6 +124,248 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
     lines = []
     for check in checks:
         remedy = f" → {check.fix}" if check.fix else ""
-        lines.append(f"{SIGN_OF[check.status]} {check.name}: {check.message}{remedy}")
+        lines.append(in_one_line(f"{SIGN_OF[check.status]} {check.name}: {check.message}{remedy}"))
     verdict = {OK: "All is well.", WARNING: "It works; some things could be better.", ERROR: "Something is wrong."}
-    sys.stdout.buffer.write("\n".join([*lines, verdict[overall], ""]).encode("utf-8", "backslashreplace"))
+    say("\n".join([*lines, verdict[overall], ""]))
+
+
+def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Iterator[Check]:
+    yield Check("python", OK, f"Python {'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
+    yield from _packages()
+    yield _loop()
+    path = jq.path_in(environ)
+    if settings is not None:
+        yield _jq(settings, path)
+    bash = shutil.which("bash", path=path)
+    lack = Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+    yield Check("bash", OK, bash) if bash else lack
+
+
+def _packages() -> Iterator[Check]:
+    found = []
+    for name in (*PACKAGES, *OPTIONAL):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            if name in PACKAGES:
+                fix = f"install it: {sys.executable} -m pip install {name}"
+                yield Check("packages", ERROR, f"{name} is missing", fix)
+    if len(found) >= len(PACKAGES):
+        yield Check("packages", OK, ", ".join(found))
+
+
+def _loop() -> Check:
+    import gevent
+
+    try:
+        backend = str(gevent.get_hub().loop.backend)
+    except (ImportError, OSError, RuntimeError, SystemError, ValueError, TypeError) as error:
+        fix = f"install gevent anew: {sys.executable} -m pip install --force-reinstall gevent"
+        return Check("loop", ERROR, f"gevent has no event loop: {error}", fix)
+    if backend in GOOD_BACKENDS:
+        return Check("loop", OK, f"gevent {gevent.__version__} with {backend}")
+    fix = "unset GEVENT_BACKEND and LIBEV_FLAGS"
+    return Check("loop", WARNING, f"gevent uses {backend}, which is slow with many connections", fix)
+
+
+def _jq(settings: Settings, path: str) -> Check:
+    name, program = jq.find_json_tool(settings, path)
+    if program:
+        return Check("jq", OK, f"{name} at {program}{_slowness_of(program)}")
+    if settings.json_tool == "none":
+        return Check("jq", OK, "none, as json_tool says")
+    fix = f"install jq, or the package: {sys.executable} -m pip install jq"
+    return Check("jq", WARNING, "there is none, so shell tools cannot read their arguments", fix)
+
+
+def _slowness_of(program: str) -> str:
+    """A note about a jq that is slow to start. Only the jq of the system is run, not one that a project names."""
+    if program != shutil.which("jq"):
+        return ""
+    try:
+        output = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    is_slow = output.decode("utf-8", "replace").strip() == SLOW_JQ
+    return f": {SLOW_JQ} takes 30 ms to start, newer ones take 4" if is_slow else ""
+
+
+def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+    yield Check("project", OK, f"{project.server_name()} at {project.root}")
+    yield from _requirements(project, environ)
+    yield from _permissions(project, settings)
+    yield from _settings(settings)
+    findings = list(server_findings(project, settings))
+    yield from _hooks(project, settings, findings)
+    yield from _registry(project)
+    yield from _offer(project, settings, environ, findings)
+
+
+def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
+    faults = 0
+    for home in _homes(project):
+        if problem := project.ground(home).problem_with_directory():
+            faults += 1
+            sentence = f"{project.shown(home)}/: nothing in it is run: {problem}"
+            yield Check("permissions", ERROR, sentence, _remedy(problem))
+    for path, problem in _open_files(project) if not faults else ():
+        faults += 1
+        if faults > MOST_FILES:
+            yield Check("permissions", ERROR, "there are more of these", MEND)
+            break
+        yield Check("permissions", ERROR, f"{project.shown(path)}: it is not run: {problem}", _remedy(problem))
+    place = settings.tmp_root or tempfile.gettempdir()
+    if not os.access(place, os.W_OK | os.X_OK):
+        faults += 1
+        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of yours"
+        yield Check("permissions", ERROR, f"{place}: temporary files cannot be written there", fix)
+    if not faults:
+        yield Check("permissions", OK, f"only you can change what is run; temporary files go to {place}")
+
+
+def _homes(project: Project) -> tuple[str, ...]:
+    return project.tools_dir, project.server_dir, project.prompts_dir, project.providers_dir
+
+
+def _open_files(project: Project) -> Iterator[tuple[str, str]]:
+    """Files that are run, or decide what is run, and are not trusted; with the reason."""
+    for home in _homes(project):
+        ground = project.ground(home)
+        for directory in survey(project, [home]).directories:
+            for name, status in directory.files.items():
+                is_run = status.st_mode & metadata.EXECUTABLE_BITS or name.endswith((*SHELL_SUFFIXES, ".py"))
+                if not is_run and home != project.server_dir:
+                    continue
+                with suppress(FileNotFoundError):
+                    if problem := ground.problem_with(f"{directory.path}/{name}"):
+                        yield f"{directory.path}/{name}", problem
+
+
+def _remedy(problem: str) -> str:
+    return MEND if "by others" in problem else "chown it to yourself"
+
+
+def _settings(settings: Settings) -> Iterator[Check]:
+    for note in settings.notes:
+        yield Check("settings", WARNING, note, "correct the variable, or remove it")
+    for row in ROWS:
+        origin = settings.origin(row.name)
+        if origin != "default":
+            value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
+            yield Check("settings", OK, f"{row.name} = {value} (from {origin})")
+    if all(settings.origin(row.name) == "default" for row in ROWS) and not settings.notes:
+        yield Check("settings", OK, "all are defaults")
+
+
+def _as_written(value: object) -> str:
+    """The value as it would be written into a variable."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return (",".join(map(str, value)) if isinstance(value, tuple) else str(value))[:MAX_VALUE_CHARS]
+
+
+def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Iterator[Check]:
+    files = {project.shown(project.server_file(name)) for name in HOOKS}
+    there = [finding for finding in findings if finding.file in files]
+    for finding in there:
+        if finding.level == "ok":
+            note = ""
+            if finding.message.endswith("register.sh") and not settings.allow_project_hooks:
+                note = ", but not run: MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
+            yield Check("hooks", OK, finding.message + note)
+        else:
+            yield Check("hooks", ERROR, finding.message, finding.fix)
+    if not there:
+        yield Check("hooks", OK, "there are none")
+
+
+def _registry(project: Project) -> Iterator[Check]:
+    directory = project.registry_dir
+    shown = project.shown(directory)
+    if not os.path.isdir(directory):
+        if os.path.lexists(directory):
+            yield Check("registry", WARNING, f"{shown} is no directory, so no lists are kept", "remove it")
+        else:
+            yield Check("registry", OK, f"{shown} is not there yet; lists are kept in it when something is listed")
+        return
+    if not os.access(directory, os.W_OK | os.X_OK):
+        fix = "let the user who runs the server write to it, or set MCPGREEN_REGISTRY_DIR"
+        yield Check("registry", WARNING, f"{shown} cannot be written to, so no lists are kept", fix)
+        return
+    files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
+    broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
+    for name in broken:
+        fix = "run mcpgreen registry refresh"
+        yield Check("registry", WARNING, f"{shown}/{name} cannot be read as JSON", fix)
+    if not broken:
+        yield Check("registry", OK, shown)
+
+
+def _offer(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
+    registration, error = registration_of(project, settings, environ)
+    items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
+    errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
+    found = discoveries(project, registration)
+    counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
+    offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())
+    if errors:
+        fix = "run mcpgreen validate, which names each with its remedy"
+        yield Check("items", ERROR, f"{offered}; {errors} of its parts cannot be used", fix)
+    elif not any(counts.values()):
+        yield Check("items", WARNING, "it offers nothing yet", "put an executable file into tools/")
+    else:
+        yield Check("items", OK, offered)
+
+
+def _requirements(project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Check the requirements.json of mcp-bash, which a server does not read: {"framework": {"minVersion": "1.3.0"},
+    "dependencies": [{"name": "git"}, {"or": ["jq", "gojq"]}]}."""
+    path = project.server_file(REQUIREMENTS_FILE)
+    if not os.path.lexists(path):
+        return
+    shown = project.shown(path)
+    try:
+        fields = metadata.read_meta_file(path)
+        newer = _newer_framework(fields)
+        wanted = _dependencies(fields)
+    except (ProjectError, OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, ProjectError) else error
+        yield Check("requirements", WARNING, f"{shown}: {reason}", "correct it, or remove it")
+        return
+    search_path = jq.path_with_jq(jq.path_in(environ))
+    missing = [names for names in wanted if not any(shutil.which(name, path=search_path) for name in names)]
+    for names in missing:
+        fix = "install it, or put it on the PATH that the server has"
+        yield Check("requirements", ERROR, f"{' or '.join(names)} is missing, which {shown} asks for", fix)
+    if newer:
+        fix = "see what of that version it uses; all of 1.3 is served"
+        yield Check("requirements", WARNING, f"{shown} asks for mcp-bash {newer}", fix)
+    if not missing and not newer:
+        yield Check("requirements", OK, ", ".join(map(" or ".join, wanted)) or "no program is asked for")
+
+
+def _newer_framework(fields: Json) -> str | None:
+    """The required version of mcp-bash, if it is newer than the known one."""
+    framework = fields.get("framework", {})
+    if not isinstance(framework, dict):
+        raise ValueError("framework must be an object")
+    version = framework.get("minVersion")
+    if version is None:
+        return None
+    if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", version):
+        raise ValueError("framework.minVersion must be a version such as 1.3.0")
+    return version if tuple(map(int, version.split(".")[:2])) > KNOWN_FRAMEWORK else None
+
+
+def _dependencies(fields: Json) -> list[list[str]]:
+    """The required programs: for each a list of alternatives."""
+    entries = fields.get("dependencies", [])
+    if not isinstance(entries, list):
+        raise ValueError("dependencies must be an array")
+    wanted = []
+    for entry in entries:
+        names = entry.get("or", [entry.get("name")]) if isinstance(entry, dict) else None
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError('of dependencies each must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
+        wanted.append(names)
+    return wanted

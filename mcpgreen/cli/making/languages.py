@@ -1,4 +1,4 @@
-"""The languages that scripts can be started in, and the files that `templates/` has for them."""
+"""The languages that `scaffold` writes scripts in, and the templates for new files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Language(NamedTuple):
     name: str  # also that of its templates
     suffix: str
     program: str
-    debian_package: str = ""  # what the image of the Dockerfile lacks
-    has_signatures: bool = False  # by which a tool describes itself
+    debian_package: str = ""  # if the image of the Dockerfile lacks it
+    has_signatures: bool = False  # a tool is described by its signature
 
 
 LANGUAGES = {

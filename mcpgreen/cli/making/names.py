@@ -1,4 +1,4 @@
-"""What new things may be called."""
+"""Names of new projects, tools and URI schemes: what is allowed, and what is near enough."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require_name(name: str | None, what: str) -> str:
 
 
 def require_scheme(name: str) -> str:
-    """A name that URIs can begin with."""
+    """Return the name if URIs can begin with it, else raise ProjectError."""
     if not SCHEME.fullmatch(name):
         reason = "no URI can begin with this; use a-z, 0-9 and -, a letter first"
         raise ProjectError(name, reason)
@@ -28,7 +28,7 @@ def require_scheme(name: str) -> str:
 
 
 def nearest_name(text: str) -> str:
-    """The name that is most like a text."""
+    """A valid name that is as near as possible to a text."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:64] or "mcp-server"
 
 

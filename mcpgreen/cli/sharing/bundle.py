@@ -1,46 +1,57 @@
-"""`mcpgreen bundle`: the project and all that serves it as one file, which clients install with a click.
+"""`mcpgreen bundle`: pack the project and its runtime into one file (MCPB 0.3), which clients install with a click.
 
 A bundle is laid out as a vendored project: `server/` is the project, `server/.mcpgreen/` the runtime. It is put
-together in a temporary directory, and its own runtime looks at it there, so that what is packed is known to start.
+together in a temporary directory and validated there by its own runtime, so a packed bundle is known to start.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import replacing
-from mcpgreen.cli.opening import opened
-from mcpgreen.cli.output import step
+from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.output import say, step, tell
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
-from mcpgreen.cli.sharing.manifest import ICONS, is_static, listed, manifest_of, problems_of
-from mcpgreen.cli.sharing.runtime import DIRECTORY, copy_file, copy_runtime, files_below
+from mcpgreen.cli.sharing.vendor import DIRECTORY, copy_file, copy_runtime, files_below
 from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.files.confined import Private
 from mcpgreen.project.project import Project
+from mcpgreen.protocol.schemas.validator import compile_schema
+from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
 PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linux")}
-# What of a project is served, besides the directories that settings name.
+# The served parts of a project, besides the directories that settings name.
 PARTS = ("tools", "resources", "prompts", "completions", "providers", "ui", "server.d", "lib", "config", "VERSION")
 NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
-EARLIEST = (1980, 1, 1, 0, 0, 0)  # of what a zip can say; the same content makes the same entry
+LEFTOVER = re.compile(r"(?s:.*~|#.*#|.*\.sw[nop])")  # copies and swap files of editors, which may hold what was removed
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip, so that the same content makes the same entry
 CHECK_SECS = 120
+
+ENTRY_POINT = f"server/{DIRECTORY}/start.py"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}")
+PLACEHOLDER = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+ICONS = ("icon.png", "icon.svg")
+MAX_PROMPT_BYTES = 65_536
 
 
 def run(options: Options) -> int:
-    """0 when the bundle is there, 1 when something is wrong with project or settings."""
+    """Return 0 when the bundle is made. Raises ProjectError and UsageError."""
     platforms = _platforms(options["--platform"])
-    project, server, _ = opened(options, tells_notes=True)
+    project, server, _ = open_named(options, logs_notes=True)
     settings = BundleSettings(project)
     manifest = manifest_of(settings, server, name=options["--name"], version=options["--version"], platforms=platforms)
     _require_valid(manifest)  # before anything is copied
@@ -49,22 +60,24 @@ def run(options: Options) -> int:
         with step("Copying the project, mcpgreen and its packages"):
             executables = _stage(settings, staged)
             copy_runtime(os.path.join(staged, DIRECTORY), project=os.pardir, about={"executables": executables})
+        if not os.path.isfile(os.path.join(staged, manifest.get("icon", ""))):
+            manifest.pop("icon", None)  # it is not in the bundle
         with step("Checking the copy"):
-            _require_sound(staged)
-            manifest |= _registered(project, staged, keeps=is_static(settings))
+            _validate(staged)
+            manifest |= _collect_lists(project, staged, keeps=is_static(settings))
         _require_valid(manifest)
         with open(os.path.join(place, "manifest.json"), "w", encoding="utf-8") as file:
             file.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-        if manifest.get("icon"):
-            shutil.copyfile(os.path.join(project.root, manifest["icon"]), os.path.join(place, manifest["icon"]))
+        if icon := manifest.get("icon"):
+            copy_file(os.path.join(staged, icon), os.path.join(place, icon))
         if options["--validate"]:
-            sys.stdout.write(f"{manifest['name']} {manifest['version']} can be bundled\n")
+            say(f"{manifest['name']} {manifest['version']} can be bundled\n")
             return 0
         output = os.path.abspath(options["--output"] or os.curdir)
         made = os.path.join(output, f"{manifest['name']}-{manifest['version']}.mcpb")
         with nullcontext() if options["--verbose"] else step("Packing"):
             count = _pack(place, made, is_verbose=options["--verbose"])
-    sys.stdout.write(f"Created {made} ({count} files, {os.path.getsize(made) / 1e6:.1f} MB)\n")
+    say(f"Created {made} ({count} files, {os.path.getsize(made) / 1e6:.1f} MB)\n")
     return 0
 
 
@@ -85,44 +98,55 @@ def _platforms(wanted: str | None) -> tuple[str, ...]:
 
 
 def _stage(settings: BundleSettings, staged: str) -> list[str]:
-    """Copy what is served. Which of the files can be executed: whoever unpacks a bundle may lose that."""
+    """Copy what is served, and return the executable files, because unpacking a bundle may lose their modes."""
     project = settings.project
     directories = (project.tools_dir, project.resources_dir, project.prompts_dir, project.providers_dir)
     parts = [project.shown(place) for place in (*directories, project.ui_dir, project.server_dir)]
     included = [project.shown(settings.inside(name, "INCLUDE")) for name in settings.words("INCLUDE")]
     for part in (part for part in parts if os.path.isabs(part)):
         journal.warning("%s lies outside the project and is left out", part)
-    executables = []
-    os.makedirs(staged)
+    files: dict[str, str] = {}
     for part in dict.fromkeys([*PARTS, *parts, *ICONS, *included]):
         source = os.path.join(project.root, part)
         if os.path.isabs(part) or not os.path.exists(source):
             if part in included:
                 raise ProjectError(part, "MCPB_INCLUDE names it, and it does not exist")
             continue
-        for path in _files_below(project, source):
-            if copy_file(path, os.path.join(staged, project.shown(path))):
-                executables.append(project.shown(path))
-    if os.path.exists(os.path.join(staged, "server.d", "env")):
-        journal.warning("server.d/env goes into the bundle, for everybody to read: it must not hold secrets")
+        files |= _judged_below(project, source)
+    for path, reason in files.items():
+        if reason:
+            journal.warning("%s is left out: %s", project.shown(path), reason)
+    taken = [project.shown(path) for path, reason in files.items() if not reason]
+    os.makedirs(staged)
+    executables = [path for path in taken if copy_file(os.path.join(project.root, path), os.path.join(staged, path))]
+    for name in ("server.d/env", "server.d/env.sh"):
+        if os.path.exists(os.path.join(staged, name)):
+            journal.warning("%s goes into the bundle, where everyone can read it: it must not hold secrets", name)
     return executables
 
 
-def _files_below(project: Project, source: str) -> Iterator[str]:
-    """Regular files, also behind links as long as these stay in the project."""
-    if not is_within(os.path.realpath(source), project.root):
-        journal.warning("%s leads out of the project and is left out", project.shown(source))
-    elif os.path.isfile(source):
-        yield source
-    elif os.path.isdir(source) and not os.path.islink(source):
-        for name in sorted(os.listdir(source)):
-            if name not in NEVER and not name.endswith(".pyc"):
-                yield from _files_below(project, os.path.join(source, name))
+def _judged_below(project: Project, source: str) -> dict[str, str]:
+    """Files with the reason to leave them out, or "" to pack them. A link is judged by its target."""
+    real_path = os.path.realpath(source)
+    hidden = Private(project.root)
+    if not is_within(real_path, project.root):
+        return {source: "it leads out of the project"}
+    if hidden.covers(source) or hidden.covers(real_path):
+        return {source: "it is hidden, or leads to something hidden"}
+    if os.path.isfile(source):
+        return {source: "an editor left it" if LEFTOVER.fullmatch(os.path.basename(source)) else ""}
+    if not os.path.isdir(source) or os.path.islink(source):
+        return {source: "it is no file, or links to a directory"}
+    judged: dict[str, str] = {}
+    for name in sorted(os.listdir(source)):
+        if name not in NEVER and not name.endswith(".pyc"):
+            judged |= _judged_below(project, os.path.join(source, name))
+    return judged
 
 
-def _require_sound(staged: str) -> None:
-    """Let the runtime of the bundle say what it would not serve."""
-    done = _by_its_runtime(staged, "validate", "--json")
+def _validate(staged: str) -> None:
+    """Let the runtime of the bundle validate it. Raises ProjectError."""
+    done = _run_bundled(staged, "validate", "--json")
     try:
         messages = json.loads(done.stdout)["messages"]
     except ValueError:
@@ -132,24 +156,23 @@ def _require_sound(staged: str) -> None:
         raise ProjectError("validate", "; ".join(errors))
 
 
-def _registered(project: Project, staged: str, *, keeps: bool) -> Json:
-    """The lists for the manifest. The files that they come from stay in the bundle if it `keeps` them."""
-    _by_its_runtime(staged, "scan", "--quiet")
+def _collect_lists(project: Project, staged: str, *, keeps: bool) -> Json:
+    """The lists for the manifest, from registry files, which stay in the bundle if it `keeps` them."""
+    _run_bundled(staged, "scan", "--quiet")
     registry = os.path.join(staged, project.shown(project.registry_dir))
     lists = listed(registry, os.path.join(staged, project.shown(project.prompts_dir)))
     for name in os.listdir(registry):
         path = os.path.join(registry, name)
         with open(path, "rb") as file:
-            # Addresses of files hold the place where they lie, which is another one for each user.
+            # URIs of files contain the directory, which differs for each user.
             is_bound = os.path.realpath(staged).encode() in file.read()
+            os.fchmod(file.fileno(), 0o644)
         if is_bound or not keeps:
             os.unlink(path)
-        else:
-            os.chmod(path, 0o644)
     return lists
 
 
-def _by_its_runtime(staged: str, *command: str) -> subprocess.CompletedProcess[str]:
+def _run_bundled(staged: str, *command: str) -> subprocess.CompletedProcess[str]:
     env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return subprocess.run(
         [sys.executable, "-I", os.path.join(staged, DIRECTORY, "start.py"), *command],
@@ -164,7 +187,7 @@ def _by_its_runtime(staged: str, *command: str) -> subprocess.CompletedProcess[s
 
 
 def _pack(place: str, made: str, *, is_verbose: bool) -> int:
-    """Write the archive, the manifest first; the number of its files."""
+    """Write the archive with the manifest first, and return the number of files."""
     paths = sorted(files_below(place), key=lambda path: path != "manifest.json")
     try:
         os.makedirs(os.path.dirname(made), exist_ok=True)
@@ -176,7 +199,119 @@ def _pack(place: str, made: str, *, is_verbose: bool) -> int:
                 with open(os.path.join(place, path), "rb") as content:
                     archive.writestr(entry, content.read())
                 if is_verbose:
-                    sys.stderr.write(f"{path}\n")
+                    tell(f"{path}\n")
     except OSError as error:
         raise ProjectError(made, f"it cannot be written: {error.strerror}") from error
     return len(paths)
+
+
+def manifest_of(
+    settings: BundleSettings, server: Settings, *, name: str | None, version: str | None, platforms: Sequence[str]
+) -> Json:
+    """The manifest without the lists of tools and prompts. Raises ProjectError."""
+    info = settings.project.server_info()
+    name, version = (
+        name or settings.text("NAME") or info["name"],
+        version or settings.text("VERSION") or info["version"],
+    )
+    if not NAME.fullmatch(name):
+        raise ProjectError(name, "this cannot be the name of a bundle; give one of A-Z a-z 0-9 . _ - with --name")
+    if not VERSION.fullmatch(version):
+        raise ProjectError(version, "this cannot be the version of a bundle; give one such as 1.0.0 with --version")
+    runtimes = {"python": settings.text("RUNTIME_PYTHON") or ">=3.10", "node": settings.text("RUNTIME_NODE")}
+    compatibility = {
+        "claude_desktop": settings.text("COMPAT_CLAUDE_DESKTOP"),
+        "platforms": list(platforms),
+        "runtimes": _given(runtimes),
+    }
+    repository = settings.repository()
+    icon = next((each for each in ICONS if os.path.isfile(os.path.join(settings.project.root, each))), "")
+    user_config = settings.user_config()
+    return _given(
+        {
+            "manifest_version": "0.3",
+            "name": name,
+            "display_name": info["title"],
+            "version": version,
+            "description": settings.text("DESCRIPTION") or f"{info['title']}, an MCP server",
+            "long_description": settings.long_description(),
+            "author": settings.author(),
+            "repository": {"type": "git", "url": repository} if repository else None,
+            "homepage": settings.text("HOMEPAGE"),
+            "documentation": settings.text("DOCUMENTATION"),
+            "support": settings.text("SUPPORT"),
+            "icon": icon,
+            "server": {
+                "type": "python",
+                "entry_point": ENTRY_POINT,
+                "mcp_config": _start(settings, server, user_config),
+            },
+            "keywords": settings.words("KEYWORDS"),
+            "license": settings.text("LICENSE"),
+            "privacy_policies": settings.words("PRIVACY_POLICIES"),
+            "compatibility": _given(compatibility),
+            "user_config": user_config,
+        }
+    )
+
+
+def is_static(settings: BundleSettings) -> bool:
+    """Whether the bundle serves the items of the time it was made, without scanning again."""
+    return settings.text("STATIC").lower() not in ("false", "0", "no", "off")
+
+
+def problems_of(manifest: Json) -> list[str]:
+    """Check a manifest against the published schema."""
+    schema = json.loads(filled("sharing/mcpb-manifest.schema.json"))
+    return compile_schema(schema, noun="member").problems(manifest)
+
+
+def listed(registry: str, prompts_dir: str) -> Json:
+    """The tools and prompts of a project, from its `.registry`."""
+    tools = [
+        _given({"name": each["name"], "description": each.get("description")}) for each in _items(registry, "tools")
+    ]
+    return _given({"tools": tools, "prompts": list(_prompts(registry, prompts_dir))})
+
+
+def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Json:
+    """The command line and the variables, with placeholders for the choices of the user."""
+    variables = settings.pairs("USER_CONFIG_ENV_MAP")
+    arguments = settings.words("USER_CONFIG_ARGS_MAP")
+    for key in (*variables, *arguments):
+        if key not in user_config:
+            raise ProjectError(key, "this is mapped, but there is no such user configuration")
+    env = {variable: f"${{user_config.{key}}}" for key, variable in variables.items()}
+    if is_static(settings):
+        env["MCPGREEN_STATIC_REGISTRY"] = "true"
+    # Scripts get few variables, but the choices of the user are meant for them.
+    for kind in ("tool", "provider"):
+        if env and variables and server.origin(f"{kind}_env_mode") == "default":
+            env[f"MCPGREEN_{kind.upper()}_ENV_MODE"] = "allowlist"
+            env[f"MCPGREEN_{kind.upper()}_ENV_ALLOWLIST"] = ",".join(variables.values())
+    chosen = ["--", *(f"${{user_config.{key}}}" for key in arguments)] if arguments else []
+    return _given({"command": "python3", "args": ["-I", f"${{__dirname}}/{ENTRY_POINT}", *chosen], "env": env})
+
+
+def _prompts(registry: str, prompts_dir: str) -> Iterator[Json]:
+    """The prompts that are texts, because the manifest has to contain the text."""
+    for entry in _items(registry, "prompts"):
+        path = os.path.join(prompts_dir, str(entry.get("path", "")))
+        if not path.endswith((".txt", ".md")) or not os.path.isfile(path) or os.path.getsize(path) > MAX_PROMPT_BYTES:
+            continue
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = PLACEHOLDER.sub(r"${arguments.\1}", file.read())
+        names = [argument["name"] for argument in entry.get("arguments") or ()]
+        described = {"name": entry["name"], "description": entry.get("description"), "arguments": names, "text": text}
+        yield _given(described)
+
+
+def _items(registry: str, kind: str) -> list[Json]:
+    with open(os.path.join(registry, f"{kind}.json"), encoding="utf-8") as file:
+        items: list[Json] = json.load(file)["items"]
+    return items
+
+
+def _given(fields: Json) -> Json:
+    """The fields that are not empty."""
+    return {name: value for name, value in fields.items() if value}

@@ -1,7 +1,6 @@
-"""What a bundle says of itself: from the command line, `mcpb.conf` and `server.d/server.meta.json`, in this order.
+"""The settings of a bundle: from the command line, `mcpb.conf` and `server.d/server.meta.json`, in this order.
 
-`mcpb.conf` looks like shell and is data: it is taken apart as a shell would do it, and nothing in it is expanded or
-run.
+`mcpb.conf` looks like shell, but it is data: it is split as a shell would do it, and nothing is expanded or run.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import Project
+from mcpgreen.text.json_types import Json
 
 CONF = "mcpb.conf"
 PREFIX = "MCPB_"
 MAX_BYTES = 1 << 20
-# Each key of mcpb.conf, and the field of server.meta.json that says the same.
+# Each key of mcpb.conf, and the equivalent field of server.meta.json.
 FIELD_OF = {
     "NAME": "name",
     "VERSION": "version",
@@ -47,7 +48,7 @@ FIELD_OF = {
 
 
 class BundleSettings:
-    """The settings of one project. Raises ProjectError for what cannot be used."""
+    """The settings of one project. Raises ProjectError for unusable ones."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -55,7 +56,7 @@ class BundleSettings:
         self._meta = _object(_text(os.path.join(project.server_dir, "server.meta.json")) or "{}", "server.meta.json")
 
     def value(self, key: str) -> Any:
-        """What mcpb.conf says, else server.meta.json; None if neither does."""
+        """The value in mcpb.conf, else in server.meta.json, else None."""
         if key in self._conf:
             return self._conf[key]
         return self._meta.get(FIELD_OF[key]) if FIELD_OF[key] else None
@@ -69,7 +70,7 @@ class BundleSettings:
         return value.strip()
 
     def words(self, key: str) -> list[str]:
-        """A list: its words, or the members of an array."""
+        """A list: the words of a text, or the members of an array."""
         value = self.value(key)
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
             return value
@@ -95,7 +96,7 @@ class BundleSettings:
         return value.strip() if isinstance(value, str) else ""
 
     def author(self) -> dict[str, str]:
-        """Who made it; the manifest has to say it, so in the end it is whoever makes the bundle."""
+        """The author, which the manifest requires. If nothing names one, it is the current user."""
         given = self._meta.get("author")
         author = {"name": given} if isinstance(given, str) else dict(given) if isinstance(given, dict) else {}
         for key in ("name", "email", "url"):
@@ -110,8 +111,8 @@ class BundleSettings:
         name = self.text("LONG_DESCRIPTION_FILE")
         return self._file_text(name) if name else ""
 
-    def user_config(self) -> dict[str, Any]:
-        """What clients ask the user for. The schema wants title and description of each; a name has to do for both."""
+    def user_config(self) -> Json:
+        """The options that clients ask the user for. Title and description are required; the name is their default."""
         name = self.text("USER_CONFIG_FILE")
         options = _object(self._file_text(name), name) if name else self._meta.get("user_config") or {}
         if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
@@ -123,7 +124,7 @@ class BundleSettings:
         return filled
 
     def inside(self, name: str, key: str) -> str:
-        """The path of a file or directory of the project. Nothing outside goes into a bundle."""
+        """The path of a file or directory. Raises ProjectError if it is outside of the project."""
         path = os.path.realpath(os.path.join(self.project.root, name))
         if os.path.isabs(name) or ".." in name.split("/") or not path.startswith(self.project.root + os.sep):
             raise ProjectError(CONF, f"{PREFIX}{key}: {name} must be a path inside the project")
@@ -158,18 +159,15 @@ def _read_conf(path: str) -> dict[str, str]:
 
 
 def _text(path: str) -> str | None:
-    try:
-        if os.path.getsize(path) > MAX_BYTES:
-            raise ProjectError(path, f"it is larger than {MAX_BYTES} bytes")
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except FileNotFoundError:
+    if not os.path.exists(path):
         return None
-    except (OSError, UnicodeDecodeError) as error:
+    try:
+        return content_of(path, MAX_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise ProjectError(path, f"it cannot be read: {error}") from error
 
 
-def _object(text: str, shown: str) -> dict[str, Any]:
+def _object(text: str, shown: str) -> Json:
     try:
         value = json.loads(text)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""`mcpgreen server-json`: the project as the MCP registry describes servers.
+"""`mcpgreen server-json`: describe the project for the MCP registry.
 
-A name in the registry begins with a namespace that belongs to somebody. It is taken from what the project says, and
-never guessed: whoever published under a wrong one would claim to be another.
+A name in the registry begins with the namespace of its owner. It is taken from the website or repository that the
+project names, and never guessed, because a wrong one would claim to be another owner.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
-from typing import Any
 from urllib.parse import urlsplit
 
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.languages import filled
-from mcpgreen.cli.opening import opened
+from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.output import say
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
 from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.text.json_types import Json
 
 FULL_NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 NAMESPACE = re.compile(r"[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+")
 ADDRESS_NUMBER = re.compile(r"[0-9.]+")
-MAX_TEXT = 100  # characters of title and description, by the rules of the registry
+MAX_TEXT = 100  # characters of title and description in the registry
 SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
 
 
 def run(options: Options) -> int:
-    project, _, _ = opened(options)
+    project, _, _ = open_named(options)
     settings = BundleSettings(project)
     info = project.server_info()
     repository, website = settings.repository(), info.get("websiteUrl", "")
@@ -36,7 +36,7 @@ def run(options: Options) -> int:
         raise ProjectError(
             "description", f"the registry wants 1 to {MAX_TEXT} characters; see server.d/server.meta.json"
         )
-    server: dict[str, Any] = json.loads(filled("sharing/server.json"))
+    server: Json = json.loads(filled("sharing/server.json"))
     server |= {
         "name": _full_name(options["--name"], info["name"], website, repository),
         "title": info["title"][:MAX_TEXT],
@@ -53,7 +53,7 @@ def run(options: Options) -> int:
         packages.append({"registryType": "oci", "identifier": options["--image"], "transport": {"type": "stdio"}})
     if packages:
         server["packages"] = packages
-    sys.stdout.write(json.dumps(server, indent=2, ensure_ascii=False) + "\n")
+    say(json.dumps(server, indent=2, ensure_ascii=False) + "\n", is_exact=True)
     return 0
 
 
@@ -74,21 +74,21 @@ def _full_name(wanted: str | None, name: str, website: str, repository: str) -> 
     return full
 
 
-def namespace_of(address: str) -> str:
-    """The namespace of whoever an address belongs to; nothing if it does not say."""
-    parts = urlsplit(address)
+def namespace_of(url: str) -> str:
+    """The namespace of the owner of a URL; empty if the URL does not show it."""
+    parts = urlsplit(url)
     host = (parts.hostname or "").removeprefix("www.")
     owner = parts.path.strip("/").partition("/")[0]
     if host == "github.com":
         return f"io.github.{owner}" if owner else ""
     if host in SOURCES or not NAMESPACE.fullmatch(host) or ADDRESS_NUMBER.fullmatch(host):
-        return ""  # a host that many share, or none that anybody could prove to own
+        return ""  # a shared host, or one without a provable owner
     return ".".join(reversed(host.split(".")))
 
 
-def _bundle(options: Options) -> list[dict[str, Any]]:
-    path, address = options["--bundle"], options["--url"]
-    if bool(path) != bool(address):
+def _bundle(options: Options) -> list[Json]:
+    path, url = options["--bundle"], options["--url"]
+    if bool(path) != bool(url):
         raise UsageError("--bundle and --url belong together: the file, and the URL to download it from.")
     if not path:
         return []
@@ -97,5 +97,5 @@ def _bundle(options: Options) -> list[dict[str, Any]]:
             digest = hashlib.sha256(file.read()).hexdigest()
     except OSError as error:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
-    package = {"registryType": "mcpb", "identifier": address, "fileSha256": digest}
+    package = {"registryType": "mcpb", "identifier": url, "fileSha256": digest}
     return [{**package, "transport": {"type": "stdio"}}]

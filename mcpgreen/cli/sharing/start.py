@@ -1,23 +1,32 @@
 """Start the mcpgreen that lies beside this file, in `lib/`. Copied into bundles and vendored projects.
 
-It runs alone, by whatever Python a client finds, and before anything of ours is known to work: so it imports nothing of
-ours, and is written for Pythons that are too old to serve, to find a newer one. stdout belongs to the protocol.
+It is run by the Python that a client finds, so it imports nothing of mcpgreen, and also works in Pythons that are too
+old to serve, to find a newer one. stdout belongs to the protocol.
 
-What is compiled in `lib/` fits one kind of Python. Another one is looked for on this machine, and if there is none, the
-same packages are fetched once, into the cache of the user.
+The compiled parts of `lib/` fit one kind of Python. If this Python is of another kind, a fitting one is looked for on
+this machine; if there is none, the same packages are downloaded once, into the cache of the user.
 """
 
-import json
 import os
-import runpy
-import shutil
-import subprocess
 import sys
 
-OLDEST = (3, 10)
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+if __name__ == "__main__" and not sys.flags.isolated:
+    # Without -I, PYTHONPATH may lead to the project, which may have a json.py.
+    os.execv(sys.executable, [sys.executable, "-I", os.path.abspath(__file__), *sys.argv[1:]])
+
+import contextlib  # noqa: E402
+import errno  # noqa: E402
+import json  # noqa: E402
+import runpy  # noqa: E402
+import shutil  # noqa: E402
+import stat  # noqa: E402
+import subprocess  # noqa: E402
+
+OLDEST = (3, 10)
 LIBRARY = os.path.join(HERE, "lib")
-# Programs that are started from a desktop have a PATH without most of these.
+# The PATH of programs that are started from a desktop lacks most of these.
 USUAL_PLACES = ("/usr/local/bin", "/opt/homebrew/bin", "/usr/bin", "~/.local/bin", "~/.pyenv/shims")
 ROOT_VARIABLES = ("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT")
 PROBE_SECS = 10
@@ -36,30 +45,30 @@ def main() -> None:
     library = LIBRARY
     if about["kind"] != kind_of_this_python():
         _continue_with_another_python(about, needs_same_kind=True)
-        library = _fetched(about)
+        library = _fetch_library(about)
     words, folders = _split(sys.argv[1:])
     _prepare_environment(about, folders)
     _mend_modes(about)
-    sys.path[:] = [library, *(place for place in sys.path if place != HERE)]
+    sys.path.insert(0, library)
     sys.argv[1:] = words or ["serve"]
     runpy.run_module("mcpgreen", run_name="__main__", alter_sys=True)
 
 
 def kind_of_this_python() -> str:
-    """What the compiled parts of packages have to be made for."""
+    """The kind of Python that compiled packages have to fit."""
     import _imp
 
     return f"{sys.implementation.name} {_imp.extension_suffixes()[0]} {os.uname().machine}"
 
 
 def _split(arguments: "list[str]") -> "tuple[list[str], list[str]]":
-    """A command for mcpgreen, and after `--` what the user of a bundle has chosen."""
+    """Split the command for mcpgreen from the folders after `--`, which the user of a bundle has chosen."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:at], [folder for folder in arguments[at + 1 :] if not _is_placeholder(folder)]
 
 
 def _is_placeholder(text: str) -> bool:
-    """Clients leave in place what the user has not filled in."""
+    """Whether a client has left a placeholder, because the user has not filled it in."""
     return text.startswith("${user_config.") and text.endswith("}")
 
 
@@ -74,41 +83,76 @@ def _prepare_environment(about: dict, folders: "list[str]") -> None:  # type: ig
 
 
 def _mend_modes(about: dict) -> None:  # type: ignore[type-arg]  # older Pythons
-    """Programs that unpack a bundle may lose executable bits, or let a group write: then no script would be run."""
+    """Correct the modes of files: unpacking may lose executable bits or let a group write, and no script would run."""
     if "executables" not in about:
         return
-    project = os.path.normpath(os.path.join(HERE, about["project"]))
+    project, here = os.path.realpath(os.path.join(HERE, about["project"])), os.path.realpath(HERE)
     executables = {os.path.join(project, path) for path in about["executables"]}
     for directory, directories, files in os.walk(project):
-        directories[:] = [name for name in directories if os.path.join(directory, name) != HERE]
+        directories[:] = [name for name in directories if os.path.join(directory, name) != here]
         for path in [directory, *(os.path.join(directory, name) for name in files)]:
-            mode = os.lstat(path).st_mode & 0o7777
-            wanted = (mode & ~0o022) | (0o111 if path in executables else 0)
-            if wanted != mode:
-                try:
-                    os.chmod(path, wanted)
-                except OSError as error:
-                    _say(f"{path}: {error.strerror}; the server may refuse it")
+            if os.path.islink(path):
+                continue
+            try:
+                change_mode(path, add=0o111 if path in executables else 0, remove=0o022)
+            except OSError as error:
+                _say(f"{path}: {error.strerror}; the server may refuse it")
+
+
+def change_mode(path: str, *, add: int = 0, remove: int = 0) -> None:
+    """Like `files.regular_files.change_mode`: never follow a link."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        status = os.fstat(fd)
+        mode = stat.S_IMODE(status.st_mode)
+        wanted = (mode & ~remove) | add
+        if wanted == mode or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            return
+        if status.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "it belongs to another user")
+        os.fchmod(fd, wanted)
+    finally:
+        os.close(fd)
+
+
+def private_directory(path: str) -> None:
+    """Like `files.regular_files.private_directory`, because files in it will be run."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(fd)
+        if status.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "it belongs to another user")
+        if status.st_mode & 0o022:
+            raise OSError(errno.EPERM, "others may write to it")
+        if status.st_mode & 0o077:
+            os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)
 
 
 def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None:  # type: ignore[type-arg]
-    """Returns if there is none."""
+    """Replace this process by another Python. Return if there is none."""
     versions = [about["python"]] if needs_same_kind else ["3.14", "3.13", "3.12", "3.11", "3.10"]
     names = [f"python{version}" for version in versions] + ["python3"]
     here = os.environ.get("PATH", "").split(os.pathsep)
     places = os.pathsep.join([*here, *(os.path.expanduser(place) for place in USUAL_PLACES)])
     for name in names:
         program = shutil.which(name, path=places)
-        is_fit, kind = _probed(program) if program else (False, "")
+        is_fit, kind = _probe(program) if program else (False, "")
         if program and is_fit and (kind == about["kind"] or not needs_same_kind):
-            os.execv(program, [program, os.path.abspath(__file__), *sys.argv[1:]])
+            os.execv(program, [program, "-I", os.path.abspath(__file__), *sys.argv[1:]])
 
 
-def _probed(program: str) -> "tuple[bool, str]":
-    """Whether a Python is new enough, and of which kind it is."""
+def _probe(program: str) -> "tuple[bool, str]":
+    """Whether a Python is new enough, and its kind."""
     try:
         said = subprocess.check_output(
-            [program, "-c", KIND_PROGRAM], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PROBE_SECS
+            [program, "-I", "-c", KIND_PROGRAM],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=PROBE_SECS,
         )
     except (OSError, subprocess.SubprocessError):
         return False, ""
@@ -116,23 +160,30 @@ def _probed(program: str) -> "tuple[bool, str]":
     return is_new == "True", kind
 
 
-def _fetched(about: dict) -> str:  # type: ignore[type-arg]  # older Pythons
-    """A library for this Python, from the cache, or made now. Several may try at once: the first one counts."""
+def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pythons
+    """The library for this Python, from the cache or made now. If several processes make it, the first one counts."""
     import hashlib
     import tempfile
 
     key = hashlib.sha256(f"{about['sha256']} {kind_of_this_python()}".encode()).hexdigest()[:32]
-    cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "mcpgreen", "runtimes")
+    caches = os.environ.get("XDG_CACHE_HOME") or ""
+    if not os.path.isabs(caches):
+        caches = os.path.expanduser("~/.cache")
+    ours = os.path.join(caches, "mcpgreen")
+    cache = os.path.join(ours, "runtimes")
     place = os.path.join(cache, key)
-    if os.path.isdir(place):
-        return place
-    version = "{}.{}".format(*sys.version_info)
-    _say(f"packages for Python {version} are fetched, once; Python {about['python']} would have what it needs here")
     try:
-        os.makedirs(cache, 0o700, exist_ok=True)
+        os.makedirs(caches, 0o700, exist_ok=True)
+        private_directory(ours)
+        private_directory(cache)
+        if os.path.lexists(place):
+            private_directory(place)
+            return place
         fresh = tempfile.mkdtemp(dir=cache)
     except OSError as error:
-        _give_up(f"{cache}: {error.strerror}; let XDG_CACHE_HOME name a directory that can be written to")
+        _give_up(f"{cache}: {error.strerror}; let XDG_CACHE_HOME name a directory of yours")
+    version = "{}.{}".format(*sys.version_info)
+    _say(f"packages for Python {version} are fetched, once; Python {about['python']} would have what it needs here")
     try:
         shutil.copytree(os.path.join(LIBRARY, "mcpgreen"), os.path.join(fresh, "mcpgreen"))
         _install(about, fresh)
@@ -150,7 +201,7 @@ def _install(about: dict, place: str) -> None:  # type: ignore[type-arg]  # olde
     packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]
     if not packages:
         return
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
     status = subprocess.call(
         [*command, "--no-deps", "--only-binary", ":all:", "--target", place, *packages],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""A client in the same process as its server: what commands use to try a project."""
+"""A client in the same process as its server, for commands that try a project."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import gevent
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import opened
+from mcpgreen.cli.opening import open_named
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
 from mcpgreen.links.memory import MemorySink
@@ -19,8 +19,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings.settings import Settings
-
-Json = dict[str, Any]
+from mcpgreen.text.json_types import Json
 
 
 class Refused(McpgreenError):
@@ -32,31 +31,31 @@ class Refused(McpgreenError):
 
 
 class Answers(Protocol):
-    """Whoever answers what a script asks."""
+    """Answers the requests of scripts."""
 
     capabilities: Json
 
     def answer(self, method: str, params: Json) -> Json:
-        """`{"result": ...}` or `{"error": ...}`."""
+        """Return `{"result": ...}` or `{"error": ...}`."""
 
 
-class Nobody:
-    """There is nobody to ask, and scripts are told so."""
+class NoAnswers:
+    """Refuses every request: a client without capabilities."""
 
     capabilities: Json = {}
 
     def answer(self, method: str, params: Json) -> Json:
-        return {"error": {"code": -32601, "message": f"Nobody answers {method}."}}
+        return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
 
 
 class LocalClient:
-    """One session. Requests are answered one after the other; what a script asks meanwhile is answered by `answers`."""
+    """One session with one request at a time. `answers` answers what a script asks meanwhile."""
 
     def __init__(
         self, server: Server, *, answers: Answers | None = None, on_notification: Callable[[Json], object] | None = None
     ) -> None:
         self.server = server
-        self._answers = answers or Nobody()
+        self._answers = answers or NoAnswers()
         answer = partial(gevent.spawn, self._answer_script)
         self._sink = MemorySink(on_request=answer, on_notification=on_notification)
         self._link = server.connect(self._sink, transport="stdio")
@@ -72,7 +71,7 @@ class LocalClient:
         self._link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def ask(self, method: str, params: Json) -> Json:
-        """The result. Raises Refused."""
+        """Send a request and return its result. Raises Refused."""
         self._last_id += 1
         self._link.receive({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
         self._link.stream.idle.wait()
@@ -84,7 +83,7 @@ class LocalClient:
         return result
 
     def all_of(self, method: str, member: str) -> list[Json]:
-        """A list with all its pages."""
+        """All items of a list, from all its pages."""
         items: list[Json] = []
         params: Json = {}
         while True:
@@ -106,13 +105,13 @@ def serving(
     environ: Mapping[str, str] = os.environ,
     adapt: Callable[[Settings], Settings] = lambda settings: settings,
 ) -> Iterator[tuple[Server, Project]]:
-    """A server for the project that a command line names, for as long as the command takes."""
-    project, settings, environ = opened(options, environ, tells_notes=True)
+    """Run a server for the project that a command line names."""
+    project, settings, environ = open_named(options, environ, logs_notes=True)
     require_tmp_root(project, settings)
-    # What is started ahead is of no use to a few calls.
+    # Interpreters that are started ahead do not pay for a few calls.
     server = Server(adapt(settings).with_values(warm_python=False), project, environ=environ)
     hub = gevent.get_hub()
-    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # who presses Ctrl-C needs no report of it
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
     try:
         yield server, project
     finally:

@@ -1,6 +1,6 @@
-"""Who answers when a script asks: a person at the terminal, or what `--answer` says.
+"""Answers to what a script asks: from a person at the terminal, or from `--answer`.
 
-Forms are filled in field by field, URLs are shown, and what a model would say is typed in. All of it is said on stderr:
+A person fills in forms field by field, opens URLs, and types what a model would say. Questions go to stderr, because
 stdout is for the result.
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
 import gevent
 
-from mcpgreen.cli.trying.screen import harmless
+from mcpgreen.cli.output import tell
 from mcpgreen.cli.trying.values import typed, values_of
 from mcpgreen.errors import UsageError
-from mcpgreen.protocol.input import forms
+from mcpgreen.protocol.input.requests import problems_with_form
 from mcpgreen.protocol.input.shapes import ELICIT, SAMPLE
 from mcpgreen.text.json_types import Json
 
@@ -35,7 +35,7 @@ REFUSAL: Json = {"error": {"code": -1, "message": "User rejected sampling reques
 
 
 def answers_for(words: Sequence[str]) -> Prepared | AtTerminal | None:
-    """Who answers: the words if there are some, else whoever sits at the terminal, else nobody."""
+    """The given answers if there are some, else those of a person at the terminal, else none."""
     if words:
         return Prepared(words)
     return AtTerminal() if sys.stdin.isatty() and sys.stderr.isatty() else None
@@ -47,7 +47,7 @@ class Prepared:
     capabilities = CAPABILITIES
 
     def __init__(self, words: Sequence[str]) -> None:
-        values_of(words, {})  # a word that is no key=value is told before anything runs
+        values_of(words, {})  # refuse a word that is not key=value before anything runs
         self._words = words
 
     def answer(self, method: str, params: Json) -> Json:
@@ -57,7 +57,7 @@ class Prepared:
         if method != ELICIT or params.get("mode") == "url":
             return self._unanswered(method, [], {"result": {"action": "decline"}})
         schema = params["requestedSchema"]
-        fields: Mapping[str, Json] = schema["properties"]
+        fields: Json = schema["properties"]
         named = [word for word in self._words if word.partition("=")[0].rstrip(":") in fields]
         try:
             defaults = {name: about["default"] for name, about in fields.items() if "default" in about}
@@ -66,7 +66,7 @@ class Prepared:
             _say(f"--answer {error}")
             return {"result": {"action": "cancel"}}
         content = {name: given[name] for name in fields if name in given}
-        problems = forms.problems_with(schema, content)
+        problems = problems_with_form(schema, content)
         if problems:
             missing = [name for name in schema.get("required", ()) if name not in content]
             _say(f"The form does not fit: {'; '.join(problems)}.")
@@ -80,7 +80,7 @@ class Prepared:
 
 
 class AtTerminal:
-    """Somebody who reads and types."""
+    """Answers that a person types."""
 
     capabilities = CAPABILITIES
 
@@ -89,7 +89,7 @@ class AtTerminal:
             if method == SAMPLE:
                 return self._sample(params)
             if method != ELICIT:
-                return {"error": {"code": -32601, "message": f"Nobody answers {method}."}}
+                return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
             return {"result": self._visit(params) if params.get("mode") == "url" else self._form(params)}
         except EOFError:
             _say("")
@@ -110,7 +110,7 @@ class AtTerminal:
         return {"action": "accept", "content": content}
 
     def _field(self, name: str, about: Json, *, is_required: bool) -> Any:
-        """The value; None for one that is left out. Asks until it fits."""
+        """Ask for a value until it fits. Return None if it is left out."""
         options = _options(about)
         _say("")
         for number, (value, title) in enumerate(options, start=1):
@@ -135,7 +135,7 @@ class AtTerminal:
             except UsageError as error:
                 _say(str(error))
                 continue
-            problems = forms.problems_with({"properties": {name: about}}, {name: value})
+            problems = problems_with_form({"properties": {name: about}}, {name: value})
             form = about.get("format", "")
             if not problems and isinstance(value, str) and not has_format(value, form):
                 problems = [f"{name} must be {FORMATS[form]}, got {value}"]
@@ -160,7 +160,7 @@ class AtTerminal:
         return _sampled(text) if text else REFUSAL
 
 
-_DECLINED = object()  # in the place of a value: the person does not want to fill in the form
+_DECLINED = object()  # instead of a value: the person declines the form
 
 
 def _sampled(text: str) -> Json:
@@ -169,7 +169,7 @@ def _sampled(text: str) -> Json:
 
 
 def _options(about: Json) -> list[tuple[str, str]]:
-    """What may be chosen, each with its title."""
+    """The choices of a field: pairs of value and title."""
     holder = about.get("items", {}) if about["type"] == "array" else about
     titled = holder.get("oneOf") or holder.get("anyOf")
     if titled:
@@ -180,7 +180,7 @@ def _options(about: Json) -> list[tuple[str, str]]:
 
 
 def _chosen(name: str, text: str, about: Json, options: Sequence[tuple[str, str]]) -> Any:
-    """What was typed, as a value: choices by number, value or title."""
+    """The value of a typed text. A choice can be typed as its number, value or title."""
     if not options:
         return typed(name, text, about)
     by_word = {title: value for value, title in options} | {value: value for value, _ in options}
@@ -191,7 +191,7 @@ def _chosen(name: str, text: str, about: Json, options: Sequence[tuple[str, str]
 
 
 def has_format(text: str, form: str) -> bool:
-    """What clients see to; the server leaves it to them. Of a format that MCP does not know, everything is."""
+    """Check a format, which is up to clients. A format that MCP does not know fits everything."""
     if form in PATTERNS:
         return PATTERNS[form].fullmatch(text) is not None
     try:
@@ -205,26 +205,24 @@ def has_format(text: str, form: str) -> bool:
     return True
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{harmless(text)}\n")
-    sys.stderr.flush()
+    tell(f"{text}\n")
 
 
 def _read(prompt: str) -> str:
-    """A line from the terminal. In a thread: meanwhile the server goes on."""
+    """Read a line from the terminal, in a thread, so that the server goes on meanwhile."""
 
     def read() -> str:
-        sys.stderr.write(harmless(prompt))
-        sys.stderr.flush()
+        tell(prompt)
         return sys.stdin.readline()
 
     line: str = gevent.get_hub().threadpool.apply(read)
     if not line:
-        raise EOFError  # not in the thread: gevent would print it
+        raise EOFError  # raised here because gevent would print it in the thread
     return line

@@ -3,50 +3,47 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import seconds
-from mcpgreen.cli.output import print_json
+from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
-from mcpgreen.cli.trying.nearest import left_out, suggestion
+from mcpgreen.cli.trying.offers import left_out, suggestions
 from mcpgreen.cli.trying.person import answers_for
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.cli.trying.values import content_of, values_of
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, RpcError, UsageError
-from mcpgreen.features.prepared_tool import terms_of
+from mcpgreen.features.tools import terms_of
 from mcpgreen.project.project import find_project
 from mcpgreen.running.hooks.shell import sourced_variables
 from mcpgreen.running.warm.interpreters import why_fresh
-from mcpgreen.settings.settings import Settings
-from mcpgreen.settings.table import load
+from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 
 def run(options: Options) -> int:
-    """0 when the tool's own status is 0, whatever it says, unless `--check`; 1 for any other, for refused arguments and
-    for an error of the protocol: so `run-tool NAME || exit 1` does what it says."""
+    """Return 1 if the script fails or is not started, or with `--check` if the tool reports an error; else 0."""
     timeout_secs = seconds(options)
 
     def adapt(settings: Settings) -> Settings:
-        if timeout_secs is not None:  # whoever runs the command may choose it, unlike a client
+        if timeout_secs is not None:  # the user may go beyond the limit for clients
             settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
-        return _with_options(settings, options)
+        return _with_options(settings.with_values(result_meta="always"), options)
 
     try:
         arguments = _arguments(options["--args"])
     except ValueError as error:
         journal.error("%s", error)
         return 1
-    with serving(options, environ=_sourced(options), adapt=adapt) as (server, _):
+    with serving(options, environ=_source_files(options), adapt=adapt) as (server, _):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
-        _tell_unknown_arguments(options["NAME"], arguments, schema)
+        _report_unknown_arguments(options["NAME"], arguments, schema)
         if options["--print-env"]:
             return _print_env(server)
         if options["--dry-run"]:
@@ -57,28 +54,28 @@ def run(options: Options) -> int:
         return _call(server, params, options)
 
 
-def _tell_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
-    """Schemas allow them unless they say otherwise; most likely somebody has mistyped one."""
+def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
+    """Report unknown arguments. Most schemas allow them, but most are mistyped."""
     properties = schema.get("properties")
     if not properties or "additionalProperties" in schema or "patternProperties" in schema:
         return
     for key in arguments:
         if key not in properties:
-            journal.info("%s", f"{name} has no argument {key}. {suggestion(key, properties)}".rstrip())
+            journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
 
 
 def _call(server: Server, params: Json, options: Options) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
     bars = None if is_for_programs else Bars(screen)
-    tell: Callable[[Json], object] | None = None
+    on_notification: Callable[[Json], object] | None = None
     if bars is not None:
-        tell = bars.tell
+        on_notification = bars.tell
     elif options["--verbose"]:
-        tell = _print_frame
-    if tell is not None:
+        on_notification = _print_frame
+    if on_notification is not None:
         params = {**params, "_meta": {"progressToken": "run-tool"}}
-    client = LocalClient(server, answers=answers_for(options["--answer"]), on_notification=tell)
+    client = LocalClient(server, answers=answers_for(options["--answer"]), on_notification=on_notification)
     try:
         result = client.ask("tools/call", params)
     except Refused as refused:
@@ -87,12 +84,12 @@ def _call(server: Server, params: Json, options: Options) -> int:
         if bars is not None:
             bars.close()
     if options["--verbose"]:
-        _tell_how_it_starts(server, params["name"])
+        _report_start(server, params["name"])
     has_failed = _has_failed(result) or (result["isError"] and options["--check"])
     said = result.get("_meta", {}).get("stderr", "")
     if is_for_programs:
         if options["--verbose"]:
-            sys.stderr.write(said)
+            tell(said)
         print_json(result)
     else:
         if said and (has_failed or options["--verbose"]):
@@ -101,8 +98,8 @@ def _call(server: Server, params: Json, options: Options) -> int:
     return 1 if has_failed else 0
 
 
-def _tell_how_it_starts(server: Server, name: str) -> None:
-    """A single call is never forked; what a server does is worth knowing."""
+def _report_start(server: Server, name: str) -> None:
+    """Report whether a server would fork the tool, because run-tool never does."""
     services = server.services
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
@@ -115,7 +112,7 @@ def _tell_how_it_starts(server: Server, name: str) -> None:
 
 
 def _print_frame(frame: Json) -> None:
-    sys.stderr.write(jsontext.dumps(frame).decode("ascii") + "\n")
+    tell(jsontext.dumps(frame).decode("ascii") + "\n")
 
 
 def _refused(refused: Refused, server: Server, name: str, screen: Screen, *, is_for_programs: bool) -> int:
@@ -125,7 +122,7 @@ def _refused(refused: Refused, server: Server, name: str, screen: Screen, *, is_
         screen.problem(str(refused))
     names = server.services.snapshot("tools").by_name
     if refused.error["code"] == InvalidParams.code and name not in names:
-        _tell_what_was_meant(server, name)
+        _report_similar_tools(server, name)
     return 1
 
 
@@ -134,15 +131,14 @@ def _has_failed(result: Json) -> bool:
     return bool(result["isError"]) and result.get("_meta", {}).get("exitCode") != 0
 
 
-def _tell_what_was_meant(server: Server, name: str) -> None:
+def _report_similar_tools(server: Server, name: str) -> None:
     if "tools" not in server.services.offered:
         return
-    hint = suggestion(name, server.services.snapshot("tools").by_name, left_out(server))
-    for line in hint.splitlines():
-        journal.info("%s", line)
+    for hint in suggestions(name, server.services.snapshot("tools").by_name, left_out(server)):
+        journal.info("%s", hint)
 
 
-def _sourced(options: Options) -> Mapping[str, str]:
+def _source_files(options: Options) -> Mapping[str, str]:
     """The environment after the shell files that `--source` names."""
     environ: Mapping[str, str] = os.environ
     for file in options["--source"]:
@@ -152,7 +148,7 @@ def _sourced(options: Options) -> Mapping[str, str]:
 
 
 def _file_to_source(file: str, project_root: str) -> str:
-    """Here, or else below the project."""
+    """The file in the current directory, or else in the project."""
     if os.path.isfile(file):
         return os.path.abspath(file)
     project = find_project(project_root or None, cwd=os.getcwd(), directories={})
@@ -176,7 +172,7 @@ def _arguments(text: str) -> Json:
 
 
 def _with_options(settings: Settings, options: Options) -> Settings:
-    """Roots and permissions that hold for this run only."""
+    """The settings with the roots and permissions of this run."""
     if options["--roots"]:
         settings = settings.with_values(roots=":".join(options["--roots"].split(",")))
     allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])
@@ -195,7 +191,7 @@ def _print_env(server: Server) -> int:
         *(f"{name}={value}" for name, value in sorted(services.environment.base.items())),
         *(f"ROOT[{index}]={path}" for index, path in enumerate(services.roots.paths)),
     ]
-    sys.stdout.write("\n".join(dict.fromkeys(lines)) + "\n")
+    say("\n".join(dict.fromkeys(lines)) + "\n", is_exact=True)
     return 0
 
 
@@ -205,7 +201,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
     tool = snapshot.by_name.get(name)
     if tool is None:
         print_json({"_mcpToolError": True, "code": -32602, "message": f"Tool '{name}' not found"})
-        _tell_what_was_meant(server, name)
+        _report_similar_tools(server, name)
         return 1
     try:
         terms = terms_of(services, snapshot, tool)
@@ -215,7 +211,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
     except RpcError as error:
         problems = [error.message]
     timeout_secs = timeout_secs or tool.description.timeout_secs or services.settings.default_tool_timeout
-    sys.stdout.write(
+    say(
         f"Tool: {tool.name} ({tool.relative_path})\n"
         f"Args: {len(jsontext.dumps(arguments))} bytes\n"
         f"Roots: {', '.join(services.roots.paths)}\n"

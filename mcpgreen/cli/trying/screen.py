@@ -1,8 +1,6 @@
-"""How results look to a person: text as text, the rest by what it is. Colours, tables and bars come from rich, which is
-loaded only here.
+"""Show results to a person. Colours, tables and bars come from rich, which only this module loads.
 
-Rule: what scripts and descriptions say is data. Nothing of it is read as markup, and nothing that steers a terminal
-gets through.
+Rule: texts of scripts and descriptions are data. They are not read as markup, and cannot steer a terminal.
 """
 
 from __future__ import annotations
@@ -14,9 +12,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.output import harmless
+from mcpgreen.protocol.content import CONTENT_TYPES, Attachment, view_of_resource
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -27,18 +27,17 @@ if TYPE_CHECKING:
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
 STYLE_OF_LEVEL = {"debug": "dim", "info": "", "notice": "", "warning": "yellow"}  # the others are errors
-ALLOWED_CONTROLS = "\n\t"
 UNBROKEN = 10_000  # characters of a line that a program reads; for a person it is as wide as the terminal
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # programs print them without harm, and they say nothing here
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # programs print them, and they mean nothing here
 
 
 def wants_json(options: Options) -> bool:
-    """Whether one line of JSON is what the caller expects: asked for, or because a program reads it."""
+    """Whether to print one line of JSON: the user asks for it, or a program reads stdout."""
     return bool(options["--json"]) or not (sys.stdout.isatty() or options["--plain"])
 
 
 class Screen:
-    """What a person sees. Plain without colours and frames, where they were not wanted or stdout is no terminal."""
+    """Prints for a person; without colours and frames if the user wants none, or stdout is no terminal."""
 
     def __init__(self, options: Options) -> None:
         is_dumb = os.environ.get("TERM") == "dumb"
@@ -60,15 +59,15 @@ class Screen:
         return self.console(sys.stderr)
 
     def text(self, text: str, style: str = "") -> None:
-        """As it is, but for what would steer the terminal. Not wrapped: it may be meant to be copied."""
-        self.out.print(harmless(text), style=style or None, soft_wrap=True)
+        """Print a text without wrapping it, because it may be meant to be copied."""
+        self.out.print(uncoloured(text), style=style or None, soft_wrap=True)
 
     def problem(self, text: str) -> None:
-        self.err.print(harmless(text), style="bold red", soft_wrap=True)
+        self.err.print(uncoloured(text), style="bold red", soft_wrap=True)
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Beside the result, so on stderr."""
-        self.err.print(harmless(text), style=style or None, soft_wrap=True)
+        """Print on stderr something that is not part of the result."""
+        self.err.print(uncoloured(text), style=style or None, soft_wrap=True)
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         from rich import box
@@ -79,32 +78,23 @@ class Screen:
         for number, column in enumerate(columns):
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:
-            table.add_row(*(Text(harmless(cell)) for cell in row))
+            table.add_row(*(Text(uncoloured(cell)) for cell in row))
         self.out.print(table)
 
     def content(self, blocks: Iterable[Json]) -> None:
-        """Content blocks of a result or a message."""
+        """Print the content blocks of a result or a message."""
         for block in blocks:
-            kind = block.get("type")
-            if kind == "text":
-                self.text(str(block.get("text", "")).rstrip("\n"))
-            elif kind in ("image", "audio"):
-                self.text(saved(block.get("data", ""), str(block.get("mimeType", ""))))
-            elif kind == "resource":
-                self.resource(block.get("resource", {}))
-            elif kind == "resource_link":
-                self.text(f"{block.get('name', '')}: {block.get('uri', '')}")
-            else:
-                self.text(jsontext.pretty(block).rstrip("\n"))
+            row = CONTENT_TYPES.get(block.get("type", ""))
+            self._show(row.view(block) if row else jsontext.pretty(block))
 
     def resource(self, contents: Json) -> None:
-        if "text" in contents:
-            self.text(str(contents["text"]).rstrip("\n"))
-        else:
-            self.text(saved(str(contents.get("blob", "")), str(contents.get("mimeType", ""))))
+        self._show(view_of_resource(contents))
+
+    def _show(self, view: str | Attachment) -> None:
+        self.text(save(*view) if isinstance(view, Attachment) else view.rstrip("\n"))
 
     def result(self, result: Json) -> None:
-        """Of a call: what it says, then the structured part if that says more."""
+        """Print the content of a result, then its structured part if that says more."""
         blocks = result.get("content", [])
         structured = result.get("structuredContent")
         shown = [block for block in blocks if structured is None or not _repeats(block, structured)]
@@ -144,7 +134,8 @@ class Bars:
             self._progress.stop()
 
     def _advance(self, params: Json) -> None:
-        done, total, message = params.get("progress", 0), params.get("total"), harmless(str(params.get("message", "")))
+        done, total = params.get("progress", 0), params.get("total")
+        message = uncoloured(str(params.get("message", "")))
         if not sys.stderr.isatty():
             self._screen.note(f"{done:g}{f'/{total:g}' if total else ''} {message}".rstrip(), "")
             return
@@ -158,8 +149,8 @@ class Bars:
         self._progress.update(self._task, completed=done, total=total, description=said, refresh=True)
 
 
-def saved(data: str, mime_type: str) -> str:
-    """Where a picture or another file was put, for a person to open."""
+def save(data: str, mime_type: str) -> str:
+    """Save a picture or another file for the person to open, and return its path and size."""
     content = base64.b64decode(data)
     fd, path = tempfile.mkstemp(suffix=SUFFIX_OF.get(mime_type, ".bin"), prefix="mcpgreen-")
     with open(fd, "wb") as file:
@@ -167,14 +158,12 @@ def saved(data: str, mime_type: str) -> str:
     return f"{path} ({mime_type or 'unknown type'}, {len(content)} bytes)"
 
 
-def harmless(text: str) -> str:
-    """Without what would move the cursor, change colours or the title of a terminal."""
-    plain = COLOURS.sub("", text)
-    return "".join(char if char in ALLOWED_CONTROLS or char.isprintable() else "\ufffd" for char in plain)
+def uncoloured(text: str) -> str:
+    return harmless(COLOURS.sub("", text))
 
 
-def _repeats(block: Json, structured: Any) -> bool:
-    """Whether a text is only the structured result once more."""
+def _repeats(block: Json, structured: object) -> bool:
+    """Whether a text block repeats the structured result."""
     if block.get("type") != "text":
         return False
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mcpgreen.errors import UsageError
@@ -14,8 +14,8 @@ TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
 TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
 
 
-def values_of(words: Sequence[str], properties: Mapping[str, Any]) -> Json:
-    """What these words say. Of a property that is an array, each word is one more element. Raises UsageError."""
+def values_of(words: Sequence[str], properties: Json) -> Json:
+    """The values that the words give. For an array, each word adds an element. Raises UsageError."""
     values: Json = {}
     for word in words:
         key, equals, text = word.partition("=")
@@ -35,7 +35,7 @@ def values_of(words: Sequence[str], properties: Mapping[str, Any]) -> Json:
 
 
 def typed(key: str, text: str, about: Json) -> Any:
-    """One value, of the first type of its schema that the text can be. An element where the schema is of an array."""
+    """The text as a value of the first type in its schema that fits; for an array, as one element."""
     kinds = _types_of(about)
     if "array" in kinds and not text.lstrip().startswith("["):
         return typed(key, text, _schema_of(about.get("items")))
@@ -67,7 +67,7 @@ def _as(kind: str, text: str) -> Any:
 
 
 def _types_of(about: Json) -> list[str]:
-    """The types that a schema names, and those of its alternatives; a text comes last, as all can be one."""
+    """The types that a schema and its alternatives name. "string" comes last, because every text fits it."""
     named = about.get("type", [])
     kinds = [named] if isinstance(named, str) else [kind for kind in named if isinstance(kind, str)]
     for key in ("anyOf", "oneOf"):
@@ -78,12 +78,12 @@ def _types_of(about: Json) -> list[str]:
     return sorted(dict.fromkeys(kinds), key=lambda kind: kind == "string")
 
 
-def _schema_of(about: Any) -> Json:
+def _schema_of(about: object) -> Json:
     return about if isinstance(about, dict) else {}
 
 
 def content_of(text: str) -> str:
-    """What a value says, or the file that it names."""
+    """The text itself, or the content of the file that @FILE names."""
     if not text.startswith("@"):
         return text
     try:

@@ -1,7 +1,8 @@
 """The targets of a Makefile, with what is written about them. Its text is read; nothing of it is evaluated.
 
-Rule: a value that a client sends is a word for a program, never the program: what stands where a shell expects one, or
-what make itself obeys, is no argument.
+Rule: a value that a client sends is a word for a program, never the program. A variable is an argument only if every
+line that uses it is harmless, as `shell_lines` says. If another file, another shell or a name that is put together
+may lead to any variable, none is an argument.
 """
 
 from __future__ import annotations
@@ -9,21 +10,41 @@ from __future__ import annotations
 import os
 import re
 
+from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, has_computed_name, is_harmless, is_plain
 from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, text_of
 
 USUAL_NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_VARIABLES = 20  # of a target
 
 RULE = re.compile(r"^([^\s#:=][^:=#]{0,500})::?(?![=:])([^\n]{0,4000})$")
-ASSIGNMENT = re.compile(r"^\s*(?:export\s+|override\s+|private\s+)*[A-Za-z_][\w.-]*\s*(?:[:?+!]{0,3}=)")
-OVERRIDABLE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w{0,60})\s*\?=\s*([^#\n]{0,500})(?:#+\s*(.{0,500}))?$")
+ASSIGNMENT = re.compile(r"^\s*(?:(?:export|override|private)\s+)*([A-Za-z_][\w.-]*)\s*([:?+!]{0,3})=([^\n]*)$")
+CONTINUATION = re.compile(r"(?<!\\)((?:\\\\){0,1000})\\\n")
 TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,100}")
-REFERENCE = re.compile(r"\$[({]([A-Za-z_]\w{0,60})[)}]")
-PROGRAM = re.compile(
-    r"(?:^[\s@+-]{0,40}|[;&|(`{!]\s{0,40}|(?:\b(?:then|do|else|exec|sudo|env|shell|xargs|time|nohup|eval)| -c)\s{1,40})"
-    r"(?:[A-Za-z_]\w{0,60}=\S{0,200}\s{1,40}){0,5}[\"']?[\w./-]{0,100}\$[({]([A-Za-z_]\w{0,60})[)}]"
+# A variable of make or of the shell: make gives to its shells what it is given. Then what stands for names of files.
+REFERENCE = re.compile(
+    r"\$\$(\w+)|\$\$\{(\w+)\}|\$\((\w+)\)|\$\{(\w+)\}|\$(\w)|(\$\([@<^?*+|%][DF]?\)|\$[@<^?*+|%])|\$\$|(\$)"
 )
-OBEYED = re.compile(r"SHELL|MAKE|MAKEFILES|(?:GNU)?MAKEFLAGS|MFLAGS|VPATH|PATH|IFS|ENV|BASH_ENV|LD_\w+|DYLD_\w+")
+# Variables that the rules of make itself use, or that programs obey: make puts what it is given into the environment.
+OBEYED = re.compile(
+    r"MAKE\w*|IFS|ENV|TMPDIR|SHELLOPTS|GOROOT|(?:BASH|LESS|PYTHON|PERL|RUBY|CARGO|RUST|npm_)\w*"
+    r"|(?:LD|DYLD|GIT|SSH|SUDO|NPM|NODE|PIP|UV|LUA|JAVA|JDK|OPENSSL|GCONV|CMAKE|CCACHE|DISTCC|DOCKER|HELM|AWS|TF|ANSIBLE)_\w+"
+    r"|\w*(?:HOME|PATH|FLAGS|OPTIONS|OPTS|SHELL|EDITOR|VISUAL|PAGER|BROWSER|COMMAND|RSH|_ARGS|_CMD|_RC|_DIFF)"
+    r"|\w*(?:ASKPASS|PRELOAD|LAUNCHER|WRAPPER|COMPILER|PLUGIN|STARTUP|_CONF|_INIT|_EXEC|_PROXY)\w*|\w+CONFIG"
+    r"|AR|AS|CC|CXX|CPP|FC|LD|M2C|PC|CO|GET|LEX|YACC|LINT|MAKEINFO|TEX|TEXI2DVI|C?WEAVE|C?TANGLE|RM|LDLIBS|LOADLIBES"
+    r"|(?:COMPILE|LINK|PREPROCESS)\w*|OUTPUT_OPTION"
+)
+FUNCTIONS = (
+    "abspath|addprefix|addsuffix|and|basename|dir|error|file|filter|filter-out|findstring|firstword|flavor|foreach|if|"
+    "info|intcmp|join|lastword|notdir|or|origin|patsubst|realpath|shell|sort|strip|subst|suffix|warning|wildcard|word|"
+    "wordlist|words"
+)
+# A reference that is none of a plain name, a function that looks no variable up, or `call` of a plain name.
+COMPUTED_NAME = re.compile(rf"\$[({{](?!(?:{FUNCTIONS})\s|call\s+[\w.-]+\s*[,)}}]|[^\s$(){{}}:]+[:)}}])")
+# With these, a variable may be used where we do not see it, or recipes are no lines of a shell.
+DIRECTIVE = re.compile(r"\s*(?:(?:s|-)?include|load)\b|\s*\.(?:ONESHELL|RECIPEPREFIX|SECONDEXPANSION)\b")
+OTHER_MAKE = re.compile(r"\bg?make(?![\w-])|\$[({]MAKE[)}]")
+ONLY_PRINTS = re.compile(r"[@\s-]*(?:echo|printf)\b(?:[^;&|`\"']|\"[^\"`]*\"|'[^']*')*")
+SHELL = re.compile(r"(?:[^#\n]{0,500}\s)?SHELL\s*[:?+!]{0,3}=\s*(?:\S*/)?(?:env\s+)?(\S*)")
 
 
 def runner_for(path: str, root: str) -> Runner:
@@ -32,45 +53,115 @@ def runner_for(path: str, root: str) -> Runner:
     return Runner("make", tuple(words))
 
 
+class _Variables:
+    """What is defined, and where it is used."""
+
+    def __init__(self) -> None:
+        self.offered: dict[str, str] = {}  # with `?=`, and what is said about it
+        self._defined = {"CURDIR"}
+        self._odd: set[str] = set()  # has a value somewhere that is not plain
+        self._refused: set[str] = set()
+        self._recipes: dict[str, None] = {}  # their lines that refer to something
+        self._has_computed_name = False
+
+    def define(self, name: str, operator: str, value: str) -> None:
+        self.refuse(value)
+        value, _, said = value.partition("#")
+        value = value.strip()
+        self._defined.add(name)
+        if operator in ("+", "!") or not is_plain(value):
+            self._odd.add(name)
+        if operator == "?":
+            default = f"{value} by default." if value and "$" not in value else ""
+            self.offered.setdefault(name, said.lstrip("#").strip()[:500] or default)
+
+    def refuse(self, text: str) -> None:
+        """What is referred to outside of recipes, or in a line that is not harmless, is no argument."""
+        if "$" in text or "`" in text:
+            self._refused.update(IDENTIFIER.findall(text))
+            marked = REFERENCE.sub(self._marked, text)
+            self._has_computed_name = self._has_computed_name or has_computed_name(marked)
+
+    def use(self, line: str) -> set[str]:
+        """What a line of a recipe refers to."""
+        if "$" in line or "`" in line:
+            self._recipes[line] = None
+        return {name for groups in REFERENCE.findall(line) for name in groups[:5] if name}
+
+    def arguments(self) -> dict[str, str]:
+        known = self._defined - self._odd
+        for line in self._recipes:
+            marked = REFERENCE.sub(self._marked, line).lstrip(" \t@+-")
+            has_function = any(groups[6] for groups in REFERENCE.findall(line))
+            if has_function or not is_harmless(marked, known):
+                self.refuse(line)
+        return {
+            name: text
+            for name, text in self.offered.items()
+            if not self._has_computed_name and name not in self._refused and not OBEYED.fullmatch(name)
+        }
+
+    def _marked(self, found: re.Match[str]) -> str:
+        own_of_shell = found[1] or found[2]
+        if own_of_shell and own_of_shell not in self._defined:
+            return f"${{{own_of_shell}}}"
+        name = next(filter(None, found.groups()[:5]), "")
+        return f"{EDGE}{name}{EDGE}" if name else "_" if found[6] else "$"
+
+
 def targets_in(path: str) -> list[Task]:
     """What `make NAME` can be told to do: words, and files that are declared phony or have a `##`."""
-    lines = text_of(path).replace("\\\n", " ").split("\n")
+    lines = CONTINUATION.sub(rf"\1{EDGE}", text_of(path).replace(EDGE, "")).split("\n")
     texts: dict[str, str] = {}
     uses: dict[str, list[set[str]]] = {}  # what each rule of a target refers to
-    programs: set[str] = set()
     phony: set[str] = set()
     documented: set[str] = set()
-    variables: dict[str, str] = {}
+    variables = _Variables()
     comment: list[str] = []
     used: set[str] = set()
-    is_defining = False
+    is_defining = is_in_rule = False
+    is_understood = True
     for line in lines:
-        if re.match(r"\s*(define|endef)\b", line):
-            is_defining = "define" in line.split()[:1]
+        # A shell reads what make leaves of a recipe, and joins lines without a space between them.
+        line = re.sub(rf"{EDGE}\t?", "", line) if line.startswith("\t") else line.replace(EDGE, " ")
+        if found := re.match(r"\s*(?:(?:override|export|private)\s+)*(define|endef)\b", line):
+            is_defining = found[1] == "define"
             continue
+        is_recipe = line.startswith("\t") and is_in_rule and not is_defining
+        if is_recipe or is_defining or not line.lstrip().startswith("#"):
+            shell = None if is_recipe else SHELL.match(line)
+            is_other = DIRECTIVE.match(line) or (shell and shell[1] not in SHELLS)
+            is_other = is_other or COMPUTED_NAME.search(line.replace("$$", ""))
+            is_other = is_other or (is_recipe and OTHER_MAKE.search(line) and not ONLY_PRINTS.fullmatch(line))
+            is_understood = is_understood and not is_other
         if is_defining:
+            variables.refuse(line)
             continue
-        if line.startswith("\t"):
-            used.update(REFERENCE.findall(line))
-            programs.update(PROGRAM.findall(line[1:]))
+        if is_recipe:
+            used.update(variables.use(line[1:]))
             continue
         line = line.rstrip()
         if line.startswith("#"):
             comment.append(line.lstrip("#! ").strip())
             continue
-        if found := OVERRIDABLE.match(line):
-            default = found[2].strip()
-            variables.setdefault(
-                found[1], found[3] or (f"{default} by default." if default and "$" not in default else "")
-            )
         rule = RULE.match(line)
-        if rule and not ASSIGNMENT.match(rule[2]) and not ASSIGNMENT.match(line):
+        assignment = ASSIGNMENT.match(line)
+        if assignment:
+            variables.define(assignment[1], assignment[2], assignment[3])
+            is_in_rule = False
+        elif rule and (own := ASSIGNMENT.match(rule[2])):
+            variables.define(own[1], own[2].replace("?", ""), own[3])  # for one target, so it is not offered
+            variables.refuse(rule[1])
+        elif rule:
             names = rule[1].split()
-            needs, _, text = rule[2].partition("##")
+            needs, _, recipe = rule[2].partition(";")
+            text = rule[2].partition("##")[2]
+            needs = needs.partition("##")[0]
+            variables.refuse(f"{rule[1]} {needs}")
             if names == [".PHONY"]:
                 phony.update(needs.split())
-            used = set(REFERENCE.findall(needs))
-            programs.update(PROGRAM.findall(needs.partition(";")[2]))
+            used = variables.use(recipe)
+            is_in_rule = True
             for name in filter(TARGET.fullmatch, names):
                 uses.setdefault(name, []).append(used)
                 said = text.strip() or " ".join(comment)
@@ -79,17 +170,21 @@ def targets_in(path: str) -> list[Task]:
                 if text.strip():
                     documented.add(name)
         elif line:
+            variables.refuse(line)
             used = set()
         comment = []
-    variables = {name: text for name, text in variables.items() if name not in programs and not OBEYED.fullmatch(name)}
+    arguments = variables.arguments() if is_understood else {}
     return [
-        Task(name, texts.get(name, ""), _parameters(rules, variables))
+        Task(name, texts.get(name, ""), *_parameters(rules, variables.offered, arguments))
         for name, rules in uses.items()
         if name in phony or name in documented or not re.search(r"[./]", name)
     ]
 
 
-def _parameters(rules: list[set[str]], variables: dict[str, str]) -> tuple[Parameter, ...]:
-    """The variables with `?=` that the rules of a target use: they are there to be given."""
-    used = [name for name in variables if any(name in rule for rule in rules)]
-    return tuple(Parameter(name, variables[name], f"{name}={{}}") for name in used[:MAX_VARIABLES])
+def _parameters(
+    rules: list[set[str]], offered: dict[str, str], arguments: dict[str, str]
+) -> tuple[tuple[Parameter, ...], tuple[str, ...]]:
+    """The variables with `?=` that the rules of a target use: they are there to be given. Then those that are not."""
+    used = [name for name in offered if any(name in rule for rule in rules)][:MAX_VARIABLES]
+    given = tuple(Parameter(name, arguments[name], f"{name}={{}}") for name in used if name in arguments)
+    return given, tuple(name for name in used if name not in arguments)

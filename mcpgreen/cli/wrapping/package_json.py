@@ -1,15 +1,15 @@
-"""The scripts of a package.json, with what is written about them."""
+"""Find the scripts of a package.json, with their descriptions."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
+from mcpgreen.cli.wrapping.shell_lines import EDGE, is_harmless
 from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, text_of
 from mcpgreen.errors import ProjectError
 from mcpgreen.text import jsontext
 
-# Who else runs scripts, by the file that it leaves beside package.json.
+# Other package managers, by the lock file beside package.json.
 OTHERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
 DIRECTORY_OPTION = {"npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
 NAME_CHARS = 100
@@ -27,26 +27,29 @@ def runner_for(path: str, root: str) -> Runner:
 def scripts_in(path: str) -> list[Task]:
     """Raises ProjectError."""
     try:
-        package: Any = jsontext.loads(text_of(path))
+        package = jsontext.loads(text_of(path))
     except ValueError as error:
         raise ProjectError(path, f"it is not JSON: {error}") from error
     scripts = package.get("scripts") if isinstance(package, dict) else None
     if not isinstance(scripts, dict):
         raise ProjectError(path, 'it has no "scripts"')
-    told = package.get("scripts-info")
-    told = told if isinstance(told, dict) else {}
+    infos = package.get("scripts-info")
+    infos = infos if isinstance(infos, dict) else {}
     tasks = []
     for name, script in scripts.items():
         is_hook = any(name.startswith(when) and name[len(when) :] in scripts for when in ("pre", "post"))
         if not isinstance(script, str) or is_hook or not _is_runnable(name):
             continue
-        said = told.get(name) or scripts.get(f"//{name}") or scripts.get(f"?{name}")
+        said = infos.get(name) or scripts.get(f"//{name}") or scripts.get(f"?{name}")
         text = said if isinstance(said, str) else f"Run the script {name}: {script}"
-        about = "Words that are added to the script."
-        tasks.append(Task(name, text, (Parameter("arguments", about, is_repeated=True),)))
+        words = Parameter("arguments", "Words that are added to the script.", is_repeated=True)
+        if is_harmless(f"{script.replace(EDGE, '')} {EDGE}{words.name}{EDGE}", {words.name}):
+            tasks.append(Task(name, text, (words,)))
+        else:
+            tasks.append(Task(name, text, refused=(f"words after {name}",)))
     return tasks
 
 
 def _is_runnable(name: str) -> bool:
-    """What can stand on a command line as a name, and is no comment."""
+    """Whether a name can be given on a command line, and is no comment."""
     return 0 < len(name) <= NAME_CHARS and name.isprintable() and not name.startswith(("-", "/", "?", "_"))

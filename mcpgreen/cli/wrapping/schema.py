@@ -1,24 +1,22 @@
-"""From what a help text documents to the arguments of a tool: names, JSON Schemas, and words."""
+"""Turn the options and operands of a help text into the arguments of a tool: names, JSON Schemas, and words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, list_schema, plain, property_name
-from mcpgreen.cli.wrapping.reading.defaults import default_of
 from mcpgreen.cli.wrapping.reading.documented import Documented, Operand, Option
-from mcpgreen.cli.wrapping.reading.styles import STYLES
 from mcpgreen.cli.wrapping.reading.value_types import (
     UNEXPLAINED,
     ValueType,
+    default_of,
     is_said_to_count,
     is_said_to_repeat,
     value_type,
 )
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain, property_name
 from mcpgreen.text.json_types import Json
 
 MAX_COUNT = 10
-ARE_TYPES = frozenset(style.name for style in STYLES if style.types)
 NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
 VERBOSE = ("--verbose", "--quiet", "-v", "-q")
 
@@ -28,7 +26,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     shown = plain(" ".join(command), 200)
     taken: set[str] = set()
     operands = [_operand_argument(operand, documented, taken) for operand in documented.operands]
-    taken.clear()  # options come first when there is a choice of names
+    taken.clear()  # options have the first choice of names
     options = [_option_argument(option, documented, taken) for option in documented.options]
     operands = [_renamed(argument, taken) for argument in operands]
     arguments = [*operands, *options] if documented.is_expression else [*options, *operands]
@@ -81,7 +79,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
             value,
             names=option.names,
             text=option.text,
-            are_types=documented.style in ARE_TYPES,
+            are_types=documented.are_types,
             legend=documented.legends.get(value) or documented.legends.get(option.name) or UNEXPLAINED,
         )
         for value in option.values
@@ -98,7 +96,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
         guesses.append("it may be given several times, as the description seems to say")
     keywords: tuple[tuple[str, str], ...] = ()
     default = default_of(option.text, kind.type, kind.choices)
-    # Bare, and followed by a word, it would take that for its value.
+    # Without a value, it would take a following word for one.
     can_be_bare = option.joint != " " or documented.takes_separator or not documented.operands
     if option.is_value_optional and not can_be_bare:
         guesses.append("its value may be left out at a terminal; here it has to be given")
@@ -158,7 +156,7 @@ def _value_schema(kind: ValueType) -> Json:
 
 
 def _or_empty(schema: Json) -> Json:
-    """A string, so that it can be an empty one."""
+    """The schema for a value that may also be empty: a string."""
     if schema["type"] == "boolean":
         return {"type": "string", "enum": ["", "true", "false"]}
     if "enum" in schema:

@@ -1,16 +1,17 @@
-"""What Makefiles, justfiles and package.json have in common: a file that names tasks, and a tool for each of them.
+"""Make a tool of each task in a Makefile, justfile or package.json.
 
-Rule: such a file is read as text and never evaluated, and what a client sends must not be evaluated either. make, just
-and npm all hand values to a shell, so only plain ones are let through.
+Rule: such a file is read as text and never evaluated, and values of clients must not be evaluated either. make, just
+and npm pass values to a shell, so only plain values are accepted.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.blueprint import (
+from mcpgreen.cli.wrapping.shell_lines import PLAIN_VALUE
+from mcpgreen.cli.wrapping.tool_file import (
     Argument,
     Blueprint,
     list_schema,
@@ -19,18 +20,16 @@ from mcpgreen.cli.wrapping.blueprint import (
     tool_name,
     unique_name,
 )
-from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.files.regular_files import content_of
+from mcpgreen.text.json_types import Json
 
 MAX_FILE_BYTES = 1 << 20
 MAX_TASKS = 200
-# Nothing that a shell or make would expand, split or take for an option.
-PLAIN_VALUE = "^[A-Za-z0-9_./:,@%+=][A-Za-z0-9_./:,@%+=-]*$"
 ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only plain ones through (see its patterns)"
 
 
 class Parameter(NamedTuple):
-    """What a task can be given. With `word` it is an assignment, such as NAME={}, else an operand."""
+    """A parameter of a task. With `word` it is an assignment, such as NAME={}, else an operand."""
 
     name: str
     text: str = ""
@@ -43,30 +42,25 @@ class Task(NamedTuple):
     name: str
     text: str = ""
     parameters: tuple[Parameter, ...] = ()
+    refused: tuple[str, ...] = ()  # parameters that clients must not choose
+    needs_refused: bool = False  # the task cannot be run without one of them
 
 
 class Runner(NamedTuple):
-    """How a task of this file is run."""
+    """The command that runs the tasks of a file."""
 
-    name: str  # what its tools begin with
+    name: str  # the prefix of its tools
     command: tuple[str, ...]
     ends_options: bool = False
 
 
 def text_of(path: str) -> str:
     """The file as text. Raises ProjectError."""
-    try:
-        with open(path, "rb", opener=without_waiting) as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise ProjectError(path, f"it has more than {MAX_FILE_BYTES} bytes")
-    return content.decode("utf-8", "replace").replace("\r\n", "\n")
+    return content_of(path, MAX_FILE_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def place_of(path: str, root: str) -> str:
-    """The directory of a file as a tool will see it, whose own is `root`; empty if they are the same."""
+    """The directory of a file, seen from `root`, where tools run; empty if it is the root."""
     directory = os.path.dirname(os.path.realpath(path))
     relative = os.path.relpath(directory, root)
     if relative == os.curdir:
@@ -98,7 +92,7 @@ def _arguments(task: Task) -> tuple[Argument, ...]:
     arguments: dict[str, Argument] = {}
     for parameter in task.parameters:
         name = property_name(parameter.name, arguments)
-        schema: dict[str, Any] = {"type": "string", "pattern": PLAIN_VALUE}
+        schema: Json = {"type": "string", "pattern": PLAIN_VALUE}
         if parameter.is_repeated:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."

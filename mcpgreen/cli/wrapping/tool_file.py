@@ -1,19 +1,20 @@
 """Write a tool: a script that people can read and change, and its description beside it.
 
-Rule: nothing that was read from a help text or a file becomes code. Names are string literals, comments are one line
-of printable characters. And nothing is ever written over.
+Rule: nothing from a help text or a file becomes code. Names are string literals, comments are one line of printable
+characters. No file is ever overwritten.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import NamedTuple
 
 from mcpgreen.cli.making.drafts import Draft
-from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint, plain
+from mcpgreen.text.json_types import Json
 
 SUFFIX = ".py"
 DESCRIPTION_SUFFIX = ".meta.json"
@@ -31,6 +32,68 @@ sys.path.insert(0, os.environ["MCP_SDK"])
 import mcp_tool
 
 """
+
+MAX_NAME_CHARS = 64
+MAX_DESCRIPTION_CHARS = 300
+
+
+class Argument(NamedTuple):
+    """An argument of the tool, and how the script passes it on."""
+
+    name: str
+    schema: Json
+    method: str  # of CommandLine
+    words: tuple[str, ...] = ()
+    keywords: tuple[tuple[str, str], ...] = ()
+    is_required: bool = False
+    guesses: tuple[str, ...] = ()
+
+
+class Blueprint(NamedTuple):
+    name: str
+    source: str  # what it was made from, for people
+    description: str
+    command: tuple[str, ...]
+    arguments: tuple[Argument, ...] = ()
+    notes: tuple[str, ...] = ()  # comments at the top
+    separator_before: str | None = None  # the argument behind `--`
+    separator_guess: str = ""
+
+    @property
+    def guesses(self) -> int:
+        return sum(len(argument.guesses) for argument in self.arguments) + bool(self.separator_guess)
+
+
+def tool_name(words: str) -> str:
+    """A name that every client accepts; empty if no character of the words can be used."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", words).strip("-")[:MAX_NAME_CHARS].rstrip("-")
+
+
+def property_name(words: str, taken: Container[str]) -> str:
+    """A name for an argument that is not taken."""
+    return unique_name(re.sub(r"[^A-Za-z0-9]+", "_", words).strip("_") or "option", taken, joint="_")
+
+
+def unique_name(name: str, taken: Container[str], *, joint: str) -> str:
+    """The name, with a number if it is taken; short enough for every client."""
+    unique, number = name[:MAX_NAME_CHARS], 1
+    while unique in taken:
+        number += 1
+        unique = f"{name[: MAX_NAME_CHARS - 5]}{joint}{number}"
+    return unique
+
+
+def list_schema(items: Json, *, is_required: bool) -> Json:
+    """The schema of a list, with at least one item if it is required."""
+    return {"type": "array", "items": items, **({"minItems": 1} if is_required else {})}
+
+
+def plain(text: str, limit: int = MAX_DESCRIPTION_CHARS) -> str:
+    """One line of printable characters, cut at a word."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    if len(line) <= limit:
+        return line
+    return line[: limit - 3].rpartition(" ")[0].rstrip(" ,;:") + "..."
 
 
 def script_of(blueprint: Blueprint) -> str:
@@ -61,7 +124,7 @@ def _call(argument: Argument) -> str:
 
 def description_of(blueprint: Blueprint) -> str:
     required = [argument.name for argument in blueprint.arguments if argument.is_required]
-    schema: dict[str, Any] = {
+    schema: Json = {
         "type": "object",
         "properties": {argument.name: argument.schema for argument in blueprint.arguments},
     }
@@ -70,7 +133,7 @@ def description_of(blueprint: Blueprint) -> str:
     schema["additionalProperties"] = False
     fields = {"name": blueprint.name, "description": blueprint.description, "inputSchema": schema}
     text = json.dumps(fields, indent=2, ensure_ascii=False)
-    # What is no text, such as half of a pair of surrogates, is told by its number.
+    # Characters that are not text, such as lone surrogates, are escaped.
     return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
@@ -84,8 +147,8 @@ def _comment(text: str) -> str:
     return plain(text, COMMENT_CHARS).rstrip(".") if text[:1] != " " else "   " + plain(text, COMMENT_CHARS)
 
 
-def existing(directory: str, name: str) -> str | None:
-    """What stands in the way of a tool of this name in this directory."""
+def existing_tool(directory: str, name: str) -> str | None:
+    """The path of an existing file that keeps a tool of this name from being written, or None."""
     with suppress(OSError):
         for entry in sorted(os.listdir(directory)):
             if entry == name or (entry.startswith(f"{name}.") and entry.partition(".")[0] == name):
@@ -99,6 +162,6 @@ def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
     draft = Draft()
     # The description first: without it, the script would be another tool for a moment.
     draft.add(description, description_of(blueprint))
-    draft.add(script, script_of(blueprint), is_executable=True)
+    draft.add(script, script_of(blueprint))
     draft.write()
     return script, description

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,14 +13,14 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.names import SAFE_NAME
-from mcpgreen.cli.opening import opened, seconds
+from mcpgreen.cli.opening import open_named, seconds
+from mcpgreen.cli.output import say, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
-from mcpgreen.cli.wrapping.asking_help import help_of
-from mcpgreen.cli.wrapping.blueprint import Blueprint, tool_name
-from mcpgreen.cli.wrapping.reading.help_text import understood
+from mcpgreen.cli.wrapping.asking_help import ask_help
+from mcpgreen.cli.wrapping.reading.help_text import read_help
 from mcpgreen.cli.wrapping.schema import blueprint_of
 from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
-from mcpgreen.cli.wrapping.tool_file import existing, write_tool
+from mcpgreen.cli.wrapping.tool_file import Blueprint, existing_tool, tool_name, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 
@@ -29,7 +28,7 @@ SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 
-# Option -> how its file is read, and how its tasks are run.
+# For each option, the function that reads the file, and the one that finds out how its tasks are run.
 TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Runner]]] = {
     "--makefile": (makefiles.targets_in, makefiles.runner_for),
     "--justfile": (justfiles.recipes_in, justfiles.runner_for),
@@ -39,24 +38,24 @@ MANY_ARGUMENTS = 40
 
 
 class Target(NamedTuple):
-    """Where tools are written, and from where they will run."""
+    """The directory to write tools to, and the root that they will run in."""
 
     directory: str
     root: str
     project: Project | None
 
     def other(self, name: str) -> str | None:
-        """What has this name already."""
+        """The path of an existing tool with this name."""
         if self.project is not None and _is_below(self.directory, self.project.tools_dir):
             found = discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items
             for tool in found:
                 if tool.name == name:
                     return str(tool.path)
-        return existing(self.directory, name)
+        return existing_tool(self.directory, name)
 
 
 def run(options: Options) -> int:
-    """0 when a tool was written. Raises ProjectError and UsageError, which say what to do."""
+    """Write the tools. Raises ProjectError and UsageError, which say what to do."""
     name = options["--name"]
     if name is not None and not SAFE_NAME.fullmatch(name):
         raise UsageError(f"--name {name}: a name has 1 to 64 of A-Z a-z 0-9 _ -")
@@ -72,11 +71,11 @@ def _target(options: Options) -> Target:
     if output == "":
         raise UsageError("--output needs a directory")
     try:
-        project = opened(options)[0]
+        project = open_named(options)[0]
     except ProjectError:
         if output is None or options["--project-root"]:
             raise
-        project = None  # a folder that may become one
+        project = None  # the folder may become a project later
     if output is not None:
         directory = os.path.abspath(os.path.expanduser(output))
         return Target(directory, project.root if project else os.getcwd(), project)
@@ -91,20 +90,20 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     if not name:
         raise UsageError(f"no name can be made of {words[0]!r}; give one with --name")
     other = target.other(name)
-    if other is not None:  # before the command is asked for anything
+    if other is not None:  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
-    found = help_of([program, *rest], directory=target.root, secs=secs)
+    found = ask_help([program, *rest], directory=target.root, secs=secs)
     shown = [_shown(words[0], program, target.root), *rest]
-    documented = understood(found.text, [os.path.basename(words[0]), *rest])
+    documented = read_help(found.text, [os.path.basename(words[0]), *rest])
     if not documented.options and not documented.operands and not documented.has_usage:
         reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
         raise ProjectError(" ".join(words), reason)
     blueprint = blueprint_of(name, shown, documented, asked_by=found.option)
-    sys.stdout.writelines(f"{path}\n" for path in write_tool(blueprint, target.directory))
-    sys.stderr.write(_told(blueprint))
+    say("".join(f"{path}\n" for path in write_tool(blueprint, target.directory)), is_exact=True)
+    tell(_told(blueprint))
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
-        sys.stderr.write(f"It has subcommands, and each makes a better tool of its own: {example}\n")
+        tell(f"It has subcommands, and each makes a better tool of its own: {example}\n")
     return 0
 
 
@@ -124,8 +123,8 @@ def _program(word: str) -> str:
 
 
 def _subcommands(words: Sequence[str]) -> list[str]:
-    """The words after the command. Raises UsageError for any that the command might act upon: all that it is ever to
-    do is to show its help."""
+    """The words after the command. Raises UsageError for a word that the command might act on: it may only show its
+    help."""
     rest = list(words[1:])
     checked = rest
     if INTERPRETER.fullmatch(os.path.basename(words[0])):
@@ -144,7 +143,7 @@ def _subcommands(words: Sequence[str]) -> list[str]:
 
 
 def _shown(word: str, program: str, root: str) -> str:
-    """The command as the script names it: as it was given, or from the root, where tools run."""
+    """The command for the script: a name as it is, a path relative to the root, where tools run."""
     if os.sep not in word:
         return word
     return os.path.join(os.curdir, os.path.relpath(program, root)) if _is_below(program, root) else program
@@ -153,7 +152,13 @@ def _shown(word: str, program: str, root: str) -> str:
 def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -> int:
     path = os.path.abspath(os.path.expanduser(path))
     read, runner_for = TASK_FILES[option]
-    tasks = read(path)
+    found = read(path)
+    tasks = [task for task in found if not task.needs_refused]
+    if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
+        tell(f"No arguments, since a client could choose with them what is run: {refused}.\n")
+        tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/tools.md.\n")
+    if missing := ", ".join(task.name for task in found if task.needs_refused):
+        tell(f"No tools, since they need such an argument: {missing}.\n")
     if not tasks:
         raise ProjectError(path, "it has nothing that a tool could be made of")
     runner = runner_for(path, target.root)
@@ -161,13 +166,13 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
     for blueprint in blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name):
         other = target.other(blueprint.name)
         if other is not None:
-            sys.stderr.write(f"{other} exists, and is left as it is.\n")
+            tell(f"{other} exists, and is left as it is.\n")
             continue
-        sys.stdout.writelines(f"{path}\n" for path in write_tool(blueprint, target.directory))
+        say("".join(f"{path}\n" for path in write_tool(blueprint, target.directory)), is_exact=True)
         written += 1
     if not written:
         raise ProjectError(path, "there is a tool for each of its tasks already")
-    sys.stderr.write(f"{written} tools from {os.path.basename(path)}.\n")
+    tell(f"{written} tools from {os.path.basename(path)}.\n")
     return 0
 
 
@@ -178,6 +183,6 @@ def _is_below(path: str, root: str) -> bool:
 def _told(blueprint: Blueprint) -> str:
     guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
     count = len(blueprint.arguments)
-    advice = " More than models cope with: remove what nobody needs." if count > MANY_ARGUMENTS else ""
+    advice = " More than models cope with: remove the ones that are not needed." if count > MANY_ARGUMENTS else ""
     trial = f"{shell_words(os.environ)} run-tool {blueprint.name}"
     return f"{blueprint.name}: {count} arguments{guesses}.{advice} Try: {trial}\n"

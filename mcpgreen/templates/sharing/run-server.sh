@@ -8,7 +8,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
 for python in "${MCPGREEN_PYTHON:-python3}" python3.13 python3.12 python3.11 python3.10 \
   /usr/local/bin/python3 /opt/homebrew/bin/python3 /usr/bin/python3; do
   if command -v "$python" >/dev/null 2>&1; then
-    exec "$python" "$here/.mcpgreen/start.py" "$@"
+    exec "$python" -I "$here/.mcpgreen/start.py" "$@"
   fi
 done
 echo "run-server.sh: there is no Python. Install Python 3.10 or newer, or name one with MCPGREEN_PYTHON." >&2

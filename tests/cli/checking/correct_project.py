@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.cli import linting
 from mcpgreen.cli.checking import validate
 from mcpgreen.cli.checking.findings import Finding, Report
-from mcpgreen.cli.linting import lint
 from tests.support.project import ProjectBuilder
 
 GREET = {
@@ -101,7 +101,7 @@ def validated(project: ProjectBuilder, *flags: str) -> Report:
 
 def linted(project: ProjectBuilder) -> Report:
     with _without_our_variables():
-        return lint.report_on({"--project-root": str(project.root), "--strict": False, "--json": False})
+        return linting.report_on({"--project-root": str(project.root), "--strict": False, "--json": False})
 
 
 @contextmanager

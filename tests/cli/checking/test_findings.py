@@ -11,7 +11,7 @@ import pytest
 from mcpgreen.cli.checking.findings import Position
 from mcpgreen.cli.checking.reading.places import Description
 from mcpgreen.cli.checking.reading.syntax import MAX_SCRIPT_BYTES
-from tests.cli.checking.correct_project import correct_project, described, faults_in, greet, linted, validated
+from tests.cli.checking.correct_project import correct_project, faults_in, linted, validated
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT
@@ -44,40 +44,6 @@ def test_a_message_says_where_and_what_to_do(correct: ProjectBuilder) -> None:
     }
 
 
-def test_a_line_ends_with_what_to_do(correct: ProjectBuilder) -> None:
-    correct.program("tools/greet.sh", "if then\n")
-    printed = mcpgreen("validate", "--project-root", str(correct.root)).stdout
-
-    (line,) = (each for each in printed.splitlines() if each.startswith("✗"))
-    assert line.endswith("(tools/greet.sh:2) → correct the script at that line")
-
-
-def test_lint_prints_an_estimate_for_each_tool(correct: ProjectBuilder) -> None:
-    greet(correct, description=None)
-    done = mcpgreen("lint", "--json", "--project-root", str(correct.root))
-    report = json.loads(done.stdout)
-    tokens = {each["message"].split(":")[0]: each["tokens"] for each in report["messages"] if each["code"] == "tokens"}
-
-    assert done.returncode == 0
-    assert tokens.keys() == {"tool add", "tool count", "tool greet", "all tools"}
-    assert tokens["all tools"] == tokens["tool add"] + tokens["tool count"] + tokens["tool greet"]
-    assert 20 < tokens["tool greet"] < 80
-    assert report.keys() >= {"projectRoot", "errors", "warnings", "fixesApplied", "strict", "defaults"}
-
-
-def test_the_file_is_named_where_the_line_is_not_known(correct: ProjectBuilder) -> None:
-    correct.program("tools/bare", "echo")
-    shown = mcpgreen("validate", "--project-root", str(correct.root)).stdout
-    assert "it has no description, so a model can only guess what it does (tools/bare) → " in shown
-
-
-def test_lint_exits_as_validate_does(correct: ProjectBuilder) -> None:
-    described(correct, "tools/greet", {"description": "Greets", "inputSchema": {"properties": {"a": True}}})
-    for flags, status in (((), 0), (("--strict",), 1)):
-        assert mcpgreen("lint", *flags, "--project-root", str(correct.root)).returncode == status
-    assert mcpgreen("lint", "--fix").returncode == 2
-
-
 def test_executables_that_are_no_tools_are_told_with_the_reason(correct: ProjectBuilder) -> None:
     correct.program("tools/.hidden", "echo")
     correct.program("tools/sub/smoke.sh", "echo")
@@ -92,11 +58,6 @@ def test_executables_that_are_no_tools_are_told_with_the_reason(correct: Project
         f"tools/{name}" for name in (".hidden", "sub/smoke.sh", "library.sh", "pipe", "greet.meta.json", "gone")
     }
     assert report.is_good()
-
-
-def test_a_test_beside_a_tool_is_nothing_to_tell(correct: ProjectBuilder) -> None:
-    correct.program("tools/smoke.sh", "echo")
-    assert {finding.level for finding in validated(correct).findings} == {"ok"}
 
 
 def test_nothing_of_a_project_is_run(correct: ProjectBuilder, tmp_path: Path) -> None:

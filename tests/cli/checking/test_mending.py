@@ -87,3 +87,16 @@ def test_without_the_option_nothing_is_written(correct: ProjectBuilder) -> None:
     validated(correct)
 
     assert (path.read_bytes(), mode_of(path)) == (b"#!/bin/bash\r\n", 0o664)
+
+
+def test_a_script_is_not_made_executable_through_a_link(correct: ProjectBuilder) -> None:
+    """It got the mode of the link, 0777, and was refused from then on."""
+    script = correct.root / "tools" / "lib" / "real.sh"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho\n", encoding="utf-8")
+    script.chmod(0o644)
+    (correct.root / "tools" / "linked.sh").symlink_to("lib/real.sh")
+    (correct.root / "tools" / "linked.meta.json").write_text('{"description": "Linked"}', encoding="utf-8")
+    validated(correct, "--fix")
+
+    assert mode_of(script) == 0o644

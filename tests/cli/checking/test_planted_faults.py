@@ -99,6 +99,7 @@ FUNCTION = '#!/usr/bin/env python3\n"""Calls f."""\nimport mcp_tool\n@mcp_tool.t
 MARK = "import mcp_tool\n@mcp_tool.tool\n"
 ALONE = PYTHON.replace("env python3", "env -S python3 -I")
 GREET_FILE, COUNT_FILE = "tools/greet.meta.json", "tools/count.py"
+ROOTS_FILE = "config/roots.json"
 
 BY_VALIDATE = [
     # The server
@@ -114,6 +115,11 @@ BY_VALIDATE = [
     Fault("server-double", written("server.d/server.meta.json", '{"name": "a",\n "name": "b"}'), "json-double",
           "server.d/server.meta.json", 2, "warning"),
     Fault("env-line", written("server.d/env", "A=1\nnot a line\n"), "env", "server.d/env", 2, "warning"),
+    Fault("roots-json", written(ROOTS_FILE, '{"roots":\n [}'), "json-syntax", ROOTS_FILE, 2),
+    Fault("roots-list", written(ROOTS_FILE, '{"roots": {}}'), "field", ROOTS_FILE, 1),
+    Fault("roots-array", written(ROOTS_FILE, "[]"), "not-an-object", ROOTS_FILE),
+    Fault("roots-absent", written(ROOTS_FILE, '{"roots": [{"path": "nowhere"}]}'), "root", ROOTS_FILE, None, "warning"),
+    Fault("roots-number", written(ROOTS_FILE, '{"roots": [5]}'), "root", ROOTS_FILE, None, "warning"),
     Fault("hook-syntax", written("server.d/policy.sh", "true\nif then\n"), "syntax", "server.d/policy.sh", 2),
     Fault("hook-writable", mode("server.d/policy.sh", 0o666), "writable", "server.d/policy.sh"),
     Fault("hook-fails", written("server.d/env.sh", "exit 3\n"), "hook", "server.d/env.sh"),
@@ -146,6 +152,12 @@ BY_VALIDATE = [
     Fault("crlf-first-line", script("tools/add", "#!/bin/sh\r\necho\r\n"), "crlf", "tools/add", 1),
     Fault("crlf-later", script("tools/greet.sh", "#!/bin/bash\necho\necho\r\n"), "crlf", "tools/greet.sh", 3),
     Fault("no-interpreter", script("tools/add", "#!/no/such/program\n"), "interpreter", "tools/add", 1),
+    Fault("empty", lambda project: project.write("tools/greet.sh", "\n").chmod(0o755), "empty", "tools/greet.sh", None,
+          "warning"),
+    Fault("empty-plain", lambda project: project.write("tools/add", "").chmod(0o755), "empty", "tools/add", None,
+          "warning"),
+    Fault("empty-provider", lambda project: project.write("providers/table.sh", "").chmod(0o755), "empty",
+          "providers/table.sh", None, "warning"),
     Fault("not-on-path", script("tools/add", "#!/usr/bin/env no-such-program\n"), "interpreter", "tools/add", 1),
     Fault("no-first-line", lambda project: project.write("tools/add", "echo\n").chmod(0o755), "no-shebang",
           "tools/add", None, "warning"),
@@ -255,7 +267,15 @@ BY_LINT = [
     ),
     Fault("arg-description", script("tools/say.sh", ARGUMENTS.format("a")), "argument-description", "tools/say.sh", 3,
           "warning"),
-    Fault("ref", arguments(a={"$ref": "#/properties/b"}, b=TEXT), "ref", GREET_FILE, 8),
+    Fault("ref-recurses", arguments(a={**TEXT, "items": {"$ref": "#/properties/a"}}), "ref", GREET_FILE, 11),
+    Fault("picture-alone", script("tools/greet.sh", "mcp_result_image \\\n  a.png\n"), "result-text",
+          "tools/greet.sh", 2),
+    Fault("link-alone", script("tools/greet.sh", "if true; then\n  mcp_result_resource_link a://b b\nfi\n"),
+          "result-text", "tools/greet.sh", 3),
+    Fault("block-alone", script("tools/count.py", COUNT + "import mcp_tool as m\nm.result(m.image_block('a'))\n"),
+          "result-text", "tools/count.py", 11),
+    Fault("block-returned", script("tools/count.py", COUNT + "def f():\n    return [image_block('a')]\n"),
+          "result-text", "tools/count.py", 11),
     Fault("boolean-schema", arguments(a=True), "boolean-schema", GREET_FILE, 7),
     Fault("no-items", arguments(a={**TEXT, "type": "array"}), "array-items", GREET_FILE, 8),
     Fault("types", arguments(a={**TEXT, "type": ["string", "null"]}), "types", GREET_FILE, 8),
@@ -351,3 +371,42 @@ def test_a_correct_project_gives_no_finding(correct: ProjectBuilder) -> None:
 def test_there_are_enough_of_them() -> None:
     assert len(BY_VALIDATE) + len(BY_LINT) >= 60
     assert len({fault.name for fault in (*BY_VALIDATE, *BY_LINT)}) == len(BY_VALIDATE) + len(BY_LINT)
+
+
+@pytest.mark.parametrize(
+    ("name", "clients"),
+    [
+        ("gre.et", "OpenAI, Anthropic and Amazon Bedrock refuse"),
+        ("g" * 65, "OpenAI, Amazon Bedrock and Gemini refuse"),
+        (".", "OpenAI, Anthropic, Amazon Bedrock and Gemini refuse"),
+    ],
+)
+def test_lint_says_which_clients_refuse_a_name(correct: ProjectBuilder, name: str, clients: str) -> None:
+    greet(correct, name=name)
+
+    (found,) = faults_in(linted(correct))
+    assert (found.code, found.position.line if found.position else None) == ("name-refused", 2)
+    assert clients in found.message
+    assert ("MCPGREEN_REPLACE_DOTS" in str(found.fix)) == ("." in name)
+
+
+def test_a_name_whose_dots_are_replaced_is_refused_by_nobody(correct: ProjectBuilder) -> None:
+    correct.write("server.d/env", "MCPGREEN_REPLACE_DOTS=true\n")
+    greet(correct, name="gre.et")
+
+    assert faults_in(linted(correct)) == faults_in(validated(correct)) == []
+
+
+def test_a_picture_or_link_with_a_text_is_no_fault(correct: ProjectBuilder) -> None:
+    shell = "mcp_result_image a.png \\\n  --text 'A map'\n# mcp_result_image a.png\n"
+    correct.program("tools/greet.sh", shell)
+    python = "mcp_tool.result('A map', image_block('a'))\nmcp_tool.result(image_block('a'), structured={})\n"
+    correct.program("tools/count.py", COUNT + "import mcp_tool\nfrom mcp_tool import image_block\n" + python)
+
+    assert faults_in(linted(correct)) == []
+
+
+def test_a_reference_that_is_written_out_is_no_fault(correct: ProjectBuilder) -> None:
+    greet_with(correct, a={"$ref": "#/properties/b"}, b=TEXT)
+
+    assert faults_in(linted(correct)) == []

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.clients import client_file
-from mcpgreen.cli.clients.client_file import Refused
-from mcpgreen.cli.clients.install import Change, Target, install, uninstall
-from mcpgreen.cli.clients.records import Records
+from mcpgreen.cli.clients import install as installing
+from mcpgreen.cli.clients.install import Change, Refused, Target, install, uninstall
 from mcpgreen.cli.clients.table import BY_WORD, FORMATS
 
 ENTRY = {"command": "/bin/mcpgreen", "args": ["serve"], "env": {"A": "b"}}
@@ -27,7 +25,6 @@ class Desk:
     def __init__(self, directory: Path, client: str = "cursor") -> None:
         self.path = directory / "place" / "mcp.json"
         self.path.parent.mkdir()
-        self.records = Records({"HOME": str(directory / "home")})
         self.client = BY_WORD[client]
         self.seen: list[Change] = []
 
@@ -35,10 +32,10 @@ class Desk:
         return Target(str(path or self.path), FORMATS[self.client.format], self.client.spot(name))
 
     def install(self, name: str = "demo", *, path: Path | None = None, entry: Any = ENTRY, **more: Any) -> Change:
-        return install(self.target(name, path), entry, self.records, show=self.seen.append, **more)
+        return install(self.target(name, path), entry, show=self.seen.append, **more)
 
     def uninstall(self, name: str = "demo", *, path: Path | None = None, **more: Any) -> Change:
-        return uninstall(self.target(name, path), self.records, show=self.seen.append, **more)
+        return uninstall(self.target(name, path), show=self.seen.append, **more)
 
     def servers(self) -> dict[str, Any]:
         servers: dict[str, Any] = json.loads(self.path.read_bytes())["mcpServers"]
@@ -53,37 +50,18 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def test_a_file_that_we_made_vanishes_with_its_directories(desk: Desk, tmp_path: Path) -> None:
+def test_a_file_that_we_made_vanishes_unless_others_added_to_it(desk: Desk, tmp_path: Path) -> None:
     path = tmp_path / "one" / "two" / "mcp.json"
     change = desk.install(path=path)
     assert (change.before, change.backup) == (None, None)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
     desk.uninstall(path=path)
+    assert list(path.parent.iterdir()) == []
 
-    assert not (tmp_path / "one").exists()
-
-
-def test_a_directory_that_others_use_by_then_stays(desk: Desk, tmp_path: Path) -> None:
-    path = tmp_path / "one" / "two" / "mcp.json"
     desk.install(path=path)
-    (tmp_path / "one" / "other").touch()
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "theme": "dark"}), encoding="utf-8")
     desk.uninstall(path=path)
-    assert [each.name for each in (tmp_path / "one").iterdir()] == ["other"]
-
-
-def test_a_file_that_we_made_and_others_added_to_stays(desk: Desk) -> None:
-    desk.install()
-    desk.path.write_text(json.dumps({**json.loads(desk.path.read_bytes()), "theme": "dark"}), encoding="utf-8")
-    desk.uninstall()
-    assert json.loads(desk.path.read_bytes()) == {"theme": "dark"}
-
-
-def test_a_file_that_we_made_and_the_client_wrote_anew_vanishes(desk: Desk) -> None:
-    desk.install()
-    desk.path.write_text(json.dumps(json.loads(desk.path.read_bytes())), encoding="utf-8")
-    desk.uninstall()
-    assert not desk.path.exists()
+    assert json.loads(path.read_bytes()) == {"theme": "dark", "mcpServers": {}}
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
@@ -166,15 +144,9 @@ def test_a_directory_that_cannot_be_written_to_is_named(desk: Desk) -> None:
         desk.install(path=Path("/proc/mcp.json"))
 
 
-def test_a_refusal_leaves_no_directories(desk: Desk, tmp_path: Path) -> None:
-    with pytest.raises(Refused):
-        desk.install(path=tmp_path / "one" / "two" / "mcp.json", entry={"command": "\udc80"})
-    assert not (tmp_path / "one").exists()
-
-
 def test_a_dry_run_shows_and_writes_nothing(desk: Desk, tmp_path: Path) -> None:
     desk.path.write_bytes(BEFORE)
-    assert desk.install(is_dry=True).is_one
+    assert desk.install(is_dry=True).has_effect
     assert (desk.path.read_bytes(), desk.names(), len(desk.seen)) == (BEFORE, ["mcp.json"], 1)
     desk.install(path=tmp_path / "one" / "mcp.json", is_dry=True)
     assert not (tmp_path / "one").exists()
@@ -187,7 +159,7 @@ def test_a_dry_run_shows_and_writes_nothing(desk: Desk, tmp_path: Path) -> None:
 def test_the_difference_is_shown_before_the_file_changes(desk: Desk) -> None:
     desk.path.write_bytes(BEFORE)
     at_that_time = []
-    install(desk.target(), ENTRY, desk.records, show=lambda _: at_that_time.append(desk.path.read_bytes()))
+    install(desk.target(), ENTRY, show=lambda _: at_that_time.append(desk.path.read_bytes()))
     assert at_that_time == [BEFORE]
 
 
@@ -200,18 +172,7 @@ def test_an_entry_can_be_renewed_and_still_be_taken_out(desk: Desk) -> None:
     assert list(desk.servers()) == ["x", "other", "demo"]
     desk.uninstall("other")
     desk.uninstall()
-    assert (desk.path.read_bytes(), desk.names()) == (BEFORE, ["mcp.json"])
-
-
-def test_a_record_does_not_grow_with_each_renewal(desk: Desk, tmp_path: Path) -> None:
-    """It named its backup once more each time, until it was too long to be read."""
-    desk.path.write_bytes(BEFORE)
-    desk.install()
-    (record,) = (tmp_path / "home").rglob("*.json")
-    size = record.stat().st_size
-    for entry in (OTHER, ENTRY, OTHER, ENTRY):
-        desk.install(entry=entry)
-    assert record.stat().st_size == size
+    assert desk.path.read_bytes() == BEFORE
 
 
 def test_what_others_write_meanwhile_stays(desk: Desk) -> None:
@@ -224,31 +185,6 @@ def test_what_others_write_meanwhile_stays(desk: Desk) -> None:
     assert Path(f"{desk.path}.mcpgreen-backup-2").read_bytes() == changed
 
 
-def test_an_entry_that_stood_there_comes_back_even_then(desk: Desk) -> None:
-    desk.path.write_bytes(b'{"mcpServers": {"demo": { "command":"old" }}}')
-    desk.install()
-    desk.path.write_bytes(desk.path.read_bytes().replace(b'{"mcpServers"', b'{"a": 1, "mcpServers"'))
-    desk.uninstall()
-    assert desk.path.read_bytes() == b'{"a": 1, "mcpServers": {"demo": { "command":"old" }}}'
-
-
-def test_an_entry_that_was_renewed_in_a_changed_file_goes_altogether(desk: Desk) -> None:
-    desk.path.write_bytes(BEFORE)
-    desk.install()
-    desk.path.write_bytes(desk.path.read_bytes() + b"\n")
-    desk.install(entry=OTHER)
-    desk.uninstall()
-    assert desk.servers() == {"x": {}}
-
-
-def test_a_root_that_we_made_goes_with_the_last_entry(desk: Desk) -> None:
-    desk.path.write_bytes(b'{\n  "theme": "dark"\n}\n')
-    desk.install()
-    desk.path.write_bytes(desk.path.read_bytes().replace(b"dark", b"light"))
-    desk.uninstall()
-    assert desk.path.read_bytes() == b'{\n  "theme": "light"\n}\n'
-
-
 def test_an_entry_of_somebody_else_is_not_taken_out(desk: Desk) -> None:
     desk.path.write_bytes(BEFORE)
     with pytest.raises(Refused, match="none of mcpgreen"):
@@ -256,36 +192,20 @@ def test_an_entry_of_somebody_else_is_not_taken_out(desk: Desk) -> None:
     assert desk.path.read_bytes() == BEFORE
 
 
-def test_nothing_to_take_out_is_no_mistake(desk: Desk) -> None:
-    assert not desk.uninstall().is_one
-    desk.path.write_bytes(BEFORE)
-    assert not desk.uninstall().is_one
-    assert desk.names() == ["mcp.json"]
-
-
-def test_without_its_backup_a_file_loses_the_entry_only(desk: Desk) -> None:
-    desk.path.write_bytes(BEFORE)
+def test_an_entry_that_is_replaced_is_in_the_backup(desk: Desk) -> None:
+    before = b'{"mcpServers": {"demo": { "command":"old" }}}'
+    desk.path.write_bytes(before)
     backup = desk.install().backup
-    os.unlink(str(backup))
+    assert desk.servers() == {"demo": ENTRY}
     desk.uninstall()
-    assert desk.servers() == {"x": {}}
+    assert backup and Path(backup).read_bytes() == before
 
 
-def test_a_record_that_somebody_forged_is_not_used(desk: Desk, tmp_path: Path) -> None:
+def test_nothing_to_take_out_is_no_mistake(desk: Desk) -> None:
+    assert not desk.uninstall().has_effect
     desk.path.write_bytes(BEFORE)
-    desk.install()
-    (record,) = (tmp_path / "home").rglob("*.json")
-    record.write_text('{"path": 1, "entries": 5}', encoding="utf-8")
-    desk.uninstall()
-    assert desk.servers() == {"x": {}}
-
-
-def test_where_nothing_can_be_noted_an_entry_goes_in_all_the_same(desk: Desk, tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("a file", encoding="utf-8")
-    desk.path.write_bytes(BEFORE)
-    assert not desk.install().is_recorded
-    desk.uninstall()
-    assert desk.servers() == {"x": {}}
+    assert not desk.uninstall().has_effect
+    assert desk.names() == ["mcp.json"]
 
 
 def test_a_change_at_the_last_moment_is_not_overwritten(desk: Desk) -> None:
@@ -295,7 +215,7 @@ def test_a_change_at_the_last_moment_is_not_overwritten(desk: Desk) -> None:
         desk.path.write_bytes(b"{}")
 
     with pytest.raises(Refused, match="meanwhile"):
-        install(desk.target(), ENTRY, desk.records, show=interfere)
+        install(desk.target(), ENTRY, show=interfere)
     assert desk.path.read_bytes() == b"{}"
     assert not [name for name in desk.names() if name.endswith(".tmp")]
 
@@ -307,19 +227,12 @@ def test_an_interruption_leaves_nothing_behind(desk: Desk) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        install(desk.target(), ENTRY, desk.records, show=interrupt)
+        install(desk.target(), ENTRY, show=interrupt)
     assert (desk.path.read_bytes(), desk.names()) == (BEFORE, ["mcp.json"])
 
 
-def test_who_holds_the_lock_for_too_long_is_not_waited_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_file, "LOCK_SECS", 0.05)
-    desk.path.write_bytes(BEFORE)
-    with client_file.ClientFile(str(desk.path)).locked(), pytest.raises(Refused, match="another program"):
-        desk.install()
-
-
 def test_backups_are_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_file, "MAX_BACKUPS", 2)
+    monkeypatch.setattr(installing, "MAX_BACKUPS", 2)
     for number in range(2):
         desk.path.write_bytes(b'{"a": %d}' % number)
         desk.install()
@@ -333,5 +246,3 @@ def test_a_backup_is_not_written_over(desk: Desk) -> None:
     desk.path.write_bytes(BEFORE)
     assert desk.install().backup == f"{desk.path}.mcpgreen-backup-2"
     assert Path(f"{desk.path}.mcpgreen-backup").read_bytes() == b"mine"
-    desk.uninstall()
-    assert desk.names() == ["mcp.json", "mcp.json.mcpgreen-backup"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.cli.clients import launch
-from mcpgreen.cli.clients.difference import shown
+from mcpgreen.cli.clients.config import shown
 from mcpgreen.cli.clients.install import Change
 from mcpgreen.cli.clients.launch import program_words
 from mcpgreen.cli.clients.table import BY_WORD, CLIENTS
@@ -23,7 +23,7 @@ LIBRARY = "/h/Library/Application Support"
 
 
 def test_every_client_has_its_word() -> None:
-    assert [client.word for client in CLIENTS] == [*WORDS.split(), "copilot"]
+    assert [client.word for client in CLIENTS] == [*WORDS.split(), "copilot", "opencode", "qwen"]
     assert BY_WORD["claude-cli"] is BY_WORD["claude-code"]
 
 
@@ -47,6 +47,8 @@ def test_every_client_has_its_word() -> None:
         ("continue", *["/h/.continue/config.yaml"] * 3),
         ("cline", *["/h/.cline/data/settings/cline_mcp_settings.json"] * 3),
         ("copilot", *["/h/.copilot/mcp-config.json"] * 3),
+        ("opencode", *["/h/.config/opencode/opencode.json"] * 3),
+        ("qwen", *["/h/.qwen/settings.json"] * 3),
     ],
 )
 def test_a_file_is_where_the_system_has_it(word: str, linux: str, macos: str, windows: str) -> None:
@@ -68,6 +70,8 @@ def test_some_have_no_file_of_the_user_s_own(word: str) -> None:
         ("codex", {"CODEX_HOME": "/c"}, "/c/config.toml"),
         ("claude-code", {"CLAUDE_CONFIG_DIR": "/c"}, "/c/.claude.json"),
         ("copilot", {"COPILOT_HOME": "/c"}, "/c/mcp-config.json"),
+        ("opencode", {"XDG_CONFIG_HOME": "/c"}, "/c/opencode/opencode.json"),
+        ("qwen", {"QWEN_HOME": "/c"}, "/c/settings.json"),
         ("cline", {"CLINE_MCP_SETTINGS_PATH": "/c/{x}.json"}, "/c/{x}.json"),
     ],
 )
@@ -86,6 +90,7 @@ def test_a_place_in_a_project_cannot_lead_out_of_it() -> None:
         ("cline", "timeout", 125),
         ("librechat", "timeout", 125_000),
         ("goose", "timeout", 300),
+        ("opencode", "timeout", 125_000),
     ],
 )
 def test_a_client_is_told_to_wait_in_its_own_unit(word: str, key: str, value: int) -> None:
@@ -93,7 +98,7 @@ def test_a_client_is_told_to_wait_in_its_own_unit(word: str, key: str, value: in
 
 
 def test_a_client_that_waits_long_enough_is_told_nothing() -> None:
-    assert all("timeout" not in BY_WORD[word].entry(LAUNCH) for word in ("gemini", "cline"))
+    assert all("timeout" not in BY_WORD[word].entry(LAUNCH) for word in ("gemini", "cline", "opencode", "qwen"))
     assert BY_WORD["gemini"].entry(LAUNCH._replace(tool_secs=600.0))["timeout"] == 605_000
 
 
@@ -113,15 +118,17 @@ def test_the_script_of_an_environment_is_the_command_if_it_started_us(
     script.write_text("#!/bin/sh\n", encoding="utf-8")
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["./mcpgreen", "config"])
-    assert program_words({}) == (str(script),)
+    for name in ("./mcpgreen", "./mcpgreen-python"):
+        monkeypatch.setattr(sys, "argv", [name, "config"])
+        assert program_words({}) == (str(script),)
 
 
 def test_without_a_script_python_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr(launch, "PACKAGE_DIR", "/nowhere/mcpgreen")
     monkeypatch.setattr(sys, "executable", "/nowhere/bin/python")
-    assert program_words({}) == ("/nowhere/bin/python", "-m", "mcpgreen")
+    options = ["-P"] if sys.version_info >= (3, 11) else []
+    assert program_words({}) == ("/nowhere/bin/python", *options, "-m", "mcpgreen")
 
 
 def test_a_difference_has_the_lines_that_change_and_one_around() -> None:

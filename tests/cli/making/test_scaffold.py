@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.cli.making.languages import LANGUAGES
-from mcpgreen.cli.making.samples import sample_of
+from mcpgreen.cli.making.scaffold import sample_of
 from tests.cli.making.test_projects import files_in, says_nothing_bad
 from tests.cli.test_commands import mcpgreen
 from tests.support.prerequisites import require_program
@@ -121,11 +121,20 @@ def test_a_completion_of_every_language_answers_without_hooks(root: Path, langua
     assert completed(root, "letters", "be") == ["beta"]
 
 
-def test_a_completion_belongs_to_the_prompt_of_its_name(root: Path) -> None:
-    scaffold(root, "prompt", "explain")
-    scaffold(root, "completion", "explain", "--lang", "python")
+def test_lint_likes_everything_that_is_written(root: Path) -> None:
+    """`scaffold prompt review` made the prompt prompt.review, and `lint` said that clients do not take the dot."""
+    for kind in ("tool", "prompt", "resource", "template", "completion", "ui"):
+        scaffold(root, kind, "review" if kind != "template" else "rows")
+    done = mcpgreen("lint", "--strict", cwd=root)
 
-    assert completed(root, "prompt.explain", "g") == ["gamma"]
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", ["9lives", "_", "a.b", "a" * 65])
+def test_a_tool_gets_no_name_that_lint_refuses(root: Path, name: str) -> None:
+    done = mcpgreen("scaffold", "tool", name, cwd=root)
+    if done.returncode == 0:
+        assert mcpgreen("lint", "--strict", cwd=root).returncode == 0
 
 
 def test_a_registration_that_exists_is_not_changed_and_the_line_is_told(root: Path) -> None:
@@ -140,17 +149,7 @@ def test_a_registration_that_exists_is_not_changed_and_the_line_is_told(root: Pa
     assert done.stdout.endswith(f'Add this to "completions" in server.d/register.json:\n  {entry}\n')
 
 
-def test_a_project_with_register_sh_keeps_it(root: Path) -> None:
-    """A register.json beside it would switch it off."""
-    (root / "server.d/register.sh").write_text("#!/bin/sh\n", encoding="utf-8")
-
-    done = scaffold(root, "completion", "letters")
-
-    assert not (root / "server.d/register.json").exists()
-    assert 'mcp_register_completion \'{"name": "letters"' in done.stdout
-
-
-def test_a_prompt_and_a_resource_are_named_after_their_kind(root: Path) -> None:
+def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None:
     scaffold(root, "prompt", "explain")
     scaffold(root, "resource", "notes")
 
@@ -166,7 +165,7 @@ def test_a_prompt_and_a_resource_are_named_after_their_kind(root: Path) -> None:
     server = Wire(root)
     try:
         server.handshake()
-        prompt = server.result("prompts/get", {"name": "prompt.explain", "arguments": {"topic": "gravity"}})
+        prompt = server.result("prompts/get", {"name": "explain", "arguments": {"topic": "gravity"}})
         assert prompt["messages"][0]["content"]["text"].startswith("Explain gravity to somebody")
         (resource,) = server.result("resources/list")["resources"]
         assert resource["name"] == "resource.notes"
@@ -215,17 +214,6 @@ def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None
     assert (ran.returncode, ran.stdout) == (0, "ok: count\n")
 
 
-def test_the_runner_of_all_tests_can_be_had_alone(root: Path) -> None:
-    for path in (root / "test").iterdir():
-        path.unlink()
-    (root / "test").rmdir()
-
-    done = scaffold(root, "test")
-
-    assert done.stdout == "Scaffolded test at test\n  test/run.sh\n  test/README.md\n"
-    assert (root / "test/run.sh").stat().st_mode & 0o111
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -264,28 +252,6 @@ def test_a_second_of_the_same_name_is_refused(root: Path, kind: str) -> None:
     assert {name: (root / name).read_bytes() for name in files_in(root)} == before
 
 
-def test_a_script_of_the_name_in_another_form_counts(root: Path) -> None:
-    """Two tools of one name: clients would see only the first."""
-    (root / "tools").mkdir()
-    (root / "tools/one.py").touch()
-
-    done = mcpgreen("scaffold", "tool", "one", cwd=root)
-
-    assert done.returncode == 1
-    assert "tools/one.py: this exists already" in done.stderr
-
-
-def test_without_a_project_nothing_is_written(tmp_path: Path) -> None:
-    done = mcpgreen("scaffold", "tool", "x", cwd=tmp_path)
-
-    assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
-    assert "--project-root" in done.stderr
-
-
-def test_an_unknown_kind_is_wrong_usage(root: Path) -> None:
-    assert mcpgreen("scaffold", "thing", "x", cwd=root).returncode == 2
-
-
 @pytest.mark.parametrize(
     ("schema", "sample"),
     [
@@ -303,34 +269,3 @@ def test_an_unknown_kind_is_wrong_usage(root: Path) -> None:
 )
 def test_a_sample_is_what_the_schema_admits(schema: Any, sample: Any) -> None:
     assert sample_of(schema) == sample
-
-
-def test_the_first_tool_of_a_new_project_need_not_be_made_again(tmp_path: Path) -> None:
-    assert mcpgreen("new", "demo", cwd=tmp_path).returncode == 0
-    root = tmp_path / "demo"
-    before = {path: (root / path).read_bytes() for path in files_in(root)}
-    done = scaffold(root, "tool", "hello")
-    assert "as mcpgreen new wrote it" in done.stdout
-    assert {path: (root / path).read_bytes() for path in files_in(root)} == before
-
-    (root / "tools/hello/tool.sh").write_text("#!/bin/sh\necho mine\n", encoding="utf-8")
-    refused = mcpgreen("scaffold", "tool", "hello", cwd=root)
-    assert refused.returncode == 1
-    assert "this exists already" in refused.stderr
-    assert "mine" in (root / "tools/hello/tool.sh").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
-def test_what_is_scaffolded_can_be_tried_as_it_says(root: Path, kind: str) -> None:
-    trial = scaffold(root, kind, "first").stdout.rpartition("Try it: ")[2].strip()
-    done = subprocess.run(trial, shell=True, cwd=root, capture_output=True, text=True, env=clean_environment())
-
-    assert done.returncode == 0, (trial, done.stderr)
-
-
-def test_tests_of_a_project_say_what_they_need(root: Path) -> None:
-    env = {**clean_environment(), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([root / "test/run.sh"], capture_output=True, text=True, env=env)
-
-    assert done.returncode == 127
-    assert "MCPGREEN=/path/to/mcpgreen" in done.stderr

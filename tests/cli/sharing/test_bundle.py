@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.sharing.manifest import problems_of
+from mcpgreen.cli.sharing.bundle import problems_of
 from tests.cli.test_commands import mcpgreen
 
 # By the published rules of MCPB 0.3: members that have to be there, and the type of each.
@@ -43,7 +43,7 @@ MCPB_REPOSITORY="https://github.com/ada/my-bundle"
 MCPB_KEYWORDS="one two"
 MCPB_LICENSE=MIT
 MCPB_DESCRIPTION="$(touch ran) `touch ran`"
-MCPB_INCLUDE="data"
+MCPB_INCLUDE="data data/table.csv .env"
 MCPB_LONG_DESCRIPTION_FILE=README.md
 MCPB_USER_CONFIG_FILE="user-config.json"
 MCPB_USER_CONFIG_ENV_MAP="api_key=MY_API_KEY region=MY_REGION"
@@ -54,6 +54,7 @@ USER_CONFIG = {
     "region": {"type": "string"},
     "folders": {"type": "directory", "title": "Folders", "multiple": True},
 }
+SECRET = "token-that-nobody-may-see"
 SHOW = """#!/bin/sh
 # mcp: {"description": "Show what the user chose", "inputSchema": {"type": "object"}}
 printf '{"key": "%s", "region": "%s", "roots": "%s"}' "${MY_API_KEY-}" "${MY_REGION-unset}" "$MCP_ROOTS_PATHS"
@@ -78,12 +79,35 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mcpgreen("scaffold", "resource", "notes", cwd=root)
     mcpgreen("scaffold", "prompt", "explain", cwd=root)
     (root / "resources/plain.txt").write_text("plain\n", encoding="utf-8")
+    plant_secrets(root)
     return root
 
 
+def plant_secrets(root: Path) -> None:
+    """What the server would not serve, and more ways to it than one."""
+    left = ("data/table.csv~", "tools/#show.sh#", "tools/show.sh.swp")  # by editors
+    for name in (".env", "config/.netrc", "tools/.show.sh.swp", "data/.aws/credentials", "data/.aws/config", *left):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(SECRET, encoding="utf-8")
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "key.txt").write_text(SECRET, encoding="utf-8")
+    (root / "resources/env.txt").symlink_to("../.env")
+    (root / "resources/key.txt").symlink_to(outside / "key.txt")
+    (root / "data/outside").symlink_to(outside)
+    (root / "data/aws").symlink_to(".aws")
+    (root / "icon.svg").symlink_to(outside / "key.txt")
+    (root / "server.d/env.sh").write_text(":\n", encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
-def bundle(root: Path) -> Path:
-    done = mcpgreen("bundle", "--output", str(root.parent / "out"), cwd=root)
+def bundling(root: Path) -> subprocess.CompletedProcess[str]:
+    return mcpgreen("bundle", "--output", str(root.parent / "out"), cwd=root)
+
+
+@pytest.fixture(scope="module")
+def bundle(root: Path, bundling: subprocess.CompletedProcess[str]) -> Path:
+    done = bundling
     assert done.returncode == 0, done.stderr
     made = root.parent / "out/my-bundle-0.1.0.mcpb"
     assert re.fullmatch(rf"Created {made} \(\d+ files, \d+\.\d MB\)\n", done.stdout)
@@ -106,11 +130,20 @@ def installed(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         archive.extractall(place)
     for path in [place, *place.rglob("*")]:
         path.chmod(0o775 if path.is_dir() else 0o664)
+    outside = place.parent / "outside.txt"
+    outside.touch()
+    outside.chmod(0o600)
+    (place / "server/resources/outside.txt").symlink_to(outside)
     return place
 
 
 def client_call(
-    installed: Path, manifest: Mapping[str, Any], chosen: Mapping[str, str], *requests: dict[str, Any], **more: str
+    installed: Path,
+    manifest: Mapping[str, Any],
+    chosen: Mapping[str, str],
+    *requests: dict[str, Any],
+    python: str = "",
+    **more: str,
 ) -> list[dict[str, Any]]:
     """Start the server by its manifest, with nothing else in the environment but a PATH, and ask."""
     config = manifest["server"]["mcp_config"]
@@ -120,7 +153,7 @@ def client_call(
         return re.sub(r"\$\{([\w.]+)\}", lambda found: values.get(found[1], found[0]), text)
 
     # The Python that made the environment of the tests, not the environment: it has none of our packages.
-    python = os.path.realpath(sys.executable)
+    python = python or os.path.realpath(sys.executable)
     assert config["command"] == "python3"
     process = subprocess.Popen(
         [python, *map(expanded, config["args"])],
@@ -197,6 +230,45 @@ def test_only_what_is_served_is_packed(bundle: Path) -> None:
     assert (modes["server/tools/show.sh"], modes["server/data/table.csv"]) == (0o755, 0o644)
 
 
+def test_what_is_hidden_or_lies_outside_is_left_out_and_named(
+    bundle: Path, bundling: subprocess.CompletedProcess[str]
+) -> None:
+    """`.env`, `.netrc`, `.aws/` and swap files went to everybody who got the bundle."""
+    with zipfile.ZipFile(bundle) as archive:
+        assert [name for name in archive.namelist() if SECRET.encode() in archive.read(name)] == []
+    told = re.findall(r"^mcpgreen: .*?(\S+) is left out: (.*)$", bundling.stderr, re.MULTILINE)
+    hidden, outside = "it is hidden, or leads to something hidden", "it leads out of the project"
+    left = "an editor left it"
+    assert sorted(told) == [
+        (".env", hidden),
+        ("config/.netrc", hidden),
+        ("data/.aws", hidden),
+        ("data/aws", hidden),
+        ("data/outside", outside),
+        ("data/table.csv~", left),
+        ("icon.svg", outside),
+        ("resources/env.txt", hidden),
+        ("resources/key.txt", outside),
+        ("tools/#show.sh#", left),
+        ("tools/.show.sh.swp", hidden),
+        ("tools/show.sh.swp", left),
+    ]
+    assert "server.d/env.sh goes into the bundle" in bundling.stderr
+
+
+def test_an_icon_that_leads_out_is_no_icon(tmp_path: Path) -> None:
+    mcpgreen("new", "demo", "--lang", "sh", cwd=tmp_path)
+    (tmp_path / "key").write_text(SECRET, encoding="utf-8")
+    (tmp_path / "demo/icon.svg").symlink_to("../key")
+    done = mcpgreen("bundle", cwd=tmp_path / "demo")
+    assert (done.returncode, "icon.svg is left out" in done.stderr) == (0, True)
+
+    (made,) = (tmp_path / "demo").glob("*.mcpb")
+    with zipfile.ZipFile(made) as archive:
+        assert "icon" not in json.loads(archive.read("manifest.json"))
+        assert not {"icon.svg", "server/icon.svg"} & set(archive.namelist())
+
+
 def test_no_place_of_this_machine_is_in_it(bundle: Path) -> None:
     """Addresses of files hold the directory in which the bundle was put together."""
     with zipfile.ZipFile(bundle) as archive:
@@ -226,16 +298,17 @@ def test_it_starts_with_nothing_but_python_and_serves(
     assert shown["result"]["structuredContent"] == {"key": "s3cret", "region": "unset", "roots": str(tmp_path)}
     assert read["result"]["contents"][0]["text"] == "Write here what clients shall read.\n"
     assert {resource["name"] for resource in plain["result"]["resources"]} == {"resource.notes", "plain"}
+    # It got the mode of the link that leads to it.
+    assert (installed.parent / "outside.txt").stat().st_mode & 0o777 == 0o600
 
 
 def test_another_kind_of_python_fetches_its_packages_once(
     installed: Path, manifest: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Without an index, so nothing is fetched: this bundle says that it needs nothing but what PYTHONPATH has."""
+    """Without an index, so nothing is fetched: this bundle says that it needs nothing but what its Python has."""
     about = installed / "server/.mcpgreen/vendor.json"
     before = about.read_text(encoding="utf-8")
     fields = {**json.loads(before), "kind": "cpython .cpython-399-other.so other", "python": "3.99"}
-    site = os.pathsep.join(place for place in sys.path if place.endswith("site-packages"))
     call = {"method": "tools/call", "params": {"name": "hello"}}
     cache = {"XDG_CACHE_HOME": str(tmp_path), "PIP_NO_INDEX": "1"}
     try:
@@ -249,18 +322,17 @@ def test_another_kind_of_python_fetches_its_packages_once(
 
         about.write_text(json.dumps({**fields, "packages": {}}), encoding="utf-8")
         for _ in range(2):
-            (answer,) = client_call(installed, manifest, {}, call, PYTHONPATH=site, **cache)
+            (answer,) = client_call(installed, manifest, {}, call, python=sys.executable, **cache)
             assert answer["result"]["structuredContent"] == {"message": "Hello, World!"}
-        assert len(list((tmp_path / "mcpgreen/runtimes").iterdir())) == 1
+        (runtime,) = (tmp_path / "mcpgreen/runtimes").iterdir()
+        assert (tmp_path / "mcpgreen").stat().st_mode & 0o777 == 0o700
+
+        runtime.chmod(0o777)  # so others could have changed what is run
+        refused = subprocess.run([python, script], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        assert (refused.returncode, refused.stdout) == (1, b"")
+        assert b"others may write to it; let XDG_CACHE_HOME name a directory of yours" in refused.stderr
     finally:
         about.write_text(before, encoding="utf-8")
-
-
-def test_validate_says_that_all_is_well_and_writes_nothing(root: Path, tmp_path: Path) -> None:
-    done = mcpgreen("bundle", "--validate", "--version", "2.0.0", "--project-root", str(root), cwd=tmp_path)
-
-    assert (done.returncode, done.stdout) == (0, "my-bundle 2.0.0 can be bundled\n")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_project_with_errors_is_not_bundled(tmp_path: Path) -> None:

@@ -33,10 +33,6 @@ def test_it_says_what_the_registry_demands(project: ProjectBuilder) -> None:
     assert server == {**META, "name": "io.github.ada/demo"}
 
 
-def test_the_whole_name_may_be_given(project: ProjectBuilder) -> None:
-    assert printed(project, "--name", "com.example/other")["name"] == "com.example/other"
-
-
 def test_the_namespace_comes_from_the_website_and_else_from_the_repository(project: ProjectBuilder) -> None:
     server = printed(project, websiteUrl="https://tools.example.com/demo", repository="https://github.com/ada/demo")
     assert (server["name"], server["websiteUrl"]) == ("com.example.tools/demo", "https://tools.example.com/demo")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import mcpgreen
+from tests.support.foreign_modules import AT_START, PYTHON_PATHS, plant_traps
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +24,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "demo"
 
 
-def run_server(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_server(root: Path, *arguments: str, cwd: str = "/", **more: str) -> subprocess.CompletedProcess[str]:
     """By a Python that has none of our packages."""
-    env = {"PATH": os.defpath, "MCPGREEN_PYTHON": os.path.realpath(sys.executable)}
+    env = {"PATH": os.defpath, "MCPGREEN_PYTHON": os.path.realpath(sys.executable), **more}
     command = [str(root / "run-server.sh"), *arguments]
     ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
     return subprocess.run(
-        command, env=env, cwd="/", input=ping, capture_output=True, text=True, timeout=120, check=False
+        command, env=env, cwd=cwd, input=ping, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -40,14 +41,22 @@ def test_it_serves_and_obeys_commands(root: Path) -> None:
     assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
 
 
-def test_the_copy_says_what_it_is(root: Path) -> None:
-    about = json.loads((root / ".mcpgreen/vendor.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("python_path", PYTHON_PATHS)
+def test_it_imports_nothing_from_the_project(root: Path, tmp_path: Path, python_path: str) -> None:
+    """The json.py of a project was enough to be run by its run-server.sh."""
+    trace = plant_traps(tmp_path, *AT_START)
+    served = run_server(root, cwd=str(tmp_path), PYTHONPATH=f"/none:{python_path}")
+    assert (served.returncode, trace.exists()) == (0, False), served.stderr
 
-    assert {"version", "sha256", "vendored_from", "vendored_at"} <= about.keys()
-    assert len(about["sha256"]) == 64
-    assert about["project"] == ".."
-    assert "gevent" in about["packages"]
-    assert {path.name for path in root.iterdir() if path.name.startswith(".mcpgreen")} == {".mcpgreen"}
+
+@pytest.mark.parametrize("python_path", PYTHON_PATHS)
+def test_a_start_by_hand_imports_nothing_from_the_project(root: Path, tmp_path: Path, python_path: str) -> None:
+    """Without the packages of this machine's Python, which may import anything before we are asked."""
+    trace = plant_traps(tmp_path)
+    command = [os.path.realpath(sys.executable), "-S", str(root / ".mcpgreen/start.py"), "--version"]
+    env = {"PATH": os.defpath, "PYTHONPATH": f"/none:{python_path}"}
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, trace.exists()) == (0, False), done.stderr
 
 
 def test_a_copy_that_was_changed_is_noticed(root: Path) -> None:
@@ -71,14 +80,6 @@ def test_a_copy_that_was_changed_is_noticed(root: Path) -> None:
         assert changed.read_text(encoding="utf-8") == before
     finally:
         changed.write_text(before, encoding="utf-8")
-
-
-def test_the_copy_can_be_copied(root: Path, tmp_path: Path) -> None:
-    done = run_server(root, "vendor", "--output", str(tmp_path))
-
-    assert done.returncode == 0, done.stderr
-    ran = run_server(tmp_path, "run-tool", "hello")
-    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
 
 
 def test_what_is_missing_is_not_verified_and_a_dry_run_writes_nothing(tmp_path: Path) -> None:

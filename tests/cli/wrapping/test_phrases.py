@@ -79,6 +79,32 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
         " -form format   File format (DER or PEM) - default PEM\n",
         {"form": "string of DER PEM = 'PEM'"},
     ),
+    "choices with spaces in them": (
+        "Usage: x [-h] [--speed {fast,slow,odd one}] {go,go away}\n  --speed {fast,slow,odd one}   how fast\n",
+        {"speed": "string of fast slow odd one", "command": "string of go go away", "h": "boolean"},
+    ),
+    "one of several": (
+        "  --format FORMAT   one of text, json, csv [default: text].\n"
+        "  --level LEVEL     The level, one of low, middle, or high (default: low)\n"
+        "  -o, --output KIND   Output format. One of: json|yaml|wide\n"
+        "  --print KIND      Output format. One of: (json, yaml, go-template).\n"
+        "  --show KIND       one of {a,b,c}\n"
+        '  --shape SHAPE     One of: circle | square | "big square"\n'
+        "  --count COUNT     Allowed values are: one, two and three.\n"
+        "  --team NAME       one of us, them and others that are known\n"
+        "  --who NAME        one of many\n",
+        {
+            "format": "string of text json csv = 'text'",
+            "level": "string of low middle high = 'low'",
+            "output": "string of json yaml wide",
+            "print": "string of json yaml go-template",
+            "show": "string of a b c",
+            "shape": "string of circle square big square",
+            "count": "string of one two three",
+            "team": "string",
+            "who": "string",
+        },
+    ),
     "on or off": ("  -Y on/off   Use it\n", {"Y": "string of on off"}),
     "choices as bullets": (
         "OPTIONS\n       --mode=<mode>\n           Which files. The possible options are:\n\n"
@@ -272,6 +298,11 @@ def test_the_words_that_an_argument_becomes(
         "  --name NAME   which one [required]\n",
         "  --name NAME   where to find it (file or directory)\n",
         "  --name NAME   one of these: a file, a directory\n",
+        "  --name NAME   any but one of a, b, c\n",
+        "  --name NAME   any name other than one of: a|b|c\n",
+        "  --name NAME   It must not be one of 'a', 'b' or 'c'.\n",
+        "  --name NAME   Everything except: values are: a, b and c.\n",
+        "  --name NAME   Forbidden values: a, b and c.\n",
         "  --name NAME   Pre-defined names are 'one', 'two' and 'three'.\n",
     ],
 )

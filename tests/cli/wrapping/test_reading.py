@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.wrapping.blueprint import Argument, Blueprint
-from mcpgreen.cli.wrapping.reading.help_text import understood
+from mcpgreen.cli.wrapping.reading.help_text import read_help
 from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS
 from mcpgreen.cli.wrapping.schema import blueprint_of
-from mcpgreen.cli.wrapping.tool_file import description_of, script_of
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, description_of, script_of
 from tests.cli.wrapping.expected_samples import SAMPLES
 
 HERE = Path(__file__).parent
@@ -21,7 +20,7 @@ HERE = Path(__file__).parent
 
 def read(text: str, command: str = "x") -> Blueprint:
     words = command.split()
-    return blueprint_of("x", words, understood(text, words), asked_by="--help")
+    return blueprint_of("x", words, read_help(text, words), asked_by="--help")
 
 
 def sample(name: str) -> Blueprint:
@@ -63,7 +62,7 @@ def test_what_has_to_be_given_is_required(name: str) -> None:
 def test_the_library_is_recognised(name: str) -> None:
     text = (HERE / "samples" / f"{name}.txt").read_text(encoding="utf-8")
 
-    assert understood(text, SAMPLES[name].command.split()).style == SAMPLES[name].style
+    assert read_help(text, SAMPLES[name].command.split()).style == SAMPLES[name].style
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -104,13 +103,6 @@ def test_two_dashes_are_taken_where_the_help_lists_them_as_the_end_of_options(te
     assert (made.separator_before, made.separator_guess) == ("file" if is_ended else None, "")
 
 
-def test_curl_takes_no_equals_sign() -> None:
-    """Nobody knows which library it uses, so that its values are words of their own, as it documents them."""
-    made = read("Usage: fetch [options...] <url>\n -o, --output <file>   Write to file\n -s, --silent   Be silent\n")
-
-    assert argument(made, "output").words == ("--output", "{}")
-
-
 @pytest.mark.parametrize(
     ("name", "keywords"),
     [("fragile", (("off", "--no-fragile"),)), ("stamp", (("bare", "--stamp"),))],
@@ -131,48 +123,9 @@ def test_what_the_help_does_not_say_is_a_guess() -> None:
     assert "# Guess: a whole number, since the default is 250.\ncommand.option(" in script
 
 
-def test_usage_lines_with_other_operands_are_one_list() -> None:
-    made = read("Usage: move [-T] SOURCE DEST\n  or:  move SOURCE... DIRECTORY\n\n  -v, --verbose   say more\n", "move")
-
-    operands = argument(made, "arguments")
-    assert (operands.schema["type"], operands.schema["minItems"], operands.is_required) == ("array", 1, True)
-    assert "#    move SOURCE... DIRECTORY\n" in script_of(made)
-
-
-def test_an_operand_does_not_take_the_name_of_an_option() -> None:
-    made = read("Usage: seek [OPTION]... FILE\n  -f, --file=FILE   take it from FILE\n", "seek")
-
-    assert [each.name for each in made.arguments] == ["file", "file_operand"]
-
-
-def test_a_subcommand_may_have_another_name_in_its_usage() -> None:
-    made = read("Usage:\npack install [<spec> ...]\n\nOptions:\n  -g, --global   everywhere\n", "pack i")
-
-    assert [each.name for each in made.arguments] == ["global", "spec"]
-
-
-def test_the_usage_of_other_subcommands_does_not_count() -> None:
-    text = "Usage:\n  boat new <name>\n  boat <name> move <x> <y>\n\nOptions:\n  -h --help   Show this.\n"
-
-    assert [each.name for each in read(text, "boat new").arguments] == ["help", "name"]
-
-
-def test_several_options_on_a_line_are_several() -> None:
-    made = read("Usage: look [path...] [expression]\n\nTests:\n      -empty -mtime N -name PATTERN\n", "look")
-
-    shown = [(each.name, each.schema["type"]) for each in made.arguments]
-    assert shown == [("path", "array"), ("empty", "boolean"), ("mtime", "integer"), ("name", "string")]
-
-
-def test_a_description_that_begins_with_an_option_is_none() -> None:
-    made = read("Usage: x [OPTION]\n  -r   -R is the same\n  -s   as -t\n         -u is another\n")
-
-    assert [each.name for each in made.arguments] == ["r", "s"]
-
-
 @pytest.mark.parametrize("text", ["", "\n\n", "Hello.", "\0\1\2\x1b[2J", "\ufffd" * 1000])
 def test_a_text_that_is_no_help_has_nothing(text: str) -> None:
-    found = understood(text, ["x"])
+    found = read_help(text, ["x"])
 
     assert (found.options, found.operands, found.has_usage) == ((), (), False)
 

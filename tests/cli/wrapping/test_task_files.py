@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 import tracemalloc
 from pathlib import Path
@@ -126,20 +128,484 @@ def test_targets_are_words_phony_or_documented(tmp_path: Path) -> None:
     assert [(each.name, each.text) for each in tasks["double"].parameters] == [("LOUD", "how loud")]
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    ["$(X) file", "@$(X) file", "-@ $(X)", "cd here && $(X)", "true; $(X)", "true | $(X)", "A=1 $(X)", "sudo $(X)"],
-)
+# Recipes in which X is a word for a program that runs nothing, or for a script of the project.
+HARMLESS = """\
+echo $(X)
+@echo "Hello $(X)"
+-@echo '$(X)'
++echo ${X}
+echo a$(X)b "c $(X) d"
+echo "$${X}" $$X \\" $(X) # say it
+printf '%s' "$(X)" > /dev/null 2>&1
+A=1 B=2 ./deploy.sh --to $(X)
+./deploy.sh --to=$(X) --quiet
+scripts/deploy.sh $(X) >&2
+python3 tool.py $(X)
+node build.js --name $(X)
+sh ./install.sh $(X)
+cd sub && ./deploy.sh $(X)
+mkdir -p $(X); rm -f $@ $(@D)
+if [ "$(X)" = y ]; then echo $(X); else echo no; fi
+test -n "$(X)" || echo none
+echo $(X) | tr a b | wc -l
+grep -e $(X) Makefile && echo $(X) || true
+head -n 1 $(X) | sha256sum
+echo $(NAME)/$(X) $(CURDIR)
+"""
+# In these it is the program, or a word that another program runs, or it cannot be told.
+HARMFUL = """\
+echo a &> log $(X)
+*.sh $(X)
+~/bin/*/x $(X)
+[a-z] $(X)
+$(X)
+$X
+${X} file
+@$(X) file
+-@ $(X)
++$(X)
+"$(X)" file
+'$(X)'
+./$(X)
+bin/$(X).sh
+$(Q)$(X)
+$(Q)$(PYTHON) $(X)
+$(Q)echo $(X)
+$(UNKNOWN) $(X)
+echo $(SEP) $(X)
+echo $(DASH)$(X)
+cd here && $(X)
+cd $(X) && ./run.sh
+true; $(X)
+true | $(X)
+true || $(X)
+true & $(X)
+A=1 $(X)
+A=$(X) ./run.sh
+PATH=$(X) ls
+if $(X); then true; fi
+if true; then $(X); fi
+if true; then true; else $(X); fi
+! $(X)
+while $(X); do true; done
+until $(X); do true; done
+for x in a b; do $(X) $$x; done
+for x in $(X); do $$x; done
+case a in a) $(X);; esac
+{ $(X); }
+(cd sub; $(X))
+($(X))
+f() { $(X); }; f
+sudo $(X)
+sudo -u me $(X)
+env A=1 $(X)
+/usr/bin/env $(X)
+nice -n 5 $(X)
+nohup $(X) &
+start-stop-daemon --start $(X)
+env-cmd -f .env $(X)
+xdg-open $(X)
+time $(X)
+timeout 5 $(X)
+timeout -k 1 5 $(X)
+exec $(X)
+eval $(X)
+eval "$(X)"
+command $(X)
+xargs $(X) < list
+ls | xargs -n 1 $(X)
+echo $(X) | sh
+echo "$(X)" | bash -s
+cat list | while read x; do $(X) $$x; done
+sh -c "$(X)"
+sh -c '$(X)'
+bash -lc "$(X)"
+bash $(X)
+. $(X)
+source $(X)
+python3 $(X)
+python3 -m $(X)
+python3 -c "import $(X)"
+node $(X)
+node -e "$(X)"
+perl -e '$(X)'
+awk '$(X)' file
+sed $(X) file
+find . -exec $(X) {} +
+find . -name '*' -exec $(X) ;
+git -c $(X) status
+git -c core.pager=$(X) log
+git --exec-path=$(X) log
+tar -cf a.tar --to-command=$(X) b
+tar -I $(X) -xf a.tar
+tar -x$(X) a.tar
+rsync -e $(X) a b
+ssh -o ProxyCommand=$(X) host
+ssh host $(X)
+make -f $(X)
+$(MAKE) $(X)
+docker run $(X)
+npx $(X)
+npm run $(X)
+go run $(X)
+unknown-wrapper timeout 5 $(X)
+ls -$(X)
+ls --$(X)=a
+export $(X)
+set -- $(X); $$1
+trap $(X) EXIT
+alias ls=$(X)
+`$(X)`
+echo `$(X)`
+echo $$($(X))
+echo "$$($(X))"
+echo $(shell $(X))
+echo '$(shell $(X))'
+echo $(call run,$(X))
+echo $($(X))
+echo $(X:.c=.o)
+echo $(value X)
+echo $$(X)
+$$X
+"$${X}" file
+echo "$${X:-ls}"; $${X:-ls}
+cat <<< $(X)
+diff <($(X)) a
+cat > $(X)
+echo "$(X)
+git -C $(X) status
+git tag $(X)
+unknown-program $(X)
+setarch x86_64 $(X)
+linux64 $(X)
+choom -n 0 $(X)
+chronic $(X)
+ccache $(X)
+distcc $(X)
+tini $(X)
+mpirun $(X)
+pkexec $(X)
+eatmydata $(X)
+cgexec -g cpu:a $(X)
+/lib64/ld-linux-x86-64.so.2 $(X)
+ip netns exec foo $(X)
+.venv/bin/python $(X)
+venv/bin/run.sh $(X)
+./node_modules/.bin/ts-node $(X)
+node node_modules/c8/bin/c8.js $(X)
+./bin/timeout 5 $(X)
+/usr/lib/wrapper.sh $(X)
+../wrapper.sh $(X)
+wrapper.sh $(X)
+cd /usr/lib && ./wrapper.sh $(X)
+cd node_modules/x && ./wrapper.sh $(X)
+cd venv && ./wrapper.sh $(X)
+cd .. && ./wrapper.sh $(X)
+cd / && ./wrapper.sh $(X)
+cd && ./wrapper.sh $(X)
+python3 -X dev $(X)
+node --require ./a.js $(X)
+scp -S $(X) a:b c
+sftp -S $(X) a
+zip o.zip Makefile -T -TT $(X)
+wget --use-askpass=$(X) http://x
+rsync --rsync-path=$(X) a: b
+sort --compress-program=$(X) -S 1 Makefile
+sort -o ./b $(X) && ./b
+uniq $(X) ./b
+jq $(X) Makefile
+curl --output $(X) https://example.com
+cp $(X) ./b && ./b
+cp $< $(X)
+mv $(X) b.sh
+install -m 755 $(X) ./b; ./b
+ln -sf $(X) ./b && ./b
+dd if=$(X) of=b.sh
+echo $(X) > f.sh; ./f.sh
+echo $(X) >f.sh
+echo $(X) >> f.sh
+echo $(X) >/dev/null.sh
+echo $(X) >&f.sh
+echo $(X) | tee f.sh; . ./f.sh
+echo $(X) | ./b
+echo $(X); ./b
+echo $(X); $$_
+echo $(X); "$$_"
+echo $(X); $${_}
+: $(X); $$_
+printf -v P %s $(X); $$P
+printf -v PATH %s $(X); ls
+printf \\-v PATH %s $(X); ls
+printf ''-v PATH %s $(X); ls
+printf {-v,PATH} %s $(X); ls
+test -x $(X) && eval "$$0"
+echo $(X); !$$
+echo $(X); !!
+echo $$HOME $(X)
+P=X; $${!P}
+P=$(N); $${!P}
+eval "$$$(N)"
+$$$(N)
+"$${$(N)}"
+`printenv $(N)`
+$($(N))
+$(${N})
+$($N)
+$($(N):a=b)
+$(value $(N))
+$(call $(N))
+$(eval Y = $$($(N)))
+$(foreach name,X,$($(name)))
+"""
+PREAMBLE = "X ?= harmless\nN = X\nNAME := plain\nQ = @\nPYTHON ?= python3\nSEP = ;\nDASH := -\n\n"
+
+
+def parameters_of(path: Path, text: str) -> list[list[str]]:
+    path.write_text(text, encoding="utf-8")
+    return [[each.name for each in task.parameters] for task in targets_in(str(path))]
+
+
+def is_offered(path: Path, recipe: str) -> bool:
+    return any(parameters_of(path, f"{PREAMBLE}build:\n\t{recipe}\n"))
+
+
+@pytest.mark.parametrize("recipe", HARMLESS.splitlines())
+def test_a_word_for_a_program_is_an_argument(tmp_path: Path, recipe: str) -> None:
+    assert parameters_of(tmp_path / "Makefile", f"{PREAMBLE}build: ; {recipe}\n") == [["X"]]
+    assert parameters_of(tmp_path / "Makefile", f"{PREAMBLE}build:\n\t{recipe}\n") == [["X"]]
+
+
+@pytest.mark.parametrize("recipe", HARMFUL.splitlines())
 def test_what_a_target_runs_is_no_argument(tmp_path: Path, recipe: str) -> None:
     """A client could have chosen the program: CC=/tmp/evil has nothing in it that a shell would read."""
-    path = tmp_path / "Makefile"
-    path.write_text(f"X ?= cc\nFLAGS ?= -O2\n\nbuild:\n\t{recipe} $(FLAGS)\n")
-
-    assert [[each.name for each in task.parameters] for task in targets_in(str(path))] == [["FLAGS"]]
+    for text in (f"build:\n\t{recipe}\n", f"build:\n\techo $(X)\n\t{recipe}\n", f"a:\n\techo $(X)\nb: ; {recipe}\n"):
+        assert not any(parameters_of(tmp_path / "Makefile", PREAMBLE + text)), text
 
 
-@pytest.mark.parametrize("name", ["SHELL", "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKE", "PATH", "LD_PRELOAD"])
-def test_what_make_itself_obeys_is_no_argument(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "recipe", ["# a \\\n\t$(X)", "false\\\n\tA=1 $(X)", "echo \\\\\n\t$(X)", "echo\\\n\t$(X)", "timeout \\\n\t5 $(X)"]
+)
+def test_a_line_that_goes_on_is_read_as_the_shell_reads_it(tmp_path: Path, recipe: str) -> None:
+    assert not any(parameters_of(tmp_path / "Makefile", f"{PREAMBLE}build:\n\techo $(X)\n\t{recipe}\n"))
+    assert parameters_of(tmp_path / "Makefile", f"{PREAMBLE}build:\n\techo \\\n\t  a \\\n\t  $(X)\n") == [["X"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CMD = $(X) file",
+        "CMD := $(shell $(X))",
+        "CMD != $(X)",
+        "export CMD = $X",
+        "define CMD\n$(X)\nendef",
+        "define CMD =\n$(call f,X)\nendef",
+        "ifeq ($(X),a)\nendif",
+        "$(eval $(X))",
+        "$(X): ; true",
+        "other: $(X)\n\ttrue",
+        "other: CMD = $(X)",
+        "\tCMD = $(X)",
+        "CMD = $($(N))",
+        "CMD := $(shell $$$(N))",
+        "D = $$\nother:\n\t$(D)$(N)",
+        "other: ; echo '##'; $(X)",
+        "other:\n\ttrue\noverride define CMD\n\techo $(X)\nendef",
+        "CMD = $(X$(NONE))",
+        "define CMD\n# $($(N))\nendef",
+        "f = $($(1))",
+        ".SECONDEXPANSION:",
+        "SHELL := /bin/csh",
+        "include other.mk",
+        "-include .env",
+        "sinclude a.mk",
+        ".ONESHELL:",
+        ".RECIPEPREFIX = >",
+        "SHELL := python3",
+        "SHELL = /usr/bin/env perl",
+        "other: SHELL = python3",
+        "other:\n\t$(MAKE) -C sub",
+        "other:\n\tcd sub && make",
+        "other:\n\ttimeout 5 make -C sub",
+        "other:\n\tbash -c 'make -C sub'",
+    ],
+)
+def test_what_is_used_elsewhere_is_no_argument(tmp_path: Path, text: str) -> None:
+    build = "build:\n\techo $(X)\n"
+    assert not any(parameters_of(tmp_path / "Makefile", f"{PREAMBLE}{text}\n{build}"))
+    assert not any(parameters_of(tmp_path / "Makefile", f"{PREAMBLE}{build}\n{text}\n")) or text.startswith("\t")
+
+
+def test_what_harms_nobody_takes_no_argument_away(tmp_path: Path) -> None:
+    text = "SHELL := /bin/bash\n.SHELLFLAGS := -eu -c\nexport OTHER := a\nhelp:\n\t@echo 'Usage: make build X=a'\n"
+    text += "FILES := $(wildcard $(NAME)/*.c)\nOBJECTS = $(FILES:%.c=$(NAME)/%.o)\nf = $(1)\nG = $(call f,$(FILES))\n"
+    text += "other:\n\tdocker build $(FILES) .\n\tfor f in *.c; do cc $$f > $${f%.c}; done\n"
+    text += "build: X = b\n# $(X)\nbuild:\n\techo $(X)\n\nifdef X\nendif\n"
+    assert parameters_of(tmp_path / "Makefile", PREAMBLE + text) == [[], [], ["X"]]
+
+
+def test_no_value_is_ever_run(tmp_path: Path) -> None:
+    """make is asked, with a program as the value of every argument that `wrap` finds in the tables."""
+    require_program("make")
+    program = tmp_path / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/was-run\n", encoding="utf-8")
+    program.chmod(0o755)
+    recipes = [recipe for recipe in (HARMLESS + HARMFUL).splitlines() if is_offered(tmp_path / "Makefile", recipe)]
+    assert len(recipes) == len(HARMLESS.splitlines())
+    rules = "".join(f"t{number}: ; {recipe}\n" for number, recipe in enumerate(recipes))
+    (tmp_path / "Makefile").write_text(f"SHELL := /bin/bash\n{PREAMBLE}{rules}", encoding="utf-8")
+    names = [f"t{number}" for number in range(len(recipes))]
+    for script in ("deploy.sh", "scripts/deploy.sh", "sub/deploy.sh", "install.sh", "tool.py", "build.js"):
+        (tmp_path / script).parent.mkdir(exist_ok=True)
+        (tmp_path / script).write_text("", encoding="utf-8")
+        (tmp_path / script).chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for name in ("mkdir", "node", "python3", "rm"):
+        (tmp_path / "bin" / name).symlink_to("/bin/true")
+    env = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+
+    for value in (str(program), "./evil"):
+        subprocess.run(["make", "-k", f"X={value}", *names], cwd=tmp_path, env=env, capture_output=True, check=False)
+
+    assert not (tmp_path / "was-run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("r a:\n    echo {{a}} $a", ["a"]),
+        ("r a b='x':\n    @./x.sh --to={{ a }} '{{b}}'", ["a", "b"]),
+        ('r *a:\n    ./x.sh "$@"', ["a"]),
+        ("v := 'plain'\nr a:\n    echo {{v}}/{{a}}", ["a"]),
+        ("set shell := ['bash', '-uc']\nr a:\n    echo {{a}}", ["a"]),
+        ("r a='x' b='y':\n    echo {{a}}\n    {{b}}", ["a"]),
+        ("r a='x' b='y':\n    echo {{a}}; {{b}}", []),
+        ("r a='x' b='y':\n    echo {{b}}; {{a}}", []),
+        ("r a='x':\n    {{a}} file", []),
+        ("r a='x':\n    sh -c '{{a}}'", []),
+        ("r a='x':\n    timeout 5 {{a}}", []),
+        ("r a='x':\n    setarch x86_64 {{a}}", []),
+        ("r a='x':\n    @echo {{a}}; $_", []),
+        ("r a='x':\n    echo {{a}} > f.sh", []),
+        ("v := 'a'\nr $a='x':\n    echo {{a}}\n    P={{v}}; ${!P}", []),
+        ("v := 'a'\nr $a='x':\n    echo {{a}}\n    ${{v}}", []),
+        ("r a='x':\n    echo {{a}}\n    ${1:-ls}", []),
+        ("r a='x':\n    echo {{a}}\n    for p; do $p; done", []),
+        ("r a='x':\n    $a file", []),
+        ("r a='x':\n    \"${a}\" file", []),
+        ('r *a:\n    "$@"', []),
+        ("r a='x':\n    $1", []),
+        ("r a='x':\n    echo {{uppercase(a)}}", []),
+        ("r a='x':\n    echo {{ if a == 'b' { 'c' } else { a } }}", []),
+        ("r a='x':\n    echo {{v}} {{a}}", []),
+        ("v := `date`\nr a='x':\n    echo {{v}} {{a}}", []),
+        ("r a='x':\n    #!/usr/bin/env python3\n    print('{{a}}')", []),
+        ("[script('python3')]\nr a='x':\n    print('{{a}}')", []),
+        ("set shell := ['python3', '-c']\nr a='x':\n    print('{{a}}')", []),
+        ("r a='x': (other a)\n    echo {{a}}", []),
+        ("r a='x' b=a:\n    echo {{a}} {{b}}", []),
+        ("r $PATH='x':\n    echo hello", []),
+        ("r a='x':\n    echo \\\n    && {{a}}", []),
+        ("r a='x':\n    echo {{a}}\n\n    {{a}}", []),
+    ],
+)
+def test_a_parameter_of_a_recipe_is_a_word_for_a_program(tmp_path: Path, text: str, given: list[str]) -> None:
+    (tmp_path / "justfile").write_text(f"{text}\n", encoding="utf-8")
+    (task,) = recipes_in(str(tmp_path / "justfile"))
+    assert [each.name for each in task.parameters] == given
+
+
+def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: ProjectBuilder) -> None:
+    project.write("justfile", "run program:\n    {{program}}\n\ngreet:\n    echo hi\n")
+
+    done = wrap(project, "--justfile", "justfile")
+
+    assert [Path(line).name for line in done.stdout.splitlines()] == ["just-greet.py", "just-greet.meta.json"]
+    assert "what is run: program.\n" in done.stderr
+    assert "write a tool that runs the task, with an enum or a pattern" in done.stderr
+    assert "No tools, since they need such an argument: run.\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "has_arguments"),
+    [
+        ("node build.js", True),
+        ("NODE_ENV=production node ./scripts/serve.mjs --quiet", True),
+        ("echo built", True),
+        ("tsx tool.ts", True),
+        ("eslint .", False),
+        ("NODE_ENV=production webpack --mode production", False),
+        ("tsc && cp -r a b", False),
+        ('echo "$npm_package_version"', False),
+        ("setarch x86_64", False),
+        ("c8", False),
+        ("nyc", False),
+        ("ts-node-dev", False),
+        ("babel-node", False),
+        ("electron", False),
+        ("shx", False),
+        ("zx", False),
+        ("per-env", False),
+        ("start-server-and-test", False),
+        ("./node_modules/.bin/ts-node", False),
+        ("node", False),
+        ("node --test", False),
+        ("cross-env A=1 node", False),
+        ("npm run build --", False),
+        ("sh -c", False),
+        ("bash", False),
+        ("env", False),
+        ("timeout 5", False),
+        ("tsc &&", False),
+        ("tsc;", False),
+        ("tsc |", False),
+        ("A=1", False),
+        ("git -c", False),
+        ("tar --to-command", False),
+        ("cat >", False),
+        ("echo `", False),
+        ("echo $(", False),
+        ("echo '", False),
+        ("$npm_execpath", False),
+        ("npx", False),
+        ("concurrently a b", False),
+        ("a\nb", False),
+        ("", False),
+    ],
+)
+def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, script: str, *, has_arguments: bool) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": {"x": script}}), encoding="utf-8")
+    (task,) = scripts_in(str(tmp_path / "package.json"))
+    assert [each.name for each in task.parameters] == ["arguments"] * has_arguments
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SHELL",
+        "MAKEFLAGS",
+        "GNUMAKEFLAGS",
+        "MAKEFILES",
+        "MAKE",
+        "PATH",
+        "LD_PRELOAD",
+        "CC",
+        "CFLAGS",
+        "PAGER",
+        "JAVA_HOME",
+        "OPENSSL_CONF",
+        "LUA_INIT",
+        "SUDO_ASKPASS",
+        "KUBECONFIG",
+        "GCONV_PATH",
+        "CMAKE_C_COMPILER_LAUNCHER",
+        "RUSTC_WRAPPER",
+        "AWS_CONFIG_FILE",
+        "GRADLE_OPTS",
+        "KUBECTL_EXTERNAL_DIFF",
+        "npm_config_script_shell",
+    ],
+)
+def test_what_make_or_programs_obey_is_no_argument(tmp_path: Path, name: str) -> None:
     path = tmp_path / "Makefile"
     path.write_text(f"{name} ?= x\n\nbuild:\n\techo $({name})\n")
 
@@ -236,12 +702,13 @@ def test_a_target_that_fails_says_why(made: ProjectBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["$(shell touch evil3)", "a; touch evil3", "`touch evil3`", "-x", "a b", "$$x", "a\nb"]
+    "value", ["$(shell touch evil3)", "a; touch evil3", "`touch evil3`", "-x", "a b", "$$x", "a\nb", "a\n", "\n"]
 )
 def test_a_value_that_a_shell_would_read_is_refused(made: ProjectBuilder, value: str) -> None:
     result = call(made, "make-greet", NAME=value)
 
     assert result["isError"]
+    assert "NAME must match the pattern" in text_of(result)
     assert not (made.root / "evil3").exists()
 
 
@@ -302,7 +769,7 @@ def test_what_exists_is_left_and_what_is_new_is_added(made: ProjectBuilder) -> N
     [
         ("--makefile", None, "it cannot be read: No such file or directory"),
         ("--makefile", "# nothing\n", "it has nothing that a tool could be made of"),
-        ("--makefile", "a" * 1_100_000, "it has more than 1048576 bytes"),
+        ("--makefile", "a" * 1_100_000, "it is larger than 1048576 bytes"),
         ("--justfile", "\0\1", "it has nothing that a tool could be made of"),
         ("--package-json", "{", "it is not JSON"),
     ],

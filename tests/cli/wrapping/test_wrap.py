@@ -87,25 +87,6 @@ def test_the_command_is_run_for_its_help_and_for_nothing_else(rake: ProjectBuild
     assert rake.read("record") == "[--help]\n"
 
 
-def test_subcommands_stand_before_help(project: ProjectBuilder) -> None:
-    recorder(project, sample("cobra"), "hive")
-
-    done = wrap(project, "--", "hive", "count")
-
-    assert (done.returncode, project.read("record")) == (0, "[count][--help]\n")
-    assert (project.root / "tools" / "hive-count.py").exists()
-
-
-@pytest.mark.parametrize("status", [0, 1, 129])
-def test_h_is_not_tried_once_help_has_worked(project: ProjectBuilder, status: int) -> None:
-    """Also a command that refuses --help may show its usage."""
-    record = project.root / "record"
-    project.program("bin/odd", f"echo \"[$*]\" >> {record}; echo 'usage: odd [-a] FILE' >&2; exit {status}")
-
-    assert wrap(project, "--", "odd").returncode == 0
-    assert project.read("record") == "[--help]\n"
-
-
 def test_h_is_tried_when_help_is_refused(project: ProjectBuilder) -> None:
     record = project.root / "record"
     body = f"echo \"[$*]\" >> {record}; [ $1 = -h ] && echo 'usage: old [-a] FILE'; exit 1"
@@ -220,15 +201,6 @@ def test_a_command_of_the_project_is_named_from_its_root(project: ProjectBuilder
     assert text_of(call(project, "sweep", pattern="x")) == "[--][x]"
 
 
-def test_a_script_is_wrapped_with_its_interpreter(project: ProjectBuilder) -> None:
-    recorder(project, sample("getopt"))
-
-    done = wrap(project, "--name", "sweep", "--", "bash", "bin/rake")
-
-    assert done.returncode == 0, done.stderr
-    assert text_of(call(project, "sweep", pattern="x")) == "[--][x]"
-
-
 @pytest.mark.parametrize("words", [["-rf", "x"], ["/etc/passwd"], ["a/b"], ["*"], ["there"], [".."], ["a b"]])
 def test_words_that_are_no_subcommands_are_refused(project: ProjectBuilder, words: list[str]) -> None:
     """`rm FILE --help` removes FILE, on systems whose rm stops at the first operand."""
@@ -261,24 +233,6 @@ def test_a_tool_of_the_same_name_is_not_hidden(project: ProjectBuilder, file: st
 
     assert (done.returncode, done.stdout) == (1, "")
     assert file in done.stderr
-
-
-def test_the_output_may_be_elsewhere(project: ProjectBuilder) -> None:
-    recorder(project, sample("getopt"))
-
-    done = wrap(project, "--output", "tools/garden/deep", "--name", "leaves_2", "--", "rake")
-
-    assert done.returncode == 0
-    assert (project.root / "tools/garden/deep/leaves_2.py").exists()
-    assert validated(project)["errors"] == 0
-    assert text_of(call(project, "leaves_2", pattern="x")) == "[--][x]"
-
-
-def test_an_output_needs_no_project(tmp_path: Path) -> None:
-    done = mcpgreen("wrap", "--output", "new/tools", "--", "ls", cwd=tmp_path)
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == str(tmp_path / "new" / "tools" / "ls.py")
 
 
 def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Path) -> None:
@@ -319,22 +273,6 @@ def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, w
     assert list((project.root / "tools").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "../x", "ä", "x" * 65, "a.b"])
-def test_a_name_that_clients_refuse_is_refused(project: ProjectBuilder, name: str) -> None:
-    done = wrap(project, f"--name={name}", "--", "ls")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "a name has 1 to 64 of A-Z a-z 0-9 _ -" in done.stderr
-
-
-def test_without_a_project_it_says_so(tmp_path: Path) -> None:
-    done = mcpgreen("wrap", "--", "ls", cwd=tmp_path)
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no project here or above" in done.stderr
-    assert "--project-root" in done.stderr
-
-
 @pytest.mark.parametrize("words", [[], ["--"], ["--name", "x"]])
 def test_without_a_command_it_says_what_it_needs(words: list[str]) -> None:
     done = mcpgreen("wrap", *words)
@@ -352,14 +290,6 @@ def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: Proje
     assert (done.returncode, done.stdout) == (1, "")
     assert "stuck --help: it did not end within 1 s, and was stopped; give it more with --timeout" in done.stderr
     eventually(lambda: not any(map(is_alive, project.read("pids").split())))
-
-
-def test_what_a_command_leaves_in_the_background_is_ended(project: ProjectBuilder) -> None:
-    pids = project.root / "pids"
-    project.program("bin/leaver", f"sleep 600 & echo $! > {pids}; echo 'usage: leaver FILE'")
-
-    assert wrap(project, "--", "leaver").returncode == 0
-    eventually(lambda: not is_alive(project.read("pids").strip()))
 
 
 def test_a_daemon_that_left_its_session_is_ended(project: ProjectBuilder) -> None:
@@ -380,14 +310,6 @@ def test_a_help_without_an_end_is_cut(project: ProjectBuilder) -> None:
 
     assert done.returncode == 0, done.stderr
     assert list(json.loads(project.read("tools/flood.meta.json"))["inputSchema"]["properties"]) == ["b", "a", "file"]
-
-
-def test_it_has_no_terminal_and_nothing_on_stdin(project: ProjectBuilder) -> None:
-    record = project.root / "record"
-    project.program("bin/asks", f"{{ cat; (: < /dev/tty) 2>&1; }} > {record}; echo 'usage: asks FILE'")
-
-    assert wrap(project, "--", "asks").returncode == 0
-    assert "No such device" in project.read("record")
 
 
 @pytest.mark.parametrize("evil", ["$(touch evil)", "`touch evil`", "'''; import os; os.system('touch evil')"])

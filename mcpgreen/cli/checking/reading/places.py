@@ -1,7 +1,7 @@
-"""Where in a file a description says something: line and column of a member, or of what cannot be parsed.
+"""Find the line and column of a member of a description, or of a syntax error in it.
 
-The catalogue reads descriptions as values and forgets where they stood. Whoever has found something wrong looks here,
-once, by the names that lead to it. Also inside an `mcp:` comment, of which the place in the script is given.
+The catalogue reads descriptions as values, without places. A check that finds something wrong looks up its place here,
+by the keys that lead to it, also inside an `mcp:` comment of a script.
 """
 
 from __future__ import annotations
@@ -10,40 +10,46 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import comments, metadata, yaml_text
-from mcpgreen.catalog.descriptions.in_script import arguments_of
-from mcpgreen.cli.checking.findings import Position
+from mcpgreen.catalog.descriptions.in_script import arguments_of, read_script
+from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.resources import Resource, ResourceTemplate
+from mcpgreen.catalog.tools import Tool
+from mcpgreen.cli.checking.findings import Position, Problem
+from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
+from mcpgreen.text.json_offsets import Keys, offsets_in
+from mcpgreen.text.json_types import Json
 
-Keys = tuple[str | int, ...]
+Item = Tool | Prompt | Resource | ResourceTemplate
 
 MAX_BYTES = 4 << 20  # a registration may be longer than a description
 MOST_DOUBLES = 20
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _YAML_PLACE = re.compile(r"line (\d+), column (\d+)")
 _YAML_OFFSET = re.compile(r"at position (\d+)")
 
 
 class Description(NamedTuple):
-    """A text that describes something, and where in its file it begins."""
+    """The text of a description, and where it begins in its file."""
 
     text: str
     start: Position = Position(1, 1)
     is_yaml: bool = False
-    outside: Mapping[Keys, Position] = {}  # members that are said elsewhere in the same file
+    outside: Mapping[Keys, Position] = {}  # members elsewhere in the same file
 
     def position_at(self, offset: int) -> Position:
-        before = self.text[:offset]
-        line = before.count("\n")
-        column = len(before) - before.rfind("\n")
-        if line == 0:
+        line, column = _end_of(self.text[:offset])
+        if line == 1:
             column += (self.start.column or 1) - 1
-        return Position(self.start.line + line, column)
+        return Position(self.start.line + line - 1, column)
 
     def position_of(self, *keys: str | int) -> Position | None:
-        """Of a member, or of the nearest around it that is there; None for the whole."""
+        """The place of a member, or of the nearest one around it; None for the whole."""
         marks = yaml_text.marks_in(self.text.encode("utf-8")) if self.is_yaml else {}
         offsets = {} if self.is_yaml else offsets_in(self.text)[0]
         while keys:
@@ -57,7 +63,7 @@ class Description(NamedTuple):
         return None
 
     def position_of_word(self, word: str, *, after: Position | None) -> Position | None:
-        """Of a value as it is written, from the line of `after` on."""
+        """The place of a word, from the line of `after` on."""
         first = after.line - self.start.line if after else 0
         for number, line in enumerate(self.text.split("\n")):
             at = line.find(word) if number >= first else -1
@@ -67,14 +73,14 @@ class Description(NamedTuple):
         return after
 
     def doubles(self) -> list[tuple[Keys, Position]]:
-        """The members that are there a second time: only the last of them counts."""
+        """Members that occur twice; only the last one counts."""
         if self.is_yaml:
             found = yaml_text.doubles_in(self.text.encode("utf-8"))
             return [(keys, Position(*mark)) for keys, mark in found[:MOST_DOUBLES]]
         return [(keys, self.position_at(offset)) for keys, offset in offsets_in(self.text)[1][:MOST_DOUBLES]]
 
     def fault(self) -> Position | None:
-        """Where it cannot be parsed."""
+        """The place of a syntax error."""
         if self.is_yaml:
             return self._yaml_fault()
         try:
@@ -97,7 +103,7 @@ class Description(NamedTuple):
 
 
 def description_beside(path: str) -> str | None:
-    """The file that describes this one: itself, or one beside it; None if there is none."""
+    """The description of a file: the file itself, or one beside it, or None."""
     directory, name = os.path.split(path)
     if metadata.is_description(name) or name.endswith(".json"):
         return path
@@ -109,7 +115,7 @@ def description_beside(path: str) -> str | None:
 
 
 def description_in(path: str) -> Description | None:
-    """The description that a file is, or has in a comment."""
+    """The description that a file consists of, or has in a comment."""
     try:
         raw = metadata.read_start(path, MAX_BYTES)
     except OSError:
@@ -128,61 +134,102 @@ def description_in(path: str) -> Description | None:
         return Description("", outside=outside) if arguments else None
     if found.is_yaml:
         return Description(found.text.decode("utf-8", "replace"), is_yaml=True, outside=outside)
-    before = raw[: found.start].decode("utf-8", "replace")
-    start = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+    start = Position(*_end_of(raw[: found.start].decode("utf-8", "replace")))
     return Description(found.text.decode("utf-8", "replace"), start, outside=outside)
 
 
 def bad_byte_in(path: str) -> Position | None:
-    """Where a text stops being UTF-8."""
+    """The place of the first byte that is not UTF-8."""
     try:
         raw = metadata.read_start(path, MAX_BYTES)
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = raw[: error.start].decode("utf-8", "replace")
-        return Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        return Position(*_end_of(raw[: error.start].decode("utf-8", "replace")))
     except OSError:
         pass
     return None
 
 
-def offsets_in(text: str) -> tuple[dict[Keys, int], list[tuple[Keys, int]]]:
-    """Where the name of each member of a JSON text stands, and each item; and those members that are there again."""
-    found: dict[Keys, int] = {}
-    again: list[tuple[Keys, int]] = []
-    path: list[str | int] = []  # the member or item that is being read, of each open brace or bracket
-    is_name = False
-    for token in _TOKEN.finditer(text):
-        word = token[0]
-        if word == ":":
-            continue
-        if word == ",":
-            if path and isinstance(path[-1], int):
-                path[-1] += 1
-            else:
-                is_name = True
-        elif word in ("}", "]"):
-            path[-1:] = []
-            is_name = False
-        elif is_name:
-            path[-1:] = [_name(word)]
-            keys = tuple(path)
-            if keys in found:
-                again.append((keys, token.start()))
-            found[keys] = token.start()
-            is_name = False
-        else:
-            if not path or isinstance(path[-1], int):
-                found[tuple(path)] = token.start()
-            if word in ("{", "["):
-                path.append("" if word == "{" else 0)
-                is_name = word == "{"
-    return found, again
+def _end_of(text: str) -> tuple[int, int]:
+    """The line and column behind a text."""
+    return text.count("\n") + 1, len(text) - text.rfind("\n")
 
 
-def _name(word: str) -> str:
+class Source(NamedTuple):
+    """Where an item is described. `base` leads to the item if the file describes several."""
+
+    path: str | None
+    fields: Json
+    description: Description | None
+    base: Keys = ()
+    is_registered: bool = False
+
+    def position(self, *keys: str | int) -> Position | None:
+        if self.description is None or not (keys or self.base):
+            return None
+        if keys and keys[0] == "inputSchema" and "inputSchema" not in self.fields:
+            keys = ("arguments", *keys[1:])
+        return self.description.position_of(*self.base, *keys)
+
+    def error(self, code: str, sentence: str, fix: str, *keys: str | int) -> Problem:
+        return Problem("error", code, sentence, fix, self.path, self.position(*keys))
+
+    def warning(self, code: str, sentence: str, fix: str, *keys: str | int) -> Problem:
+        return Problem("warning", code, sentence, fix, self.path, self.position(*keys))
+
+    def position_of_text(self, path: str | None, *texts: str) -> Position | None:
+        """The place of the first of these texts in a file."""
+        with suppress(OSError):
+            content = metadata.read_start(path, metadata.MAX_META_BYTES).decode("utf-8", "replace") if path else ""
+            for text in texts:
+                at = content.find(text)
+                if at >= 0:
+                    return Description(content).position_at(at)
+        return None
+
+
+def source_of(project: Project, registration: Registration | None, kind: str, item: Item) -> Source:
+    """The source of an item that was found or registered."""
+    if registration is not None and registration.items.get(kind) is not None:
+        found = _registered(project, registration, kind, item.name)
+        if found is not None:
+            return found
+    path = _path_of(project, kind, item)
+    if path is None:
+        return Source(None, {}, None)
+    described = description_beside(path)
+    place = described or path
     try:
-        name: Any = json.loads(word, strict=False)
-    except ValueError:
-        return word
-    return str(name)
+        fields = metadata.read_meta_file(place) if described else _fields_in(kind, place)
+    except (ProjectError, OSError):
+        fields = {}
+    return Source(place, fields or {}, description_in(place) if fields is not None else None)
+
+
+def _fields_in(kind: str, path: str) -> Json | None:
+    if kind != "tools":
+        return metadata.read_inline_of(path)
+    told = read_script(path, metadata.head_of(path) or b"")
+    return told.fields if told else None
+
+
+def _registered(project: Project, registration: Registration, kind: str, name: str) -> Source | None:
+    entries = registration.items[kind] or []
+    for index, entry in enumerate(entries):
+        if entry.get("name") == name:
+            path = os.path.join(project.root, registration.source)
+            is_text = path.endswith(".json")  # a script says it in its own way
+            return Source(path, entry, description_in(path) if is_text else None, (kind, index), is_registered=True)
+    return None
+
+
+def _path_of(project: Project, kind: str, item: Item) -> str | None:
+    if getattr(item, "path", None):
+        return str(item.path)
+    relative = getattr(item, "relative_path", "")
+    home = {"prompts": project.prompts_dir, "resources": project.resources_dir}.get(kind, project.resources_dir)
+    for base in (home, project.root):
+        path = os.path.join(base, relative)
+        if relative and os.path.isfile(path):
+            return path
+    return None

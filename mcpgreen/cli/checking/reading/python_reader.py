@@ -11,11 +11,8 @@ from __future__ import annotations
 import ast
 import json
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from collections.abc import Iterator
+from typing import Any
 
 MAX_CHARS = 300
 SDK = "mcp_tool"

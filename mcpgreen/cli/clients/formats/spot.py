@@ -1,58 +1,66 @@
-"""Where an entry is in a client's file, whatever the format, and why a file may be left alone.
+"""The place of an entry in a client's file, for all formats.
 
-A format is a module with five functions: `find`, `inserted`, `rendered`, `removed` and `values`. They read a text and
-give another one; what is outside of the entry is never written anew.
+A format is a module with three functions: `values`, `put` and `removed`. They take a text and change only the entry.
+They need not understand every way to write a file: the caller compares the values before and after, and leaves the file
+alone if anything else would change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-MAX_DEPTH = 200
-MAX_PIECES = 300_000  # of a text: marks, names and values. Each takes some microseconds.
+from mcpgreen.text.json_types import Json
 
 
 class Unfit(ValueError):
-    """The text cannot be read, or an entry cannot go into it without changing something else. Says why."""
+    """The text cannot be read, or changed without changing something else. The message says why."""
 
 
 class Spot(NamedTuple):
-    """Below which key, and under which name. `is_list`: entries are items that have their name inside."""
+    """The key and name of an entry. `is_list`: entries are items of a list, with their name inside."""
 
     root: str
     name: str = ""
     is_list: bool = False
-    has_comments: bool = False  # whether the client reads comments; JSON only
+    has_comments: bool = False  # the client reads JSON with comments
     has_trailing_commas: bool = False
-    preamble: str = ""  # what a new file has to begin with
+    preamble: str = ""  # the beginning of a new file
 
+    def entry_in(self, document: object) -> Any:
+        """The entry of this name, or None."""
+        root = document.get(self.root) if isinstance(document, dict) else None
+        if self.is_list and isinstance(root, list):
+            return next((item for item in root if self.is_item(item)), None)
+        return root.get(self.name) if isinstance(root, dict) else None
 
-class Found(NamedTuple):
-    entry: Any  # None if there is none
-    span: tuple[int, int] | None  # of what stands for the entry, to be replaced by what is `rendered`
-    has_root: bool
+    def rest_of(self, document: Json) -> Json:
+        """The values of a file without this entry. A key without entries counts as no key."""
+        rest = dict(document)
+        root = rest.pop(self.root, None) or []
+        if isinstance(root, dict):
+            root = {name: entry for name, entry in root.items() if name != self.name}
+        elif isinstance(root, list):
+            root = [item for item in root if not self.is_item(item)]
+        return {**rest, self.root: root or None}
+
+    def is_item(self, item: object) -> bool:
+        """Whether an item of a list is the entry."""
+        return isinstance(item, dict) and item.get("name") == self.name
 
 
 class Format(Protocol):
-    def find(self, text: str, spot: Spot) -> Found:
-        """Raises Unfit."""
+    def values(self, text: str, spot: Spot) -> Json:
+        """The values that the client reads from the text. Raises Unfit."""
 
-    def inserted(self, text: str, spot: Spot, entry: Mapping[str, Any]) -> str:
-        """The text with an entry that was not there."""
+    def put(self, text: str, spot: Spot, entry: Json) -> str:
+        """The text with the entry, in the place of an older one of its name. Raises Unfit."""
 
-    def rendered(self, text: str, spot: Spot, entry: Mapping[str, Any]) -> str:
-        """What to put in the place of the entry that is there."""
-
-    def removed(self, text: str, spot: Spot, *, drops_root: bool) -> str:
-        """The text without the entry; without the key above it, too, if nothing else is there and it may go."""
-
-    def values(self, text: str, spot: Spot) -> Any:
-        """What the client reads; None for a text without a value."""
+    def removed(self, text: str, spot: Spot) -> str:
+        """The text without the entry, which it has. Raises Unfit."""
 
 
 def line_end(text: str) -> str:
-    """The one that most lines have."""
+    """The line end that most lines have."""
     pairs = text.count("\r\n")
     feeds = text.count("\n") - pairs
     if pairs > feeds:
@@ -60,19 +68,8 @@ def line_end(text: str) -> str:
     return "\n" if feeds or "\r" not in text else "\r"
 
 
-def start_of_line(text: str, index: int) -> int:
-    return max(text.rfind("\n", 0, index), text.rfind("\r", 0, index)) + 1
-
-
-def end_of_line(text: str, index: int) -> int:
-    """Where the line ends that `index` is in, before its line end."""
-    while index < len(text) and text[index] not in "\r\n":
-        index += 1
-    return index
-
-
-def after_line_end(text: str, index: int) -> int:
-    """Behind the line end that begins at `index`, if one does."""
-    if text.startswith("\r\n", index):
-        return index + 2
-    return index + 1 if index < len(text) and text[index] in "\r\n" else index
+def without_lines(lines: list[str], start: int, end: int) -> list[str]:
+    """Remove the lines from `start` to `end`, but not comments and blank lines at their end."""
+    while end > start and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return lines[:start] + lines[end:]

@@ -1,4 +1,4 @@
-"""What is documented of a command: its options, its operands, and what it is for. Values only."""
+"""What a help text documents: options, operands, and a summary. Values only."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.legends import Legend
+from mcpgreen.cli.wrapping.reading.value_types import Legend
 
 
 class Option(NamedTuple):
     """One option under all its names. Without `values` it is a flag."""
 
     names: tuple[str, ...]
-    values: tuple[str, ...] = ()  # how the help calls what follows, each without its brackets
+    values: tuple[str, ...] = ()  # the names of its values in the help, without brackets
     joint: str = ""  # between the name and the value: "=", " ", or nothing
     is_value_optional: bool = False
-    is_greedy: bool = False  # takes all values that follow it, as argparse's nargs="+"
+    is_greedy: bool = False  # takes all values that follow it, like nargs="+" of argparse
     is_repeated: bool = False
     is_required: bool = False
-    negative: str = ""  # what turns the flag off
+    negative: str = ""  # the option that turns the flag off
     text: str = ""
 
     @property
     def name(self) -> str:
-        """The one to use: the first long one, else the first."""
+        """The name to use: the first long one, else the first."""
         return next((name for name in self.names if name.startswith("--")), self.names[0])
 
 
@@ -38,9 +38,10 @@ class Operand(NamedTuple):
 
 
 class Documented(NamedTuple):
-    """A help text that was understood. `omitted` counts the options that are too many."""
+    """A help text. `omitted` counts the options beyond the limit."""
 
     style: str
+    are_types: bool = False  # the word after an option is its type
     summary: str = ""
     options: tuple[Option, ...] = ()
     operands: tuple[Operand, ...] = ()
@@ -51,5 +52,5 @@ class Documented(NamedTuple):
     reads_stdin: bool = False
     has_usage: bool = False
     omitted: int = 0
-    is_expression: bool = False  # the options stand behind the operands
-    legends: Mapping[str, Legend] = MappingProxyType({})  # what is said of values, by their name or their option's
+    is_expression: bool = False  # the options follow the operands
+    legends: Mapping[str, Legend] = MappingProxyType({})  # explanations of values, by their name or option

@@ -1,7 +1,9 @@
-"""Understand a help text: put the options in its columns together with what the usage lines say.
+"""Understand a help text: combine the options in its columns with the usage lines.
 
-Rule: a text of MAX_HELP_BYTES is read line by line, each line is cut, and the options are counted: nobody who writes
-help texts decides how long this takes or how much it keeps.
+`STYLES` has the libraries that write help texts, recognized by their phrases from the top down, with what their parsers
+accept. Without a known style, values are taken as they are documented, and `--` only if the usage has it.
+
+Rule: lines are cut and options are counted, so that a help text cannot take much time or memory.
 """
 
 from __future__ import annotations
@@ -10,11 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.defaults import default_of
 from mcpgreen.cli.wrapping.reading.documented import Documented, Operand, Option
-from mcpgreen.cli.wrapping.reading.legends import legends_in
 from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS, MAX_TEXT_CHARS, options_in
-from mcpgreen.cli.wrapping.reading.styles import WITHOUT_SEPARATOR, Style, style_of
 from mcpgreen.cli.wrapping.reading.usage_lines import (
     Reader,
     Usage,
@@ -23,6 +22,7 @@ from mcpgreen.cli.wrapping.reading.usage_lines import (
     forms_in,
     merged_operands,
 )
+from mcpgreen.cli.wrapping.reading.value_types import default_of, legends_in
 
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 2000
@@ -36,7 +36,7 @@ SECTION = re.compile(
     r"^\s{0,3}(?:╭─ )?([A-Z][\w /-]{2,40}|[a-z]+ (?:arguments|options)|options|commands)(?::$| ─.*$|$)"
 )
 ENTRY = re.compile(r"^ {2,8}(?:\[?<?([A-Za-z][\w.:-]{0,40})>?\]?\.{0,3}),?(?: {2,}(.*)|$)")
-# Not every `--` ends the options for what follows: jq 1.6 wants its filter before it.
+# Not every `--` ends the options for all operands: jq 1.6 wants its filter before it.
 SEPARATOR_ENTRY = re.compile(r"^ {1,40}-- {2,}.*(?:file names|end of )", re.MULTILINE)
 STDIN = re.compile(r"(?i)\bstandard input\b|\bstdin\b")
 LISTS = re.compile(r"(?i)(?:[\w-]+ )?(?:arguments|options|commands|flags):")
@@ -46,8 +46,79 @@ NO_SUMMARY = re.compile(
 )
 
 
-def understood(text: str, command: Sequence[str]) -> Documented:
-    """What the help of `command` says. Without options and operands nothing was understood."""
+class Style(NamedTuple):
+    name: str
+    mark: re.Pattern[str]
+    takes_equals: bool = True  # --name=value, also where the help writes a space
+    takes_separator: bool = True  # -- ends the options
+    has_literals: bool = False  # words without brackets in the usage stand for themselves
+    types: bool = False  # the word after an option is its type
+    takes_false: bool = False  # --name=false turns a flag off
+    has_defaults: bool = False  # what stands behind `=` is the default
+
+
+def _mark(*phrases: str) -> re.Pattern[str]:
+    return re.compile("|".join(phrases), re.MULTILINE)
+
+
+STYLES = (
+    # git has revisions before `--` and paths after it, so it does not only end the options.
+    Style("git", _mark(r"^ *(?:usage|or): git[ -]", r"^GIT(?:-[A-Z-]+)?\(1\)"), takes_separator=False),
+    # kubectl's own way to show the flags of cobra: -A, --all-namespaces=false:
+    Style(
+        "kubectl",
+        _mark(r"^ +(?:-\w, )?--[\w-]+=(?:false|true|''|\[\]|\d+):$"),
+        types=True,
+        takes_false=True,
+        has_defaults=True,
+    ),
+    Style("typer", _mark(r"^╭─ (?:Options|Parameters|Arguments|Commands)"), types=True),
+    Style("click", _mark(r"Show this message and exit\."), types=True),
+    Style("argparse", _mark(r"show this help message and exit$", r"^(?:positional|optional) arguments:$")),
+    Style(
+        "cobra",
+        _mark(
+            r"^(?:Available Commands|Global Flags|Flags):$",
+            r"^ +-h, --help +help for [\w-]+$",
+            r"^ +(?:-\w, )?--[\w-]+ (?:list|string|stringArray|int|uint16|decimal) {2,}",
+        ),
+        types=True,
+        takes_false=True,
+    ),
+    Style("clap", _mark(r" Print help(?: \(|$)", r"Prints? help information$", r"^USAGE:$", r"\[possible values: ")),
+    Style("go", _mark(r"^Usage of .*:$"), types=True, takes_false=True),
+    Style("openssl", _mark(r"^ -help +Display this summary$"), takes_equals=False, takes_separator=False, types=True),
+    Style(
+        "getopt",
+        _mark(
+            r"isplay this help(?: text)?(?: list)?(?: and exit)?\.?$",
+            r"^Mandatory (?:or optional )?arguments to long options",
+            r"output version information and exit",
+            r"give this help list",
+            r"^ +-\w, +--[a-z-]+=[A-Z]+ ",
+        ),
+    ),
+    Style("optparse", _mark(r"^Usage: *\n +\S+ .*\[options\]", r"show this help message and exit")),
+    Style(
+        "docopt",
+        _mark(r"^Usage:\n {2,8}\S[^\n<]*<[^>\n]{1,80}>", r"^Usage:\n {2,8}\w[^\n(|]*\([^\n|]*\|"),
+        takes_equals=False,
+        takes_separator=False,
+        has_literals=True,
+    ),
+)
+PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=False)
+
+# Their help has the usual phrases, but `--` is an ordinary word for them.
+WITHOUT_SEPARATOR = frozenset({"echo", "test", "[", "expr", "true", "false"})
+
+
+def style_of(text: str) -> Style:
+    return next((style for style in STYLES if style.mark.search(text)), PLAIN)
+
+
+def read_help(text: str, command: Sequence[str]) -> Documented:
+    """Read the help of `command`. Without options and operands, nothing was understood."""
     lines = cleaned_lines(text)
     text = "\n".join(lines)
     style = style_of(text)
@@ -74,6 +145,7 @@ def understood(text: str, command: Sequence[str]) -> Documented:
     entries = _entries(lines)
     return Documented(
         style.name,
+        style.types,
         _summary(lines, all_forms),
         tuple(_by_style(option, style) for option in options),
         tuple(each._replace(text=entries.operands.get(each.name.lower(), "")) for each in operands),
@@ -91,7 +163,7 @@ def understood(text: str, command: Sequence[str]) -> Documented:
 
 
 def cleaned_lines(text: str) -> list[str]:
-    """The lines without colours, boxes and what cannot be printed; tabs are columns."""
+    """The lines without colours, boxes and unprintable characters, with spaces for tabs."""
     lines = []
     for line in text.split("\n", MAX_LINES)[:MAX_LINES]:
         line = ESCAPES.sub("", line[:MAX_LINE_CHARS]).expandtabs(8)
@@ -104,7 +176,7 @@ def cleaned_lines(text: str) -> list[str]:
 
 
 def _without_columns(text: str) -> str:
-    """typer has the names, the type and the text of an option in columns; a type stands right behind its name here."""
+    """Put the type of an option right behind its name; typer has names, types and texts in columns."""
     if not text.lstrip(" *").startswith("-"):
         return text
     first, *rest = re.split(r" {2,}", text.lstrip(" *"))
@@ -115,7 +187,7 @@ def _without_columns(text: str) -> str:
 
 
 def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_binding: bool) -> list[Option]:
-    """What the usage lines add: options that only they have, values, and which are required."""
+    """Add what the usage lines say: more options, values, and which options are required."""
     by_name = {name: at for at, option in enumerate(options) for name in (*option.names, option.negative) if name}
     merged = list(options)
     for usage in usages:
@@ -137,7 +209,7 @@ def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_bindin
 
 
 def _by_style(option: Option, style: Style) -> Option:
-    """With `=` between name and value where the parser is known to take it: a value is a value then, whatever it is."""
+    """Use `=` between name and value if the parser accepts it, because then any text is a value."""
     if style.has_defaults and option.values and option.joint == "=":
         option = _without_default(option)
     if style.takes_false and not option.values and not option.negative and default_of(option.text, "boolean", ()):
@@ -149,7 +221,7 @@ def _by_style(option: Option, style: Style) -> Option:
 
 
 def _without_default(option: Option) -> Option:
-    """--all=false: is a flag, --file=[]: takes several, and --size=500: has this default."""
+    """kubectl: --all=false is a flag, --file=[] takes several values, and --size=500 shows the default."""
     default = option.values[0].rstrip(":")
     text = f"{option.text} (default {default})"
     if default in ("false", "true"):
@@ -167,7 +239,7 @@ class _Entries(NamedTuple):
 
 
 def _entries(lines: Sequence[str]) -> _Entries:
-    """What is listed in the sections of arguments and of commands."""
+    """The entries in the sections of arguments and of commands."""
     entries = _Entries({}, [])
     section = name = ""
     for line in lines:
@@ -188,7 +260,7 @@ def _entries(lines: Sequence[str]) -> _Entries:
 
 
 def _summary(lines: Sequence[str], forms: Sequence[str]) -> str:
-    """The first paragraph that says what the command is for."""
+    """The first paragraph that describes the command."""
     paragraph: list[str] = []
     for line in lines[:80]:
         text = line.strip()

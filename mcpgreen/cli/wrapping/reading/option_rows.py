@@ -1,6 +1,6 @@
 """Find the options in the columns of a help text.
 
-Rule: each line is looked at once, and at most MAX_OPTIONS are kept, with MAX_TEXT_CHARS of what is said about each.
+Rule: each line is read once, and at most MAX_OPTIONS are kept, each with MAX_TEXT_CHARS of its description.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NUMBER_OPTION = re.compile(r"-<\w{1,20}>, (?=-)")
 
 
 class _Row(NamedTuple):
-    """An option as it stands in the text."""
+    """An option and its description while they are read."""
 
     option: Option
     indent: int
-    column: int  # where its description begins; 0 until that is known
+    column: int  # where its description begins; 0 if not known yet
     text: list[str]
     goes_on: bool = False
 
@@ -42,7 +42,7 @@ def options_in(lines: Sequence[str], *, is_git: bool) -> tuple[list[Option], int
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Option]:
-    """The options in the order in which they are documented. What is deeper than an option belongs to it."""
+    """The options in their order. Lines that are indented deeper than an option belong to it."""
     row: _Row | None = None
     are_valued = was_blank = False
     for line in lines:
@@ -81,7 +81,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
 
 
 def _on_same_line(line: str, start: int) -> Iterator[Option]:
-    """The options behind the first, after one space each: find has several on a line."""
+    """The options behind the first one, each after one space: find has several on a line."""
     signature = signature_at(line, start)
     while signature and line.startswith(" -", signature.end):
         signature = signature_at(line, signature.end + 1)
@@ -90,7 +90,7 @@ def _on_same_line(line: str, start: int) -> Iterator[Option]:
 
 
 def _signature_in(line: str, start: int, column: int) -> Signature | None:
-    """The option at `start`. What reaches to `column`, where descriptions begin, has one space left behind it."""
+    """The option at `start`. One that reaches up to `column`, where descriptions begin, has one space behind it."""
     if levels := LEVELS.match(line, start):  # -0 ... -9
         names = tuple(f"-{level}" for level in range(int(levels[1]), int(levels[2]) + 1))
         return Signature(Option(names), levels.end()) if names else None
@@ -114,7 +114,7 @@ def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> 
     column = len(line) - len(rest.lstrip(" :;"))
     is_in_column = column == column_before or (indent and (text[:1].isupper() or text[:1] in "(*"))
     if is_tight and not signature.option.values and not is_in_column:
-        return None  # a sentence that begins with an option
+        return None  # it is a sentence that begins with an option
     column = column if text and (not is_tight or column == column_before) else 0
     option = signature.option._replace(is_required=is_starred or "[required]" in text)
     if text == ",":  # another name is in the next line
@@ -123,7 +123,7 @@ def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> 
 
 
 def _split(options: Iterator[Option], *, is_git: bool) -> Iterator[Option]:
-    """Options that are not the same may be explained together: -0 ... -9, and -h, -H, and in git also
+    """Split different options that are explained together: -0 ... -9, and -h, -H, and in git also
     --author=<pattern>, --committer=<pattern>."""
     for option in options:
         long_names = [name for name in option.names if name.startswith("--")]
@@ -167,5 +167,5 @@ def _bounded(found: Iterator[Option]) -> tuple[list[Option], int]:
 
 
 def _new_names(option: Option, known: set[str]) -> tuple[str, ...]:
-    """Two options may share a short name in a careless text; it belongs to the first."""
+    """The names without those of earlier options. In a careless text, two options may share a short name."""
     return tuple(name for name in option.names if name not in known or name == option.name)

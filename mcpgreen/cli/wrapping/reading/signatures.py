@@ -1,6 +1,6 @@
 """Read how an option is written: `-o, --output=FILE`, `--[no-]color[=WHEN]`, `-n <number>`, `--arg name value`.
 
-Rule: one pass from left to right; no expression here can go back over what it has read, whatever the text.
+Rule: one pass from left to right, without expressions that backtrack.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Signature(NamedTuple):
 
 
 def signature_at(text: str, start: int = 0) -> Signature | None:
-    """The option that begins there, under all its names; None if there is none."""
+    """The option that begins at `start`, with all its names, or None."""
     spellings: list[Spelling] = []
     negatives: list[str] = []
     position, is_negative = start, False
@@ -75,12 +75,12 @@ def signature_at(text: str, start: int = 0) -> Signature | None:
 
 
 def are_literals(values: Sequence[str]) -> bool:
-    """Whether the value is a word that stands for itself, as in --format=zip, or several of them."""
+    """Whether the value is one or several literal words, as in --format=zip."""
     return len(values) == 1 and len(values[0]) < MAX_LITERALS_CHARS and LITERALS.fullmatch(values[0]) is not None
 
 
 def closing(text: str, start: int) -> int:
-    """The position of the bracket that closes the one at `start`; -1 if none does."""
+    """The position of the bracket that closes the one at `start`, or -1."""
     opened, closed = text[start], CLOSING[text[start]]
     depth = 0
     for position in range(start, min(len(text), start + 2000)):
@@ -94,7 +94,7 @@ def closing(text: str, start: int) -> int:
 
 
 def _is_alias(spellings: list[Spelling], text: str, gap: re.Match[str]) -> bool:
-    """Whether what follows after mere spaces is another name of the same option."""
+    """Whether another name of the same option follows after spaces."""
     if len(gap[0]) > 1:  # a long name in a column of its own, after a short one
         return len(spellings) == 1 and not spellings[0].name.startswith("--")
     following = NAME.match(text, gap.end())
@@ -127,7 +127,7 @@ def _merged(spellings: list[Spelling], negatives: list[str]) -> Option:
     telling = own if own.values else next((each for each in spellings if each.values), own)
     joint = telling.joint
     if telling is not own and joint != " ":
-        # `-n5, --number` says nothing about how the long one takes it.
+        # `-n5, --number` does not show how the long one takes its value.
         joint = "=" if own.name.startswith("--") else joint
     return chosen._replace(
         values=telling.values,
@@ -260,7 +260,7 @@ def _separate_value(text: str, position: int, *, is_first: bool) -> tuple[int | 
 
 
 def _end_of_token(text: str, position: int) -> int:
-    """Where a value ends: at a space, or at a comma before another name; brackets hold together."""
+    """The end of a value: a space outside of brackets, or a comma before another name."""
     while position < len(text):
         char = text[position]
         if char in CLOSING:

@@ -1,8 +1,8 @@
-"""Read usage lines: which operands there are, which options have to be there, and where `--` may stand.
+"""Read usage lines: the operands, the required options, and `--`.
 
     usage: git log [<options>] [<revision-range>] [[--] <path>...]
 
-Rule: every bracket is read once, at most MAX_DEPTH deep; what is not understood is passed over.
+Rule: every bracket is read once, at most MAX_DEPTH deep. What is not understood is skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OTHER_OPERAND = re.compile(r"\|\s*(?:-(?=\s|$)|<[^<>]{1,80}>|[A-Z][\w-]*)")  # P
 BUNDLE = re.compile(r"-\w{2,}")
 LITERAL = re.compile(r"[a-z][\w:-]*")
 PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
-SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+)+")
+SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
 
 
 class Usage(NamedTuple):
@@ -46,7 +46,7 @@ class Usage(NamedTuple):
 
 
 def forms_in(lines: Sequence[str]) -> list[str]:
-    """The usage lines, each in one piece and without its heading. Lines that are broken begin with spaces."""
+    """The usage lines without their heading. Continuation lines, which are indented, are joined."""
     for number, line in enumerate(lines):
         found = HEADING.match(line)
         if found and (found[1] or line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))):
@@ -75,7 +75,7 @@ def _collected(first: str, rest: Sequence[str]) -> list[str]:
 
 
 def after_command(form: str, command: Sequence[str]) -> str | None:
-    """What follows the command and its subcommands in a form; None if the form does not name them."""
+    """The rest of a form behind the command and its subcommands; None if the form does not name them."""
     rest = _after_program(form)
     for subcommand in _subcommands(command):
         if subcommand not in rest:
@@ -85,7 +85,7 @@ def after_command(form: str, command: Sequence[str]) -> str | None:
 
 
 def after_other_names(form: str, command: Sequence[str]) -> str:
-    """What follows in a form that has other names for the subcommands, as `npm install` is the help of `npm i`."""
+    """The rest of a form that has other names for the subcommands: `npm i` shows the help of `npm install`."""
     rest = _after_program(form)
     for _ in _subcommands(command):
         if rest and LITERAL.fullmatch(rest[0]):
@@ -105,7 +105,7 @@ def _subcommands(command: Sequence[str]) -> list[str]:
 
 
 class Reader:
-    """Reads one form. `known` are the documented options by name: whether a word behind one is its value."""
+    """Reads one form. `known`, the documented options by name, tells whether a word behind one is its value."""
 
     def __init__(self, known: Mapping[str, Option], *, has_literals: bool) -> None:
         self._known = known
@@ -127,7 +127,7 @@ class Reader:
                 position += 1
             elif char in "[(":
                 end = self._group(text, position, is_required=is_required, depth=depth)
-                is_required = is_required and end > position + 1  # in a bracket that nobody closes, all is optional
+                is_required = is_required and end > position + 1  # in an unclosed bracket, everything is optional
                 position = end
             elif other := OTHER_OPERAND.match(text, position):
                 position = other.end()
@@ -263,7 +263,7 @@ class Reader:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the bars that are in no bracket."""
+    """The parts between the bars outside of brackets."""
     parts, start, position = [], 0, 0
     while position < len(text):
         if text[position] in "[({<":
@@ -279,7 +279,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _after_parts(text: str, end: int) -> int:
-    """Behind what is part of a word, or more of the same: OFFSET[.][b], FILE[,FILE]."""
+    """The end of a word with its optional parts: OFFSET[.][b], FILE[,FILE]."""
     while text[end : end + 1] == "[":
         close = closing(text, end)
         end = close + 1 if close > 0 else end + 1

@@ -1,21 +1,206 @@
-"""What kind of value an option takes, from how the help calls it and what it says about it.
+"""Find out what values an option takes, from how the help calls and describes them: choices, type, default.
 
-What the help says outright is taken as it is. Everything else is a guess, and comes with a sentence that says so.
+What the help declares is taken as it is. Everything else is a guess, with a sentence that says so. A default is only
+for the model to read: it is not passed on. Legends explain values further below in the text:
+
+    FORMAT is one of:          The MODE argument of --cached can be: always, never, or default.
+
+      ln     left justified    Any FIELD is a field number counted from 1.
+      rn     right justified
+
+Rule: a list of choices refuses all other values, so a phrase has to leave no doubt.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.choices import Choices, declared_choices, described_choices, words_in
-from mcpgreen.cli.wrapping.reading.defaults import default_of
-from mcpgreen.cli.wrapping.reading.legends import Legend
+
+def words_in(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Names for kinds of values; such words are no values themselves.
+KINDS = words_in(
+    "path file dir directory url uri name pkg package glob pattern id n num number string str value key spec size "
+    "user host group date time expr regex commit tag branch ref string range text addr address ip hash"
+)
+NO_VALUES = KINDS | {"e.g.", "i.e.", "etc", "default", "required", "optional", "deprecated", "or", "and"}
+
+BRACES = re.compile(r"\{([^{}]{1,2000})\}")
+WORD = re.compile(r"[\w.+:@/-]+")
+WORDS = re.compile(r"[\w.+:@/-]+(?: [\w.+:@/-]+){0,4}")
+SWITCH = re.compile(r"(?:on|yes|true)[/|](?:off|no|false)")
+LABELLED = re.compile(r"\[(?:possible values|choices): ([^\[\]]{1,3000})\]|\((?:choices|possible values): ([^()]+)\)")
+# clap's long help, and the bullets of manual pages
+BULLETED = re.compile(r"[Pp]ossible (?:values|options|modes)(?: are)?: (([-•]) .{1,2000})$")
+BULLET = r"(?:^| ){} {{1,8}}([\w.+-]{{1,40}})(?=:| -|$)"
+QUOTED = re.compile(
+    r"(?:\b[A-Z]{2,20}=|(?:can be|may be|must be|is|are|one of|either|values?:|choices?:) (?:one of )?:?)"
+    r"((?: ?(?:\([^()]{1,60}\) ?)?,? ?(?:or |and )?['\"`\u2018][\w.+-]{1,30}['\"\u2019`],?){2,12})"
+)
+QUOTED_WORD = re.compile(r"['\"`\u2018]([\w.+-]{1,30})['\"\u2019`]")
+IN_PARENTHESES = re.compile(r"\(([\w.+-]{1,30}(?:(?:, ?|\||/| \| )[\w.+-]{1,30}){1,15})\)")
+IN_BRACKETS = re.compile(r"\[([a-z][\w-]{0,30}(?:, [a-z][\w-]{0,30}){1,15})\]")
+FORMATS = re.compile(r"\(([A-Z][A-Z0-9]{1,9}) or ([A-Z][A-Z0-9]{1,9})\)")
+ITEM = r"[A-Za-z][\w+-]{0,30}(?: \((?:the )?default\))?"
+LIST = rf"({ITEM}(?:(?:, (?:or |and )?| or | and ){ITEM}){{1,15}})(?=[.;)]|$)"
+LISTED = re.compile(rf"\b(?:can be|may be|must be|are|one of|modes?|values?|choices)(?: one of)?(:?) {LIST}")
+# "One of: json|yaml|wide", "one of text, json, csv [default: text]."
+ITEM_OR_QUOTED = rf"(?:{ITEM}|\"[\w.+-]{{1,30}}(?: [\w.+-]{{1,30}}){{0,4}}\")"
+ONE_OF = re.compile(
+    rf"\b[Oo]ne of:? [(\[{{]?({ITEM_OR_QUOTED}(?:(?: ?\| ?|, ?(?:or |and )?| or ){ITEM_OR_QUOTED}){{1,30}})[)\]}}]?"
+    r"(?= ?[\[(]default|[.;)]|$)"
+)
+IS_DEFAULT = re.compile(r" \((?:the )?default\)")
+SEPARATORS = re.compile(r", ?(?:or |and )?| or | and | ?\| ?")
+# "any but one of a, b": these are the values that it does not take.
+EXCLUDED = re.compile(
+    r"(?i)\b(?:(?:but|except|excluding|other than|not|never)(?: for)?:? (?:be )?(?:one|any) of|none of)\b"
+    r"|\b(?:except|excluding|forbidden|reserved|disallowed|invalid)(?: [a-z]+)?:"
+)
+OPEN_ENDED = re.compile(r"(?i)\b(?:pre-?defined|such as|for example|e\.g\.)")
+SEVERAL_IN_ONE = re.compile(r"(?i)\b(?:comma|space|colon)[- ]separated|\blist of\b|\bmappings?\b")
+
+OF_A_KIND = re.compile(r"(?i)\b(?:format|mode|level)\b")  # PEM|DER, which could be PATH|URL otherwise
+
+NAMED_IN_TEXT = "the values are those that the description names"
+
+
+class Choices(NamedTuple):
+    """The possible values, and the guesses about them. Without words, any value is allowed."""
+
+    words: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
+
+
+def declared_choices(metavar: str, text: str) -> Choices:
+    """The choices in the place of the value, or behind a label."""
+    if found := BRACES.fullmatch(metavar):
+        words = [word.strip() for word in re.split(r"[,|]", found[1])]
+        if len(words) > 1 and all(map(WORDS.fullmatch, words)):
+            return Choices(tuple(words))
+    if said := LABELLED.search(text):
+        return Choices(tuple(word.strip().strip("'\"") for word in (said[1] or said[2]).split(",") if word.strip()))
+    if SWITCH.fullmatch(metavar):
+        return Choices(tuple(re.split(r"[/|]", metavar)))
+    if "|" in metavar:
+        words = [word.strip() for word in metavar.strip("<>[](){}").split("|")]
+        is_literal = not SEVERAL_IN_ONE.search(text) and all(map(WORD.fullmatch, words))
+        are_kinds = any(word.isupper() and len(word) > 1 for word in words) and not OF_A_KIND.search(text)
+        if is_literal and not are_kinds and not KINDS.intersection(map(str.lower, words)):
+            return Choices(tuple(words), () if len(words) > 2 else (f"the only values are {' and '.join(words)}",))
+    if found := BULLETED.search(text):
+        return Choices(tuple(re.findall(BULLET.format(re.escape(found[2])), found[1])))
+    return Choices()
+
+
+def described_choices(text: str) -> Choices:
+    """The choices that the description seems to list."""
+    if SEVERAL_IN_ONE.search(text) or OPEN_ENDED.search(text) or EXCLUDED.search(text):
+        return Choices()
+    if found := QUOTED.search(text):
+        return Choices(tuple(dict.fromkeys(QUOTED_WORD.findall(found[1]))), (NAMED_IN_TEXT,))
+    if (found := ONE_OF.search(text)) and not NO_VALUES.issuperset(stated := listed_words(found[1])):
+        return Choices(tuple(dict.fromkeys(stated)), (NAMED_IN_TEXT,))
+    words: Sequence[str] = ()
+    if (found := LISTED.search(text)) and (found[1] or IS_DEFAULT.search(found[2])):
+        words = listed_words(found[2])
+    elif found := IN_BRACKETS.search(text):
+        words = found[1].split(", ")
+    elif found := FORMATS.search(text):
+        words = found.groups()
+    elif found := IN_PARENTHESES.search(text):
+        words = re.split(r", ?| ?\| ?|/", found[1])
+        is_list = len(words) > 2 or "|" in found[1]
+        words = words if is_list and all(word[0].isalpha() for word in words) and "." not in found[1] else ()
+    if not words or NO_VALUES & set(words):
+        return Choices()
+    return Choices(tuple(dict.fromkeys(words)), (NAMED_IN_TEXT,))
+
+
+def listed_words(text: str) -> list[str]:
+    """The words of `always (the default), never, or auto`."""
+    return [word.strip('"') for word in SEPARATORS.split(IS_DEFAULT.sub("", text))]
+
+
+MAX_LEGENDS = 50
+MAX_PARAGRAPH_CHARS = 2000
+
+IS_NUMBER = re.compile(r"\b([A-Z][A-Z0-9_]{1,30}) is an? ((?:[\w-]{1,30} ){0,2})(?:number|integer)\b([^.]{0,200})")
+AND_MORE = re.compile(r"\b(?:suffix|unit|prefix|multiplier)")
+SENTENCE = re.compile(
+    rf"\b([A-Z][A-Z_]{{1,30}})(?: argument(?: of --?[\w-]{{1,40}})?)? (?:is|can be|may be|must be)(?: one of)?: {LIST}"
+)
+HEADING = re.compile(
+    r"\b([A-Z][A-Z_]{1,30})(?: argument)? (?:(?:is|can be|may be|must be)(?: one of)?|options|values):$"
+)
+LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]{0,40}")
+LIST_ENTRY = re.compile(r" {1,12}([a-z][a-z0-9+-]{0,30}(?:, [a-z][a-z0-9+-]{0,30}){0,3})(?: {2}|$)")
+
+
+class Legend(NamedTuple):
+    """All possible values, or their type."""
+
+    choices: tuple[str, ...] = ()
+    type: str = ""
+
+
+def legends_in(lines: Sequence[str]) -> dict[str, Legend]:
+    """The legends by the name of the value, or by the option."""
+    legends: dict[str, Legend] = {}
+    for text, below in _paragraphs(lines):
+        if len(legends) >= MAX_LEGENDS:
+            break
+        for found in IS_NUMBER.finditer(text):
+            if not AND_MORE.search(found[3]):
+                legends.setdefault(found[1], Legend(type="number" if "float" in found[2] else "integer"))
+        for found in SENTENCE.finditer(text):
+            legends.setdefault(found[1], Legend(tuple(listed_words(found[2]))))
+        if text.endswith(":"):
+            heading, options = HEADING.search(text), LONG_OPTION.findall(text)
+            subject = heading[1] if heading else options[-1] if options and "values" in text else ""
+            words = _listed(lines, below) if subject else ()
+            if words:
+                legends.setdefault(subject, Legend(words))
+    return legends
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The paragraphs at the margin, each as one line, with the number of the line below it."""
+    paragraph: list[str] = []
+    for number, line in enumerate([*lines, ""]):
+        if line[:1].strip() and not line.startswith("-"):
+            paragraph.append(line)
+        elif paragraph:
+            yield " ".join(paragraph)[:MAX_PARAGRAPH_CHARS], number
+            paragraph = []
+
+
+def _listed(lines: Sequence[str], start: int) -> tuple[str, ...]:
+    """The words of a list with one indentation; none if an entry is no plain word."""
+    words: list[str] = []
+    margin = 0
+    for line in lines[start : start + 200]:
+        indent = len(line) - len(line.lstrip())
+        if not line:
+            continue
+        if indent == 0 or indent < margin:
+            break
+        margin = margin or indent
+        if indent == margin:
+            entry = LIST_ENTRY.match(line)
+            if entry is None:
+                return ()
+            words += entry[1].split(", ")
+    return tuple(words) if len(words) > 1 else ()
+
 
 MAX_CHOICES = 100
 
-# How libraries call their types, which is no guess.
+# The names of types in libraries.
 DECLARED = {
     "integer": "INTEGER|INT|int|int8|int16|int32|int64|uint|uint8|uint16|uint32|uint64|intmax|count",
     "number": "FLOAT|float|float32|float64|decimal",
@@ -35,7 +220,7 @@ INTEGERS = words_in(
 )
 NUMBERS = words_in("float seconds secs sec ratio fraction decimal percent factor threshold timeout delay")
 LISTS = words_in("fields columns ranges keys list")  # such as 1,3-5
-# Metavars that say nothing, so that the name of the option is looked at instead.
+# Metavars that say nothing, so the name of the option counts instead.
 NOTHING_SAID = words_in("value val arg argument x")
 NAMES_OF_INTEGERS = words_in(
     "port depth maxdepth width height jobs workers threads retries tries lines columns count limit"
@@ -55,9 +240,24 @@ LIST_BY_DEFAULT = re.compile(r"\(default \[")  # cobra: a type of the program's 
 
 UNEXPLAINED = Legend()
 
+BRACKETED = re.compile(
+    r"[\[(]default(?:s to| is)?[:=]? ?(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\]);]{1,200})[\]);]", re.IGNORECASE
+)
+DEFAULT_SAID = r"\bdefault(?:s to|(?: value)?(?: is|:|=| of)?) ?"
+DEFAULT_NUMBER = re.compile(rf"{DEFAULT_SAID}['\"]?(-?\d{{1,15}}(?:\.\d{{1,15}})?)(?![\w%/]|\.\w)", re.IGNORECASE)
+DEFAULT_WORD = re.compile(
+    r"(?:\bdefaults? (?:value )?(?:is|to) |\bdefault: |- default )"
+    r"(\"[^\"]{0,200}\"|'[^']{0,200}'|[A-Za-z][\w/:+-]{0,60})(?=[.;,]? |[.;,]?$|\))(?! [\w$<'\"])",
+    re.IGNORECASE,
+)
+MARKED = re.compile(r"([\w+-]{1,30})['\"]? \((?:the )?default\)")
+NO_DEFAULT = words_in("none null unset nil map[ stdin stdout stderr sys.stdin sys.stdout ==suppress==")
+
+Default = str | int | float | bool
+
 
 class ValueType(NamedTuple):
-    """A JSON type with what bounds it, and the sentences about what was guessed."""
+    """A JSON type with its bounds, and sentences about what was guessed."""
 
     type: str
     choices: tuple[str | int, ...] = ()
@@ -70,7 +270,7 @@ class ValueType(NamedTuple):
 def value_type(
     metavar: str, *, names: Sequence[str], text: str, are_types: bool, legend: Legend = UNEXPLAINED
 ) -> ValueType:
-    """The type of one value. With `are_types` the metavar is the type, as click and cobra have it."""
+    """The type of one value. With `are_types` the metavar is the type, as with click and cobra."""
     choices = declared_choices(metavar, text)
     if choices.words:
         return _of_choices(choices)
@@ -118,7 +318,7 @@ def _range(text: str) -> tuple[int | None, int | None]:
 
 def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
     if re.fullmatch(r"\[[+]\]NUM|\+?N|.*[/:=,].*", metavar) and metavar != "N":
-        return ValueType("string")  # more than a number
+        return ValueType("string")  # it is more than a number
     words = re.split(r"[^A-Za-z]+", re.sub(r"^\[-\]", "", metavar).lower())
     words = [word for word in words if word]
     last, first = (words[-1], words[0]) if words else ("", "")
@@ -148,3 +348,37 @@ def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
         kind = "number" if counted[1].lower() in NUMBERS else "integer"
         return ValueType(kind, guesses=("a number, since the description says so",))
     return ValueType("string")
+
+
+def default_of(text: str, kind: str, choices: Sequence[str | int]) -> Default | None:
+    """The default in the help, if it fits the type."""
+    if kind in ("integer", "number"):
+        value: Default | None = _number(text, kind)
+    elif kind == "boolean":
+        value = {"true": True, "false": False}.get((_word(text) or "").lower())
+    else:
+        value = _word(text)
+        marked = MARKED.search(text) if choices and value is None else None
+        value = marked[1] if marked else value
+    return None if choices and value not in choices else value
+
+
+def _number(text: str, kind: str) -> int | float | None:
+    if found := DEFAULT_NUMBER.search(text):
+        try:
+            return int(found[1]) if kind == "integer" else float(found[1])
+        except ValueError:
+            return None  # 1.5, where only whole numbers are taken
+    return None
+
+
+def _word(text: str) -> str | None:
+    """The default as a word or quoted text, but no phrase about it."""
+    found = BRACKETED.search(text) or DEFAULT_WORD.search(text)
+    if found is None:
+        return None
+    word = found[1].strip()
+    if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"":
+        return word[1:-1]
+    is_said = " " in word or word.lower() in NO_DEFAULT or word.startswith(("[", "{", "<"))
+    return None if is_said else word

@@ -1,0 +1,429 @@
+"""`mcpgreen lint`: find what breaks popular clients or confuses models, and estimate the tokens that models read.
+
+`validate` reports what is not served, and what is wrong with files and scripts; `lint` does not repeat that.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.resources import ResourceTemplate
+from mcpgreen.catalog.tools import Tool
+from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
+from mcpgreen.cli.checking.item_checks import WORD_OF, discoveries, parts_of
+from mcpgreen.cli.checking.reading.places import Item, Source, source_of
+from mcpgreen.cli.checking.validate import registration_of
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.names import SAFE_NAME
+from mcpgreen.cli.opening import open_named
+from mcpgreen.project.project import Project
+from mcpgreen.protocol.schemas.portable import kept_references, portable
+from mcpgreen.running.scripts.shebang import is_python
+from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_offsets import Keys
+from mcpgreen.text.json_types import Json
+
+# Tokens are estimated, because no two models count alike.
+CHARS_A_TOKEN = 4  # of English and JSON; other scripts need about a token for each character
+SHOWN_TO_MODELS = ("name", "description", "inputSchema")
+
+# Of tools.
+# Claude Code calls a tool mcp__SERVER__TOOL, and its provider takes names up to this length.
+MAX_NAME_CHARS = 64
+FULL_NAME = "mcp__{server}__{tool}"
+MAX_DESCRIPTION_CHARS = 1024  # more is refused for functions by OpenAI
+MAX_TOKENS = 2000
+# The names that providers of models accept. Many agents pass on names as they are.
+NAMES_OF = {
+    "OpenAI": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "Anthropic": re.compile(r"[A-Za-z0-9_-]{1,128}"),
+    "Amazon Bedrock": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "Gemini": re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}"),
+}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_CHANGES = re.compile(r"^(delete|remove|drop|destroy|purge|write|update|create|insert|rm|kill)(?=[_-]|$)")
+
+# Of their schemas.
+TOP_LEVEL = ("oneOf", "anyOf", "allOf", "not", "enum", "if")
+PROPERTY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+MAX_DEPTH = 5  # objects in objects, where providers check arguments strictly
+MAX_PROPERTIES = 100
+MAX_CHOICES = 500
+COMBINING = ("$ref", "oneOf", "anyOf", "allOf", "not", "if", "const", "enum")
+
+# Of results.
+MAX_SOURCE_BYTES = 131_072
+RESULTS = {"image": "a picture", "audio": "a sound", "resource_link": "a link"}
+_SHELL = re.compile(r"^[ \t]*mcp_result_(image|audio|resource_link)\b((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
+_BLOCK = re.compile(r"(image|audio|resource_link)_block")
+
+# Of other items.
+MAX_ICON_CHARS = 96 * 1024
+ICON_SIZE = re.compile(r"\d+x\d+|any")
+MIME_TYPE = re.compile(r"[\w.+!#$&^-]+/[\w.+!#$&^-]+(\s*;.*)?", re.DOTALL)
+# By its second label: io.mcp/x is reserved, com.example.mcp/x is not.
+RESERVED_PREFIX = re.compile(r"[A-Za-z0-9-]+\.(modelcontextprotocol|mcp)(\.[A-Za-z0-9.-]+)?/")
+
+# Of lists.
+MAX_TOOLS = 128  # more are refused by OpenAI and VS Code
+MAX_LIST_TOKENS = 20_000
+MAX_LIST_BYTES = 4 << 20  # clients close a connection with a line of 10 MiB
+MAX_INSTRUCTION_CHARS = 2048
+_INSTRUCTIONS = "server.instructions.md"
+
+
+def run(options: Options) -> int:
+    """Return 1 if there are errors, or warnings with `--strict`; else 0."""
+    return report_on(options).print(as_json=options["--json"])
+
+
+def report_on(options: Options) -> Report:
+    project, settings, environ = open_named(options)
+    registration, _ = registration_of(project, settings, environ)
+    findings: list[Finding] = list(_server_findings(project))
+    for kind, discovery in discoveries(project, registration).items():
+        if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
+            continue
+        items = [(item, source_of(project, registration, kind, item)) for item in discovery.items]
+        for item, source in items:
+            findings += _findings(project, settings, kind, item, source)
+        findings += _list_findings(project, kind, items)
+    return Report(project, findings, 0, options["--strict"])
+
+
+def _findings(project: Project, settings: Settings, kind: str, item: Item, source: Source) -> Iterator[Finding]:
+    subject = f"{WORD_OF[kind]} {item.name}"
+    problems = list(_problems(project, settings, item, source))
+    for problem in problems:
+        yield problem.about(project, kind, subject)
+    level = "info" if problems else "ok"
+    file = project.shown(source.path) if source.path else None
+    if isinstance(item, Tool):
+        tokens = tokens_of(item.definition)
+        yield Finding(level, kind, f"{subject}: about {tokens} tokens", "tokens", file=file, tokens=tokens)
+    elif not problems:
+        yield Finding(level, kind, subject, file=file)
+
+
+def _problems(project: Project, settings: Settings, item: Item, source: Source) -> Iterator[Problem]:
+    if isinstance(item, Tool):
+        listed_name = item.name.replace(".", "_") if settings.replace_dots else item.name
+        yield from _tool_problems(item, source, listed_name=listed_name, server_name=project.server_name())
+        yield from _schema_problems(item, source)
+        yield from _result_problems(item)
+    elif isinstance(item, Prompt):
+        yield from _prompt_problems(item, source)
+    elif isinstance(item, ResourceTemplate):
+        yield from _template_problems(item, source)
+    yield from _common_problems(item, source)
+
+
+def _tool_problems(tool: Tool, source: Source, *, listed_name: str, server_name: str) -> Iterator[Problem]:
+    yield from _name_problems(listed_name, source, server_name)
+    yield from _texts(tool, source)
+    yield from _annotations(tool, source)
+    tokens = tokens_of(tool.definition)
+    if tokens > MAX_TOKENS:
+        sentence = f"a model reads about {tokens} tokens for it in every conversation"
+        yield source.warning("tokens-many", sentence, f"shorten texts and schema to less than {MAX_TOKENS} tokens")
+
+
+def _name_problems(name: str, source: Source, server_name: str) -> Iterator[Problem]:
+    if not SAFE_NAME.fullmatch(name):
+        *others, last = [provider for provider, names in NAMES_OF.items() if not names.fullmatch(name)]
+        providers = f"{', '.join(others)} and {last}" if others else last
+        sentence = f"{providers} refuse its name, so agents that pass it on as it is cannot use their models"
+        fix = "give it a name of up to 64 of A-Z a-z 0-9 _ -"
+        if "." in name:
+            fix += ", or set MCPGREEN_REPLACE_DOTS=true"
+        yield source.warning("name-refused", sentence, fix, "name")
+        return
+    full = FULL_NAME.format(server=_NOT_IN_NAMES.sub("_", server_name), tool=name)
+    if len(full) > MAX_NAME_CHARS:
+        sentence = f"with its server it is called {full}, which is more than {MAX_NAME_CHARS} characters"
+        yield source.warning("name-long", sentence, "give the server or the tool a shorter name", "name")
+    if name[:1] in "0123456789-":
+        sentence = "Gemini refuses names that do not begin with a letter or _"
+        yield source.warning("name-start", sentence, "begin the name with a letter", "name")
+
+
+def _texts(tool: Tool, source: Source) -> Iterator[Problem]:
+    description = tool.definition.get("description") or ""
+    if len(description) > MAX_DESCRIPTION_CHARS:
+        sentence = f"its description has {len(description)} characters; some clients refuse or cut more than 1024"
+        yield source.warning(
+            "description-long", sentence, "shorten it, or move details to the arguments", "description"
+        )
+    elif description and _plain(description) == _plain(tool.name):
+        sentence = "its description says no more than its name"
+        yield source.warning("description-short", sentence, "say what it does, and when to use it", "description")
+    titles = (tool.definition.get("title"), (tool.definition.get("annotations") or {}).get("title"))
+    if titles[0] and titles[1] and titles[0] != titles[1]:
+        sentence = "title and annotations.title differ, and clients show the one or the other"
+        yield source.warning("title", sentence, "remove annotations.title", "annotations", "title")
+
+
+def _annotations(tool: Tool, source: Source) -> Iterator[Problem]:
+    hints = tool.definition.get("annotations") or {}
+    if not hints.get("readOnlyHint"):
+        return
+    if hints.get("destructiveHint"):
+        sentence = "readOnlyHint and destructiveHint contradict each other: what only reads destroys nothing"
+        yield source.warning("annotations", sentence, "remove the one that is wrong", "annotations", "destructiveHint")
+    if verb := _CHANGES.match(tool.name):
+        sentence = (
+            f"it is called {tool.name}, but readOnlyHint says that it changes nothing, so clients do not ask before"
+        )
+        fix = f"remove readOnlyHint if it does {verb[1]}, else give it another name"
+        yield source.warning("annotations", sentence, fix, "annotations", "readOnlyHint")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
+    yield from _input(tool.definition["inputSchema"], source)
+    output = tool.definition.get("outputSchema")
+    if output is not None and output.get("type") != "object":
+        sentence = "its outputSchema does not describe an object, so most clients never see it"
+        fix = "put the value into an object, with a property of its own"
+        yield source.warning("output-root", sentence, fix, "outputSchema", "type")
+
+
+def _input(schema: Json, source: Source) -> Iterator[Problem]:
+    for key in TOP_LEVEL:
+        if key in schema:
+            sentence = f"inputSchema has {key} at its top, and providers refuse all tools for it"
+            fix = "say it in the description, or move it into a property"
+            yield source.warning("top-level", sentence, fix, "inputSchema", key)
+    kept = set(kept_references(schema))
+    for keys, part in parts_of(schema):
+        yield from _part(keys, part, kept, source)
+        properties = part.get("properties")
+        for name, value in properties.items() if isinstance(properties, dict) else ():
+            yield from _property((*keys, "properties", name), value, source)
+    count = len(schema.get("properties") or {})
+    if count > MAX_PROPERTIES:
+        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model uses fewer"
+        yield source.warning("arguments-many", sentence, "make several tools of it", "inputSchema", "properties")
+
+
+def _part(keys: Keys, part: Json, kept: set[str], source: Source) -> Iterator[Problem]:
+    place, way = _shown(keys), ("inputSchema", *keys)
+    if part.get("$ref") in kept:
+        sentence = f"{place} has a $ref that recurses, or leads too far, to be written out; many clients follow none"
+        yield source.warning("ref", sentence, "describe as many levels as are needed, or take any object", *way, "$ref")
+    if "$dynamicRef" in part:
+        sentence = f"{place} has a $dynamicRef, which many clients do not follow"
+        yield source.warning("ref", sentence, "put what it refers to in its place", *way, "$dynamicRef")
+    kinds = part.get("type")
+    if kinds == "array" and "items" not in part and "prefixItems" not in part:
+        sentence = f"{place} is an array without items, and providers refuse all tools for it"
+        yield source.warning("array-items", sentence, "say with items what it holds", *way, "type")
+    if isinstance(kinds, list):
+        sentence = f"{place} has several types; clients are sent an anyOf in their place, which not all understand"
+        yield source.warning(
+            "types", sentence, "choose one, and leave optional arguments out of required", *way, "type"
+        )
+    choices = part.get("enum")
+    if isinstance(choices, list):
+        if not choices:
+            sentence = f"{place} has an empty enum, which nothing satisfies"
+            yield source.warning("enum", sentence, "list the choices, or remove enum", *way, "enum")
+        elif not all(isinstance(choice, str) for choice in choices) and keys:
+            sentence = f"{place} has choices that are no strings, which Gemini refuses"
+            yield source.warning("enum", sentence, "use strings, or minimum and maximum", *way, "enum")
+        elif len(choices) > MAX_CHOICES:
+            sentence = f"{place} has {len(choices)} choices, more than providers accept"
+            yield source.warning("enum", sentence, f"list {MAX_CHOICES} at most, or describe them", *way, "enum")
+    if sum(key == "properties" for key in keys) > MAX_DEPTH:
+        sentence = f"{place} is nested deeper than {MAX_DEPTH} objects, more than providers accept"
+        yield source.warning("depth", sentence, "make it flatter", *way)
+
+
+def _property(keys: Keys, value: object, source: Source) -> Iterator[Problem]:
+    place, way = _shown(keys), ("inputSchema", *keys)
+    if not PROPERTY_NAME.fullmatch(str(keys[-1])):
+        sentence = f"{place}: providers refuse names of arguments other than up to 64 of A-Z a-z 0-9 _ . -"
+        yield source.warning("argument-name", sentence, "rename the argument", *way)
+    if isinstance(value, bool):
+        sentence = f"{place} is {str(value).lower()} and no schema, and some clients refuse all tools for it"
+        yield source.warning("boolean-schema", sentence, "write an object with a type", *way)
+        return
+    if not isinstance(value, dict):
+        return
+    if not value.get("description") and "$ref" not in value and len(keys) == 2:
+        sentence = f"{place} has no description, so a model can only guess what to give"
+        yield source.warning("argument-description", sentence, "add a description", *way)
+    if "type" not in value and not value.keys() & set(COMBINING):
+        sentence = f"{place} has no type, so a model may give anything, and some providers refuse it"
+        yield source.warning("argument-type", sentence, "add a type", *way)
+
+
+def _shown(keys: Keys) -> str:
+    """`properties.mail.items` as people say it: mail.items."""
+    words = [str(key) for key in keys if key != "properties"]
+    return ".".join(words) if words else "inputSchema"
+
+
+def _result_problems(tool: Tool) -> Iterator[Problem]:
+    """Find results without a text, which a model may not see, as far as the source says so outright."""
+    with suppress(OSError):
+        source = metadata.read_start(tool.path, MAX_SOURCE_BYTES)
+        text = source.decode("utf-8", "replace")
+        found = _results_in_python(text) if is_python(tool.path, source) else _results_in_shell(text)
+        for line, kind in found:
+            sentence = f"its result is {RESULTS[kind]} without a text, and many clients show a model nothing but texts"
+            fix = "put a text beside it that says what it is"
+            yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
+
+
+def _results_in_shell(text: str) -> Iterator[tuple[int, str]]:
+    for found in _SHELL.finditer(text):
+        if "--text" not in found[2]:
+            yield text.count("\n", 0, found.start(1)) + 1, found[1]
+
+
+def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        blocks: list[ast.expr] = []
+        if isinstance(node, ast.Return) and node.value is not None:
+            blocks = node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else [node.value]
+        elif isinstance(node, ast.Call) and _called(node) == "result" and not node.keywords:
+            blocks = node.args
+        kinds = [_BLOCK.fullmatch(_called(block)) for block in blocks]
+        if kinds and kinds[0] is not None and all(kinds):
+            yield blocks[0].lineno, kinds[0][1]
+
+
+def _called(node: ast.expr) -> str:
+    """The last part of the name of a called function; empty for anything else."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
+    if not SAFE_NAME.fullmatch(prompt.name):
+        sentence = "clients make a command of its name, and take only up to 64 of A-Z a-z 0-9 _ -"
+        yield source.warning("prompt-name", sentence, "give it such a name", "name")
+    if not prompt.definition.get("description"):
+        sentence = "it has no description, so people do not know what it is for"
+        yield source.warning("prompt-description", sentence, "add a description")
+    is_list = isinstance(source.fields.get("arguments"), list)
+    for index, argument in enumerate(prompt.definition.get("arguments", ())):
+        if not argument.get("description"):
+            sentence = f"its argument {argument['name']} has no description, so people do not know what to type"
+            way = ("arguments", index) if is_list else ("arguments", "properties", argument["name"])
+            yield source.warning("argument-description", sentence, "add a description", *way)
+
+
+def _template_problems(template: ResourceTemplate, source: Source) -> Iterator[Problem]:
+    if not template.definition.get("description"):
+        sentence = "it has no description, so clients do not know what its variables may be"
+        yield source.warning("template-description", sentence, "add a description that explains the variables")
+
+
+def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
+    """Problems that any kind of item can have."""
+    yield from _icon_problems(item, source)
+    for key in item.definition.get("_meta") or {}:
+        if RESERVED_PREFIX.match(key):
+            sentence = f"_meta.{key} has a prefix that is reserved for the protocol"
+            yield source.warning("meta-prefix", sentence, "use the name of a domain of your own", "_meta", key)
+    mime_type = item.definition.get("mimeType")
+    if mime_type is not None and not MIME_TYPE.fullmatch(mime_type):
+        sentence = f"mimeType {mime_type[:80]} is none, and clients do not know how to show it"
+        yield source.warning("mime-type", sentence, "write type/subtype, as in text/plain", "mimeType")
+
+
+def _icon_problems(item: Item, source: Source) -> Iterator[Problem]:
+    for index, icon in enumerate(item.definition.get("icons") or ()):
+        src = str(icon.get("src", ""))
+        if src.lower().startswith("http:"):
+            sentence = "an icon has an http: URL, which clients do not load"
+            fix = "use https:, or a file beside the description"
+            yield source.warning("icon-url", sentence, fix, "icons", index, "src")
+        elif len(src) > MAX_ICON_CHARS:
+            sentence = "an icon is larger than 64 KiB, and every list repeats it"
+            yield source.warning("icon-large", sentence, "use a smaller picture", "icons", index, "src")
+        for size in icon.get("sizes") or ():
+            if not ICON_SIZE.fullmatch(size):
+                sentence = f"an icon has the size {size[:40]}, which clients do not understand"
+                yield source.warning("icon-size", sentence, "write WxH, as in 48x48, or any", "icons", index, "sizes")
+
+
+def _server_findings(project: Project) -> Iterator[Finding]:
+    text = project.instructions() or ""
+    if len(text) > MAX_INSTRUCTION_CHARS:
+        shown = project.shown(project.server_file(_INSTRUCTIONS))
+        sentence = f"{shown}: {len(text)} characters, about {tokens_in(text)} tokens; some clients cut them at 2048"
+        yield Finding("warning", "server", sentence, "instructions-long", "shorten it to what every call needs", shown)
+
+
+def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
+    yield from _alike(project, kind, items)
+    size = sum(len(jsontext.dumps(item.definition)) for item, _ in items)
+    if size > MAX_LIST_BYTES:
+        sentence = f"the list of {kind} has {size >> 20} MiB; clients close the connection at 10"
+        yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
+    if kind != "tools" or not items:
+        return
+    tokens = sum(tokens_of(item.definition) for item, _ in items)
+    if len(items) > MAX_TOOLS:
+        sentence = f"there are {len(items)} tools; providers accept {MAX_TOOLS}"
+        yield Finding("warning", kind, sentence, "list-long", "offer fewer, or make several projects of it")
+    if tokens > MAX_LIST_TOKENS:
+        sentence = f"a model reads about {tokens} tokens for the tools in every conversation"
+        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, with shorter texts", tokens=tokens)
+    else:
+        sentence = f"all tools: about {tokens} tokens"
+        yield Finding("ok", kind, sentence, "tokens", tokens=tokens)
+
+
+def _alike(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
+    if kind != "tools":
+        return
+    names: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    for item, source in items:
+        file = project.shown(source.path) if source.path else None
+        plain = re.sub(r"[^a-z0-9]", "_", item.name.lower())
+        first = names.setdefault(plain, item.name)
+        if first != item.name:
+            sentence = f"tool {item.name}: some clients cannot tell it from {first}"
+            fix = "give one of the two a name that differs in letters"
+            yield Finding("warning", kind, sentence, "names-alike", fix, file, source.position("name"))
+        description = (item.definition.get("description") or "").strip()
+        first = texts.setdefault(description, item.name)
+        if description and first != item.name:
+            sentence = f"tool {item.name}: it has the description of {first}, so a model cannot choose between them"
+            fix = "say in each what the other does not do"
+            yield Finding("warning", kind, sentence, "texts-alike", fix, file, source.position("description"))
+
+
+def tokens_of(definition: Json) -> int:
+    """Estimate the tokens of what clients give to a model: name, description and inputSchema."""
+    shown = {key: definition[key] for key in SHOWN_TO_MODELS if key in definition}
+    return tokens_in({**shown, "inputSchema": portable(shown["inputSchema"])} if "inputSchema" in shown else shown)
+
+
+def tokens_in(value: object) -> int:
+    # Not with ujson, which writes ASCII only: each letter of another alphabet would count six times.
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    ascii_chars = sum(character.isascii() for character in text)
+    return math.ceil(ascii_chars / CHARS_A_TOKEN) + len(text) - ascii_chars

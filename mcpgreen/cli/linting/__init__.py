@@ -1,1 +1,0 @@
-"""What of a project breaks clients that people use, or costs models more than it should."""

@@ -1,0 +1,105 @@
+"""Whether a line of a shell uses its values only as words for programs that do not run them.
+
+Makefiles, justfiles and package.json give such lines to a shell, with values of a client in them. A value must never be
+the program, nor a word that a program runs. The values themselves are plain (`PLAIN_VALUE`): they end no
+quotes, begin no option and have no spaces.
+
+Rule: a line is refused unless every program in it is in `HARMLESS` or is a script of the project. There are too many
+programs that run other programs to list those instead. A line is only read, by these few forms, and never run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+from mcpgreen.cli.wrapping.reading.value_types import words_in
+
+# In the line, the name of each value stands between two of these.
+EDGE = "\0"
+VALUE = re.compile(r"\0([\w-]+)\0")
+# Nothing that a shell or make would expand, split or take for an option, nor a program for the name of a file.
+PLAIN_VALUE = "^[A-Za-z0-9_./:,%][A-Za-z0-9_./:,@%+=-]*$"
+IDENTIFIER = re.compile(r"[A-Za-z_][\w-]*")
+
+SHELLS = words_in("sh bash dash ash zsh ksh mksh")
+# They run nothing and write into no file, whatever their words are. So neither sort (-o, --compress-program), uniq (its
+# second word is the output), jq (it shows the environment) nor curl (-o, -K) is one of them.
+HARMLESS = words_in(
+    ": true false exit fi done echo printf test [ cat ls head tail grep wc cut tr mkdir touch rm rmdir date stat du df "
+    "diff cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum basename dirname realpath pwd sleep ping dig host"
+)
+# They stand before a command. Other words of the language of a shell (for, case, function) are not understood.
+PREFIXES = words_in("if then elif else while until do !")
+
+INTERPRETER = re.compile(
+    rf"(?:[\w./-]*/)?(?:{'|'.join(sorted(SHELLS))}|(?:python|pypy|ruby|perl|php|lua)[\d.]*|node|bun|tsx|ts-node)"
+)
+# A path below the project. What others wrote and somebody installed there can run its words.
+PLACE = r"(?:\./)?(?:(?!(?:node_modules|v?env|vendor|\w*-packages)/)\w[\w.-]*/)*"
+SCRIPT = re.compile(rf"{PLACE}\w[\w.-]*\.(?:sh|bash|zsh|ksh|py|rb|pl|php|lua|js|mjs|cjs|ts|mts)")
+
+# The name of a variable that the shell puts together, or that a program looks up: it can be the name of any variable.
+COMPUTED_NAME = re.compile(
+    r"\$\{!|\$\{?\w*\0|\$\{?\s*$|\b(?:eval|printenv|envsubst)\b|\b(?:declare|typeset|local)\s+-\w*n|/environ\b"
+)
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+TOKEN = re.compile(
+    r"(?P<space>[ \t]+)|(?P<comment>#.*)|(?P<nowhere>\d*(?:>&\d|>>?[ \t]*/dev/null)(?=[\s;&|]|$))"
+    r"|(?P<operator>&&|\|\||\|&|[;&|])"
+    r"|(?P<word>(?:[^\s;&|<>(){}`'\"\\$]|\\.|'[^']*'|\"(?:[^\"\\`$]|\\.)*\")+)"
+)
+
+
+def is_harmless(line: str, known: Container[str]) -> bool:
+    """Whether no value in a line, each marked by `EDGE`, can be run or be kept for something that runs it.
+
+    `known` are names whose values in the file are plain; any other could hold half a command.
+    """
+    commands = _commands(line) if all(name in known for name in VALUE.findall(line)) else None
+    return commands is not None and all(map(_runs_no_word, commands))
+
+
+def has_computed_name(line: str) -> bool:
+    return COMPUTED_NAME.search(line) is not None
+
+
+def is_plain(text: str) -> bool:
+    """Whether a value that the file itself has does nothing where it stands."""
+    return all(re.fullmatch(PLAIN_VALUE, word) for word in text.split())
+
+
+def _commands(line: str) -> list[list[str]] | None:
+    """The words of each command, without the words of the shell before it; None if the line is not understood."""
+    position = 0
+    commands: list[list[str]] = [[]]
+    while position < len(line):
+        token = TOKEN.match(line, position)
+        if token is None:
+            return None
+        position = token.end()
+        if token.lastgroup == "word" and (commands[-1] or token[0] not in PREFIXES):
+            commands[-1].append(token[0])
+        elif token.lastgroup == "operator":
+            commands.append([])
+        elif token.lastgroup == "comment" and VALUE.search(token[0]):
+            return None  # the comment may have been continued: to a shell, the next line is none
+    return commands
+
+
+def _runs_no_word(words: list[str]) -> bool:
+    first = next((at for at, word in enumerate(words) if EDGE in word or not ASSIGNMENT.match(word)), len(words))
+    program, rest = "".join(words[first : first + 1]), words[first + 1 :]
+    if program == "cd":
+        return len(rest) == 1 and re.fullmatch(PLACE, f"{rest[0].rstrip('/')}/") is not None
+    if program == "printf" and rest and rest[0].lstrip("'\"\\").startswith("-"):
+        return False  # -v sets a variable
+    script = "".join(rest[:1]) if INTERPRETER.fullmatch(program) else program if "/" in program else ""
+    is_known = not program or program in HARMLESS or SCRIPT.fullmatch(script)
+    return bool(is_known) and not any(map(_is_option, rest))
+
+
+def _is_option(word: str) -> bool:
+    """Whether a value is the name of an option, or a part of it."""
+    literal, edge, _ = word.partition(EDGE)
+    return bool(edge) and literal.lstrip("'\"\\").startswith("-") and "=" not in literal
