@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,40 +22,23 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+import file_schemas  # noqa: E402
 from known_messages import MESSAGES, Known  # noqa: E402
 
 from mcpgreen import __version__, errors  # noqa: E402
-from mcpgreen.cli import help, schema  # noqa: E402
+from mcpgreen.cli import schema  # noqa: E402
 from mcpgreen.cli.commands import COMMANDS  # noqa: E402
 from mcpgreen.cli.commands import GROUPS as COMMAND_GROUPS  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
-from mcpgreen.settings.settings import Setting  # noqa: E402
-from mcpgreen.settings.table import GROUPS  # noqa: E402
+from mcpgreen.settings.rows import Row, rows_of  # noqa: E402
+from mcpgreen.settings.settings import Settings  # noqa: E402
 
 GENERATED = "<!-- Generated from {source} by `make docs` (scripts/build_docs.py); edit that file, not this page. -->"
 
 
-# What the settings of a group are for, in the words of somebody who looks for one.
-GROUP_PURPOSES = {
-    "project": "which folder is served, and where its parts are",
-    "limits": "how much, how large, how many at the same time",
-    "timeouts": "how long tools, questions and the server itself may take",
-    "scripts": "what a tool sees of the environment, and how it gets its arguments",
-    "resources": "which files and URIs can be read, and how often subscribed ones are looked at",
-    "providers": "which hosts the https and git providers may fetch from",
-    "policy": "which tools may run",
-    "asking": "what happens while a script waits for an answer",
-    "remote token": "a secret that clients have to send in each message, for servers behind a bridge",
-    "http": "who may use a server over HTTP, and what a client may take of it",
-    "registry": "how the list of tools is kept up to date",
-    "diagnostics": "the log, and what helps to find a mistake",
-    "compatibility": "behaviour that only some clients need",
-}
-
-
 def settings_page() -> str:
     lines = [
-        GENERATED.format(source="mcpgreen/settings/table.py"),
+        GENERATED.format(source="mcpgreen/settings/settings.py"),
         "",
         "# Settings",
         "",
@@ -83,29 +67,38 @@ def settings_page() -> str:
         "",
         "| Group | For | Settings |",
         "| --- | --- | --- |",
-        *(settings_in(group, rows) for group, rows in GROUPS.items()),
+        *map(group_line, Settings.__bases__),
     ]
-    for group, rows in GROUPS.items():
-        lines += ["", f"## {group.capitalize()}", ""]
-        lines += table(("Setting", "Variables", "Default", "Allowed", "Meaning"), map(setting_cells, rows))
+    for group in Settings.__bases__:
+        lines += ["", f"## {title_of(group)}", ""]
+        lines += table(("Setting", "Variables", "Default", "Allowed", "Meaning"), map(setting_cells, rows_of(group)))
     return page(lines)
 
 
-def settings_in(group: str, rows: tuple[Setting, ...]) -> str:
-    names = ", ".join(f"`{row.name}`" for row in rows)
-    return f"| {link_to(group.capitalize())} | {GROUP_PURPOSES[group]} | {names} |"
+def group_line(group: type) -> str:
+    names = ", ".join(f"`{row.name}`" for row in rows_of(group))
+    purpose = inspect.getdoc(group) or ""
+    return f"| {link_to(title_of(group))} | {purpose[0].lower()}{purpose[1:].rstrip('.')} | {names} |"
+
+
+def title_of(group: type) -> str:
+    """RemoteToken becomes "Remote token"."""
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f" {letter[0].lower()}", group.__name__)
 
 
 def link_to(heading: str) -> str:
     return f"[{heading}](#{heading.lower().replace(' ', '-')})"
 
 
-def setting_cells(row: Setting) -> tuple[str, ...]:
-    variables = "<br>".join(f"`{variable}`" for variable in row.variables)
-    return f"`{row.name}`", variables, shown_default(row), shown_bounds(row), row.doc
+def setting_cells(row: Row) -> tuple[str, ...]:
+    variables = [f"`{variable}`" for variable in row.variables]
+    for switch in row.switches:
+        ours, alias = switch.variables
+        variables.append(f"`{ours}` or `{alias}`, if {str(switch.when).lower()}: `{switch.value}`")
+    return f"`{row.name}`", "<br>".join(variables), shown_default(row), shown_bounds(row), row.doc
 
 
-def shown_default(row: Setting) -> str:
+def shown_default(row: Row) -> str:
     if row.default in ("", ()):
         return "(empty)"
     if isinstance(row.default, bool):
@@ -113,7 +106,7 @@ def shown_default(row: Setting) -> str:
     return f"`{row.default:g}`" if isinstance(row.default, float) else f"`{row.default}`"
 
 
-def shown_bounds(row: Setting) -> str:
+def shown_bounds(row: Row) -> str:
     if row.allowed:
         return ", ".join(f"`{word}`" for word in row.allowed)
     if isinstance(row.default, bool):
@@ -232,14 +225,14 @@ def cli_page() -> str:
     ]
     for title, commands in COMMAND_GROUPS.items():
         lines += [f"**{title}**", ""]
-        lines += [f"* [`{each.name}`](#{each.name}): {help.summary_of(each)}" for each in commands]
+        lines += [f"* [`{each.name}`](#{each.name}): {each.summary()}" for each in commands]
         lines += [""]
     lines += [
         "Almost every command takes `--project-root DIR`; without it, the project is the one around the current",
         "directory. `mcpgreen --version` prints the version.",
     ]
     for command in COMMANDS:
-        lines += ["", f"## {command.name}", "", *_as_text(help.text_of(command))]
+        lines += ["", f"## {command.name}", "", *_as_text(command.text())]
     return page(lines)
 
 
@@ -301,9 +294,9 @@ def manual_page() -> str:
         ".SH COMMANDS",
     ]
     for command in COMMANDS:
-        _, _, text = help.text_of(command).partition("\n\n")
+        _, _, text = command.text().partition("\n\n")
         shown = [roff(line) for line in text.rstrip().splitlines()]
-        lines += [f".SS {roff(command.name)}", roff(help.summary_of(command)) + ".", ".PP", ".nf", *shown, ".fi"]
+        lines += [f".SS {roff(command.name)}", roff(command.summary()) + ".", ".PP", ".nf", *shown, ".fi"]
     lines += [".SH ENVIRONMENT", "Every setting has a variable; docs/settings.md lists them."]
     return page(lines)
 
@@ -335,7 +328,7 @@ def stale_pages(directory: Path) -> Iterator[tuple[Path, str]]:
 def stale_schemas(directory: Path) -> Iterator[tuple[Path, str]]:
     """The JSON Schemas that are installed for editors."""
     for kind in schema.FILES:
-        path, text = directory / (kind + schema.SUFFIX), schema.text_of(kind)
+        path, text = directory / (kind + schema.SUFFIX), file_schemas.text_of(kind)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             yield path, text
 

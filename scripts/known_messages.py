@@ -1,6 +1,6 @@
 """What users meet when something goes wrong: the message, its cause and the cure. `make docs` puts it on errors.md.
 
-Rule: a message is written as the server says it, with `…` for what changes; tests/test_docs_errors.py looks for each
+Rule: a message is written as the server says it, with `…` for what changes; tests/docs/test_generated.py looks for each
 piece in the sources, so that a message whose words change is changed here as well.
 """
 
@@ -121,7 +121,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "A call fails": (
         Known(
             "Tool failed: …",
-            "The script ended with an exit code other than 0. The first line of its stderr follows, or the code.",
+            "The script ended with an exit code other than 0. The last lines of its stderr follow, or the code.",
             "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
         ),
         Known(
@@ -156,14 +156,14 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Change the script or the schema; the message names the place.",
         ),
         Known(
-            "This client cannot be asked this.",
+            "The client does not support this question.",
             "The script asks a person or the model, and the client does not support that.",
             "Catch `NotAnswered` and go on without, or declare `needs`.",
         ),
         Known(
             "This interaction has expired",
             "A stateless client (revision 2026-07-28) sent its answer after the script had ended.",
-            'Call again. `parked_ttl_secs` sets how long it waits; with `"interaction": "replay"` it starts again.',
+            'Call again. It waits for 15 minutes; with `"interaction": "replay"` it starts again.',
         ),
     ),
     "A resource or a prompt": (
@@ -196,7 +196,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "The protocol": (
         Known(
             "Server not initialized",
-            "A client of an older revision sent a request before `notifications/initialized`.",
+            "A client of an older revision sent a request before `initialize`, or over a pipe before "
+            "`notifications/initialized`.",
             "A mistake of the client. By hand: send `initialize`, wait for the answer, then send the notification.",
         ),
         Known(
@@ -206,7 +207,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Response exceeded response size limit (… bytes)",
-            "The whole answer is larger than `max_response_bytes`.",
+            "The whole answer is larger than three times `max_tool_output_size`, and than 31 MiB.",
             "Return less, or raise the setting.",
         ),
     ),
@@ -218,7 +219,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Name it in `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
         ),
         Known(
-            "This origin may not ask; …",
+            "This origin is not allowed; …",
             "Status 403: a web page asks that is not on this machine.",
             "If it should, name it in `MCPGREEN_HTTP_ALLOWED_ORIGINS`.",
         ),
@@ -243,7 +244,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
-            "The body may have … bytes (setting http_max_body_bytes).",
+            "The body may have … bytes (setting max_line_bytes).",
             "Status 413: the message is too long.",
             "Send less, or raise the setting.",
         ),

@@ -2,10 +2,10 @@
 
     python scripts/planted_faults.py [--list] [--jobs N] [--all-tests] [NAME...]
 
-The faults are in tests/planted_faults/, each with the tests that should fail because of it. First all these tests have
-to pass as things are; then each fault is planted in a copy, its tests are run to the first failure, and the copy is
-mended. Tests that hang have caught their fault too. Exits 1 if one was not caught, or no longer applies because the
-code or its tests are other ones by now: then point it at what has taken their place.
+The faults are in tests/planted_faults.py, each with the test that should fail because of it. First all these tests have
+to pass without a fault; then each fault is planted in a copy, its test is run to the first failure, and the copy is
+mended. A test that hangs has caught its fault too. The exit status is 1 if a fault was not caught, or no longer applies
+because the code or its test has changed: then point it at what has taken their place.
 
 Rule: only a failed test counts. What pytest itself stumbles over, a test that is not there for one, catches nothing.
 """
@@ -38,7 +38,7 @@ NOT_COPIED = shutil.ignore_patterns(
 )
 PASSED, FAILED = 0, 1  # exit statuses of pytest; all others are its own troubles
 HANGS = "hangs"
-NAMED_SECS = 120.0  # what the tests of one fault may take; they need a few
+NAMED_SECS = 120.0  # what the test of one fault may take; most need a few
 ALL_SECS = 1800.0
 LAST_WORD_SECS = 10.0
 PATIENCE_SECS = 5.0  # for conditions that a fault may keep from ever being true
@@ -113,15 +113,15 @@ def judged(fault: Fault, copies: queue.Queue[Copy], *, all_tests: bool) -> str:
     """What is wrong; nothing if the fault is caught."""
     copy = copies.get()
     began_at = time.monotonic()
-    tests, secs = ((), ALL_SECS) if all_tests else (fault.tests, NAMED_SECS)
+    tests, secs = ((), ALL_SECS) if all_tests else ((fault.test,), NAMED_SECS)
     with copy.with_fault(fault):
         outcome, said = copy.outcome(tests, secs=secs, patience_secs=PATIENCE_SECS)
     copies.put(copy)
     word = {FAILED: "caught", HANGS: "caught, as the tests hang"}.get(outcome, "NOT CAUGHT")
     tell(f"{word}: {fault.name} ({time.monotonic() - began_at:.1f} s)")
     if outcome == PASSED:
-        return f"{fault.name} is not caught by {'any test' if all_tests else ', '.join(fault.tests)}"
-    return "" if outcome in (FAILED, HANGS) else f"{fault.name}: its tests cannot be run:\n{said}"
+        return f"{fault.name} is not caught by {'any test' if all_tests else fault.test}"
+    return "" if outcome in (FAILED, HANGS) else f"{fault.name}: its test cannot be run:\n{said}"
 
 
 def judge(faults: Sequence[Fault], *, jobs: int, all_tests: bool) -> list[str]:
@@ -145,7 +145,7 @@ def judge(faults: Sequence[Fault], *, jobs: int, all_tests: bool) -> list[str]:
 
 def problem_without_faults(copies: queue.Queue[Copy], faults: Iterable[Fault], *, all_tests: bool) -> str:
     """Tests that fail anyway would catch everything."""
-    tests = [] if all_tests else list(dict.fromkeys(test for fault in faults for test in fault.tests))
+    tests = [] if all_tests else list(dict.fromkeys(fault.test for fault in faults))
     copy = copies.get()
     began_at = time.monotonic()
     outcome, said = copy.outcome(tests, secs=ALL_SECS)
@@ -165,7 +165,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="plant only these faults")
     parser.add_argument("--list", action="store_true", help="print the names and files of the faults, and plant none")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="how many at a time (default: 2)")
-    parser.add_argument("--all-tests", action="store_true", help="run all tests, not only those named with the fault")
+    parser.add_argument("--all-tests", action="store_true", help="run all tests, not only the one named with the fault")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - {fault.name for fault in FAULTS})
     if unknown or options.jobs < 1:

@@ -1,12 +1,12 @@
 /* The physical limit: read lines, spawn the script, write its output back.
  *
- * Not an MCP server: it believes every message, looks for "id" and "method" as text, and ignores arguments. What it does
- * do, it does as a server must: up to 16 scripts at a time, each in a session of its own, answers properly escaped.
+ * Not an MCP server: it believes every message, looks for "id" and "method" as text, ignores arguments, and lists no
+ * tools. What it does do, it does as a server must: up to 16 scripts at a time, each in a session of its own, answers
+ * properly escaped.
  *
- * usage: floor PROJECT     where PROJECT/tools holds NAME.sh and maybe NAME.meta.json, one line without newline
+ * usage: floor PROJECT     where PROJECT/tools holds NAME.sh
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,91 +21,27 @@ enum { CEILING = 16, CHUNK = 65536, ID_BYTES = 64 };
 
 extern char **environ;
 
-struct text {
-    char *bytes;
-    size_t length, capacity;
-};
-
 struct call {
     char id[ID_BYTES];
     pid_t pid;
     int stdout_fd, is_cancelled;
-    struct text output;
-};
-
-struct waiting {
-    char id[ID_BYTES], name[128];
-    struct waiting *next;
+    char *output;
+    size_t length, capacity;
 };
 
 static const char *project;
-static struct text answers, tools;
 static struct call calls[CEILING];
 static int running;
-static struct waiting *first_waiting, **last_waiting = &first_waiting;
 
-static void reserve(struct text *text, size_t more)
-{
-    if (text->length + more <= text->capacity)
-        return;
-    text->capacity = (text->length + more) * 2;
-    text->bytes = realloc(text->bytes, text->capacity);
-    if (!text->bytes)
-        exit(1);
-}
-
-static void append(struct text *text, const char *bytes, size_t length)
-{
-    reserve(text, length);
-    memcpy(text->bytes + text->length, bytes, length);
-    text->length += length;
-}
-
-static void add(struct text *text, const char *string)
-{
-    append(text, string, strlen(string));
-}
-
-static void append_escaped(struct text *text, const unsigned char *bytes, size_t length)
-{
-    reserve(text, length * 6);
-    char *out = text->bytes + text->length;
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = bytes[i];
-        if (byte == '"' || byte == '\\' || byte == '\n') {
-            *out++ = '\\';
-            *out++ = byte == '\n' ? 'n' : byte;
-        } else if (byte < 0x20) {
-            out += sprintf(out, "\\u%04x", byte);
-        } else {
-            *out++ = byte;
-        }
-    }
-    text->length = out - text->bytes;
-}
-
-static void flush(void)
-{
-    size_t done = 0;
-    while (done < answers.length) {
-        ssize_t written = write(1, answers.bytes + done, answers.length - done);
-        if (written <= 0)
-            exit(1);
-        done += written;
-    }
-    answers.length = 0;
-}
-
+/* Answers are collected in the buffer of stdout, and leave it when everything that has come in is dealt with. */
 static void answer(const char *id, const char *result)
 {
-    add(&answers, "{\"jsonrpc\":\"2.0\",\"id\":");
-    add(&answers, id);
-    add(&answers, ",\"result\":");
-    add(&answers, result);
-    add(&answers, "}\n");
+    printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":", id);
+    fputs(result, stdout);
+    fputs("}\n", stdout);
 }
 
-/* The text of a JSON value after `key`: up to the closing quote of a string, or to the end of a number. */
+/* The text of a JSON value after `key`: a string with its quotes, or a number. */
 static int value_of(const char *line, const char *key, char *value, size_t capacity)
 {
     const char *start = strstr(line, key);
@@ -113,44 +49,7 @@ static int value_of(const char *line, const char *key, char *value, size_t capac
         return 0;
     start += strlen(key);
     size_t length = *start == '"' ? strcspn(start + 1, "\"") + 2 : strcspn(start, ",}");
-    if (length >= capacity)
-        return 0;
-    memcpy(value, start, length);
-    value[length] = 0;
-    return 1;
-}
-
-static void read_tools(void)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/tools", project);
-    DIR *folder = opendir(path);
-    if (!folder)
-        exit(1);
-    add(&tools, "{\"tools\":[");
-    size_t start = tools.length;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        char *dot = strstr(entry->d_name, ".sh");
-        if (!dot)
-            continue;
-        if (tools.length > start)
-            add(&tools, ",");
-        snprintf(path, sizeof path, "%s/tools/%.*s.meta.json", project, (int)(dot - entry->d_name), entry->d_name);
-        int file = open(path, O_RDONLY);
-        if (file < 0) {
-            add(&tools, "{\"name\":\"");
-            append(&tools, entry->d_name, dot - entry->d_name);
-            add(&tools, "\",\"inputSchema\":{\"type\":\"object\"}}");
-            continue;
-        }
-        reserve(&tools, CHUNK);
-        ssize_t length = read(file, tools.bytes + tools.length, CHUNK);
-        close(file);
-        tools.length += length > 0 ? length : 0;
-    }
-    closedir(folder);
-    add(&tools, "]}");
-    append(&tools, "", 1);
+    return length < capacity && snprintf(value, capacity, "%.*s", (int)length, start) > 0;
 }
 
 static void start_call(const char *id, const char *name)
@@ -167,31 +66,35 @@ static void start_call(const char *id, const char *name)
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-    struct call *call = &calls[running];
-    int failure = posix_spawn(&call->pid, path, &actions, &attributes, (char *[]){path, NULL}, environ);
+    struct call *call = &calls[running++];
+    *call = (struct call){.stdout_fd = ends[0]};
+    strcpy(call->id, id);
+    if (posix_spawn(&call->pid, path, &actions, &attributes, (char *[]){path, NULL}, environ))
+        exit(1);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     close(ends[1]);
-    if (failure) {
-        close(ends[0]);
-        answer(id, "{\"content\":[],\"isError\":true}");
-        return;
-    }
-    *call = (struct call){.pid = call->pid, .stdout_fd = ends[0]};
-    strcpy(call->id, id);
-    running++;
 }
 
-static void start_waiting(void)
+static void print_escaped(const char *bytes, size_t length)
 {
-    while (first_waiting && running < CEILING) {
-        struct waiting *next = first_waiting;
-        first_waiting = next->next;
-        if (!first_waiting)
-            last_waiting = &first_waiting;
-        start_call(next->id, next->name);
-        free(next);
+    static char *escaped; /* kept: pages that have been touched once cost nothing the next time */
+    static size_t capacity;
+    if (length * 6 + 1 > capacity)
+        escaped = realloc(escaped, capacity = length * 6 + 1);
+    char *out = escaped;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = bytes[i];
+        if (byte == '"' || byte == '\\' || byte == '\n') {
+            *out++ = '\\';
+            *out++ = byte == '\n' ? 'n' : byte;
+        } else if (byte < 0x20) {
+            out += sprintf(out, "\\u%04x", byte);
+        } else {
+            *out++ = byte;
+        }
     }
+    fwrite(escaped, 1, out - escaped, stdout);
 }
 
 static void finish(int index)
@@ -200,19 +103,17 @@ static void finish(int index)
     close(call->stdout_fd);
     waitpid(call->pid, NULL, 0);
     if (!call->is_cancelled) {
-        add(&answers, "{\"jsonrpc\":\"2.0\",\"id\":");
-        add(&answers, call->id);
-        add(&answers, ",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"");
-        append_escaped(&answers, (unsigned char *)call->output.bytes, call->output.length);
-        add(&answers, "\"}]}}\n");
+        printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"", call->id);
+        print_escaped(call->output, call->length);
+        fputs("\"}]}}\n", stdout);
     }
-    free(call->output.bytes);
+    free(call->output);
     calls[index] = calls[--running];
 }
 
 static void receive(const char *line)
 {
-    char method[64], id[ID_BYTES];
+    char method[64], id[ID_BYTES], name[128];
     if (!value_of(line, "\"method\":", method, sizeof method))
         return;
     if (!strcmp(method, "\"notifications/cancelled\"") && value_of(line, "\"requestId\":", id, sizeof id))
@@ -223,66 +124,52 @@ static void receive(const char *line)
             }
     if (!value_of(line, "\"id\":", id, sizeof id))
         return;
-    if (!strcmp(method, "\"tools/call\"")) {
-        struct waiting *call = calloc(1, sizeof *call);
-        char name[128] = "";
-        value_of(line, "\"name\":", name, sizeof name);
-        strcpy(call->id, id);
-        snprintf(call->name, sizeof call->name, "%.*s", (int)strcspn(name + 1, "\""), name + 1);
-        *last_waiting = call;
-        last_waiting = &call->next;
-        start_waiting();
-    } else if (!strcmp(method, "\"tools/list\"")) {
-        if (!tools.length)
-            read_tools();
-        answer(id, tools.bytes);
+    if (!strcmp(method, "\"tools/call\"") && value_of(line, "\"name\":\"", name, sizeof name)) {
+        name[strcspn(name, "\"")] = 0;
+        start_call(id, name);
     } else if (!strcmp(method, "\"initialize\"")) {
         answer(id, "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},"
                    "\"serverInfo\":{\"name\":\"floor-c\",\"version\":\"1\"}}");
-    } else if (!strcmp(method, "\"server/discover\"")) {
-        answer(id, "{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\",\"2025-11-25\"],"
-                   "\"capabilities\":{\"tools\":{}},\"ttlMs\":0,\"cacheScope\":\"private\"}");
     } else {
-        answer(id, "{}");
+        answer(id, "{\"tools\":[]}");
     }
 }
 
-static void read_requests(struct text *input)
+/* Take the lines that are complete, and leave the others: while as many scripts run as may run, they have to wait. */
+static size_t receive_lines(char *input, size_t length)
 {
-    reserve(input, CHUNK);
-    ssize_t length = read(0, input->bytes + input->length, CHUNK - 1);
-    if (length <= 0)
-        exit(0);
-    input->length += length;
-    char *line = input->bytes, *end = input->bytes + input->length, *newline;
-    while ((newline = memchr(line, '\n', end - line))) {
+    char *line = input, *end = input + length, *newline;
+    while (running < CEILING && (newline = memchr(line, '\n', end - line))) {
         *newline = 0;
         receive(line);
         line = newline + 1;
     }
-    input->length = end - line;
-    memmove(input->bytes, line, input->length);
+    memmove(input, line, end - line);
+    return end - line;
 }
 
 static void read_output(int index)
 {
-    struct text *output = &calls[index].output;
-    reserve(output, CHUNK);
-    ssize_t length = read(calls[index].stdout_fd, output->bytes + output->length, CHUNK);
+    struct call *call = &calls[index];
+    if (call->length + CHUNK > call->capacity)
+        call->output = realloc(call->output, call->capacity = (call->length + CHUNK) * 2);
+    ssize_t length = read(call->stdout_fd, call->output + call->length, CHUNK);
     if (length > 0)
-        output->length += length;
+        call->length += length;
     else
         finish(index);
 }
 
 int main(int argc, char **argv)
 {
-    struct text input = {0};
+    static char input[CHUNK];
+    size_t length = 0;
     if (argc != 2)
         return 2;
     project = argv[1];
+    setvbuf(stdout, NULL, _IOFBF, 16 * CHUNK);
     for (;;) {
-        struct pollfd ready[CEILING + 1] = {{.fd = 0, .events = POLLIN}};
+        struct pollfd ready[CEILING + 1] = {{.fd = length < CHUNK ? 0 : -1, .events = POLLIN}};
         int polled = running;
         for (int i = 0; i < polled; i++)
             ready[i + 1] = (struct pollfd){.fd = calls[i].stdout_fd, .events = POLLIN};
@@ -291,9 +178,13 @@ int main(int argc, char **argv)
         for (int i = polled - 1; i >= 0; i--)
             if (ready[i + 1].revents)
                 read_output(i);
-        start_waiting();
-        if (ready[0].revents)
-            read_requests(&input);
-        flush();
+        if (ready[0].revents) {
+            ssize_t more = read(0, input + length, CHUNK - length);
+            if (more <= 0)
+                return 0;
+            length += more;
+        }
+        length = receive_lines(input, length);
+        fflush(stdout);
     }
 }

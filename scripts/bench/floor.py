@@ -29,13 +29,6 @@ INITIALIZED = {
     "capabilities": {"tools": {}},
     "serverInfo": {"name": "floor-py", "version": "1"},
 }
-DISCOVERED = {
-    "resultType": "complete",
-    "supportedVersions": ["2026-07-28", "2025-11-25"],
-    "capabilities": {"tools": {}},
-    "ttlMs": 0,
-    "cacheScope": "private",
-}
 
 
 class Child:
@@ -46,14 +39,9 @@ class Child:
         self.is_cancelled = False
         self.chunks: list[bytes] = []
         self.stdout, write_end = os.pipe()
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, write_end, 1),
-        ]
-        try:
-            self.pid = os.posix_spawn(path, [path], os.environ, file_actions=actions, setsid=True)
-        finally:
-            os.close(write_end)
+        actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, write_end, 1)]
+        self.pid = os.posix_spawn(path, [path], os.environ, file_actions=actions, setsid=True)
+        os.close(write_end)
 
 
 class Loop:
@@ -80,37 +68,28 @@ class Loop:
                 for line in lines:
                     self.receive(ujson.loads(line))
             while self.waiting and len(self.children) < CEILING:
-                self.start(*self.waiting.pop(0))
+                child = Child(*self.waiting.pop(0))
+                self.children[child.stdout] = child
+                self.poll.register(child.stdout, select.POLLIN)
             self.flush()
 
     def receive(self, message: Any) -> None:
         method = message["method"]
-        if "id" not in message:
-            if method == "notifications/cancelled":
-                self.cancel(message["params"]["requestId"])
+        if method == "notifications/cancelled":
+            for child in self.children.values():
+                if child.request_id == message["params"]["requestId"]:
+                    child.is_cancelled = True
+                    os.killpg(child.pid, signal.SIGKILL)
         elif method == "tools/call":
-            self.waiting.append((message["id"], message["params"]["name"]))
+            self.waiting.append((message["id"], f"{self.tools_folder}/{message['params']['name']}.sh"))
         elif method == "tools/list":
             if self.tools is None:
                 self.tools = read_tools(self.tools_folder)
             self.answer(message["id"], {"tools": self.tools})
         elif method == "initialize":
             self.answer(message["id"], INITIALIZED)
-        elif method == "server/discover":
-            self.answer(message["id"], DISCOVERED)
-        else:
+        elif "id" in message:
             self.answer(message["id"], {})
-
-    def start(self, request_id: Any, name: str) -> None:
-        child = Child(request_id, f"{self.tools_folder}/{name}.sh")
-        self.children[child.stdout] = child
-        self.poll.register(child.stdout, select.POLLIN)
-
-    def cancel(self, request_id: Any) -> None:
-        for child in self.children.values():
-            if child.request_id == request_id:
-                child.is_cancelled = True
-                os.killpg(child.pid, signal.SIGKILL)
 
     def read_output(self, descriptor: int) -> None:
         child = self.children[descriptor]
@@ -142,14 +121,12 @@ class Loop:
 def read_tools(folder: str) -> list[Any]:
     tools = []
     for entry in sorted(os.listdir(folder)):
-        name, _, ending = entry.partition(".")
-        if ending != "sh":
-            continue
-        try:
-            with open(f"{folder}/{name}.meta.json", "rb") as file:
-                tools.append(ujson.loads(file.read()))
-        except FileNotFoundError:
-            tools.append({"name": name, "inputSchema": {"type": "object"}})
+        if entry.endswith(".sh"):
+            try:
+                with open(f"{folder}/{entry[:-3]}.meta.json", "rb") as file:
+                    tools.append(ujson.loads(file.read()))
+            except FileNotFoundError:
+                tools.append({"name": entry[:-3], "inputSchema": {"type": "object"}})
     return tools
 
 

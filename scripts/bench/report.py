@@ -1,4 +1,4 @@
-"""Say what was measured: two tables for people, one JSON document for programs."""
+"""Say what was measured: three tables for people, one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from datetime import datetime, timezone
 from importlib import metadata
 from typing import Any
 
-from bars import BARS, LATENCIES, METRICS, OURS, REFERENCES, Bar, Rounds, describe, judge, median_of, ratio
-from rounds import Measurements
-from subjects import ALL_NAMES
+from figures import ALL_NAMES, OURS, Measurements, limit_from
+from table import LATENCIES, METRICS
 
 ABSENT = "-"
+REFERENCES = ("floor-c", "floor-py", "python-sdk", "fastmcp", "typescript-sdk")
 PACKAGES = ("mcp", "fastmcp", "uvicorn", "uvloop", "httptools", "gevent", "ujson")
 CPUS = os.cpu_count() or 1
-ALL_LATENCIES = {key for keys in LATENCIES.values() for key in keys}
+BARS = [key for key, metric in METRICS.items() if metric.bars]
 
 
 def document(over_pipes: Measurements | None, over_http: Measurements | None) -> dict[str, Any]:
-    """Everything; what went over HTTP stands under a name of its own."""
+    """All figures of all rounds. Those over HTTP stand under a name of their own."""
     return {
         "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": {
@@ -40,9 +40,7 @@ def part(results: Measurements) -> dict[str, Any]:
         "rounds": results.round_count,
         "left_out": results.left_out,
         "failures": results.failures,
-        "metrics": {
-            key: metric_entry(key, results) for key in METRICS if key in results.values or key in results.failures
-        },
+        "metrics": {key: metric_entry(key, results) for key in METRICS if results.has(key)},
     }
 
 
@@ -52,72 +50,63 @@ def metric_entry(key: str, results: Measurements) -> dict[str, Any]:
         "title": metric.title,
         "unit": metric.unit,
         "higher_is_better": metric.higher_is_better,
-        "medians": {name: median_of(rounds) for name, rounds in measured.items()},
+        "medians": {name: results.median(key, name) for name in measured},
         "rounds": measured,
         "ratios": {
-            name: {
-                reference: ratio(metric, measured, subject=name, reference=reference)
-                for reference in REFERENCES
-                if reference in measured
-            }
+            name: {each: results.ratio(key, metric, each, name) for each in REFERENCES if each in measured}
             for name in measured
         },
     }
-    if key in BARS:
-        entry["bar"] = {
-            "now": [describe(metric, limit) for limit in BARS[key].now],
-            "verdict": verdict_of(key, results)[0],
-            "goal": describe(metric, BARS[key].goal),
-            "goal_reached": judge(metric, measured, BARS[key].goal).holds,
-        }
+    if metric.bars:
+        entry["bar"] = dict(
+            zip(("now", "verdict", "goal", "goal_verdict", "measured"), judged(key, results), strict=True)
+        )
     return entry
 
 
-def verdict_of(key: str, results: Measurements) -> tuple[str, str]:
-    """PASS, MISS or unknown, and what it rests on. A workload that our server fails is a miss."""
-    metric, measured, bar = METRICS[key], results.values.get(key, {}), BARS[key]
+def judged(key: str, results: Measurements) -> list[str]:
+    """The bar, PASS or MISS, the goal, how far it is, and what was measured. If our server fails, that is a miss."""
+    metric = METRICS[key]
+    verdicts = [(limit, *results.judge(key, metric, limit)) for limit in metric.bars]
+    basis = [
+        f"{limit.of or OURS} not measured" if value is None
+        else f"{number(value)}x {limit.of}" if limit.of
+        else f"{number(value)} {metric.unit}"
+        for limit, value, _ in verdicts
+    ]  # fmt: skip
+    holds = [held for _, _, held in verdicts]
+    verdict = "MISS" if False in holds else ABSENT if None in holds else "PASS"
     if OURS in results.failures.get(key, {}):
-        return "MISS", "failed"
-    verdicts = [judge(metric, measured, limit) for limit in bar.now]
-    basis = ", ".join(
-        f"{number(verdict.measured)}x {limit.of}" if limit.of else f"{number(verdict.measured)} {metric.unit}"
-        for verdict, limit in zip(verdicts, bar.now, strict=True)
-        if verdict.measured is not None
-    )
-    if any(verdict.holds is False for verdict in verdicts):
-        return "MISS", basis
-    if all(verdict.holds for verdict in verdicts):
-        return "PASS", basis
-    return ABSENT, "; ".join(unknown_reasons(key, results))
-
-
-def unknown_reasons(key: str, results: Measurements) -> list[str]:
-    reasons = []
-    for limit in BARS[key].now:
-        verdict = judge(METRICS[key], results.values.get(key, {}), limit)
-        if verdict.holds is None:
-            missing = OURS if verdict.why_unknown.startswith(OURS) else limit.of
-            is_short = len(results.left_out.get(missing, "")) in range(1, 40)  # long ones stand below the table
-            reasons.append(results.left_out[missing] if is_short else verdict.why_unknown)
-    return list(dict.fromkeys(reasons))
+        verdict, basis = "MISS", ["failed"]
+    goal = limit_from(metric.goal)
+    _, is_reached = results.judge(key, metric, goal)
+    mark = {None: ABSENT, True: "reached", False: "not yet"}[is_reached]
+    return [
+        " and ".join(map(metric.describe, metric.bars)),
+        verdict,
+        metric.describe(goal),
+        mark,
+        ", ".join(basis),
+    ]
 
 
 def missed(results: Measurements) -> list[str]:
     """The bars that are not kept. If our server could not be measured at all, every bar of the run counts."""
-    keys = [key for key in BARS if key in results.values or key in results.failures]
     if OURS in results.left_out:
-        return keys
-    return [key for key in keys if verdict_of(key, results)[0] == "MISS"]
+        return [key for key in BARS if results.has(key)] or [OURS]
+    return [key for key in BARS if results.has(key) and judged(key, results)[1] == "MISS"]
 
 
 def text(results: Measurements) -> str:
-    parts = [medians_table(results), latencies_table(results), bars_table(results)]
     notes = [f"left out: {name}: {reason}" for name, reason in results.left_out.items()]
     if results.load_before > CPUS / 4:
         notes.append(f"busy machine: load {results.load_before:.1f} on {CPUS} CPUs before the run; trust ratios only")
     for key, by_subject in results.failures.items():
         notes += [f"failed: {name}, {METRICS[key].title}: {reason}" for name, reason in by_subject.items()]
-    return "\n\n".join(filter(None, [*parts, "\n".join(notes)])).rstrip() + "\n"
+    bars = [[METRICS[key].title, *judged(key, results)] for key in BARS if results.has(key)]
+    head = [f"bars for {OURS}", "bar", "", "goal", "", "measured"]
+    parts = [medians_table(results), latencies_table(results), table(head, bars, left=6), "\n".join(notes)]
+    return "\n\n".join(filter(None, parts)).rstrip() + "\n"
 
 
 def medians_table(results: Measurements) -> str:
@@ -125,42 +114,23 @@ def medians_table(results: Measurements) -> str:
     references = [name for name in REFERENCES if name in subjects and OURS in subjects]
     head = ["median of rounds", "unit", *subjects, *(f"x {name}" for name in references)]
     rows = []
-    for key, measured in in_order(results):
-        cells = [number(median_of(measured.get(name, ()))) for name in subjects]
-        ratios = [number(ratio(METRICS[key], measured, subject=OURS, reference=name)) for name in references]
-        rows.append([METRICS[key].title, METRICS[key].unit, *cells, *ratios])
+    for key, metric in METRICS.items():
+        if key in results.values and key not in LATENCIES:
+            cells = [number(results.median(key, name)) for name in subjects]
+            ratios = [number(results.ratio(key, metric, name)) for name in references]
+            rows.append([metric.title, metric.unit, *cells, *ratios])
     return table(head, rows, left=2)
 
 
 def latencies_table(results: Measurements) -> str:
     """The median and the slowest hundredth side by side; nothing if no such figure was taken."""
-    subjects = [name for name in ALL_NAMES if any(name in results.values.get(key, {}) for key in ALL_LATENCIES)]
+    taken = [key for key in METRICS if f"{key}_p50" in results.values and f"{key}_p99" in LATENCIES]
+    subjects = [name for name in ALL_NAMES if any(name in results.values[f"{key}_p50"] for key in taken)]
     rows = []
-    for title, keys in LATENCIES.items():
-        if any(key in results.values for key in keys):
-            medians = [[median_of(results.values.get(key, {}).get(name, ())) for key in keys] for name in subjects]
-            rows.append([title, *(" / ".join(map(number, pair)) for pair in medians)])
+    for key in taken:
+        pairs = [[results.median(f"{key}_{share}", name) for share in ("p50", "p99")] for name in subjects]
+        rows.append([METRICS[key].title, *(" / ".join(map(number, pair)) for pair in pairs)])
     return table(["p50 / p99 in ms", *subjects], rows, left=1) if rows else ""
-
-
-def bars_table(results: Measurements) -> str:
-    rows = []
-    for key, bar in BARS.items():
-        if key in results.values or key in results.failures:
-            verdict, basis = verdict_of(key, results)
-            metric = METRICS[key]
-            now = " and ".join(describe(metric, limit) for limit in bar.now)
-            rows.append([metric.title, now, verdict, describe(metric, bar.goal), goal_mark(key, results, bar), basis])
-    return table([f"bars for {OURS}", "bar", "", "goal", "", "measured"], rows, left=6)
-
-
-def goal_mark(key: str, results: Measurements, bar: Bar) -> str:
-    holds = judge(METRICS[key], results.values.get(key, {}), bar.goal).holds
-    return ABSENT if holds is None else "reached" if holds else "not yet"
-
-
-def in_order(results: Measurements) -> list[tuple[str, Rounds]]:
-    return [(key, results.values[key]) for key in METRICS if key in results.values and key not in ALL_LATENCIES]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:

@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -79,9 +80,11 @@ def _require_private(place: str) -> None:
         os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.mkdir(place, 0o700)
-        status = os.stat(place)
+        status = os.lstat(place)
     except OSError as error:
         raise Unusable(f"{place} cannot be made: {error.strerror}. {REMEDY}") from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise Unusable(f"{place} is a link, or no directory. Remove it, or set XDG_CACHE_HOME to another directory.")
     if status.st_uid != os.geteuid():
         raise Unusable(f"{place} belongs to another user, who could decide what is run. {REMEDY}")
     if status.st_mode & 0o077:

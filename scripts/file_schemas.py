@@ -1,0 +1,136 @@
+"""The JSON Schemas of the files that a project consists of, made from the rules by which the files are read.
+
+Rule: a schema knows the fields that the reader knows, and forbids only what the reader refuses: other fields are the
+author's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgreen.catalog import prompts, resources, tools
+from mcpgreen.catalog.apps import resources as pages
+from mcpgreen.catalog.descriptions.metadata import ANNOTATION_RULES, Rule
+from mcpgreen.catalog.manual.rules import KINDS, REQUIRED_FIELDS
+from mcpgreen.cli.schema import FILES
+from mcpgreen.project.project import TEXT_FIELDS
+
+Json = dict[str, Any]
+
+DIALECT = "http://json-schema.org/draft-07/schema#"  # the one that editors know best
+SCHEMA_OF_SCHEMAS = {"$ref": DIALECT}
+ICONS: Json = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "src": {"type": "string", "description": "A URL, a data: URI, or a file beside this one, up to 64 KiB"},
+            "mimeType": {"type": "string"},
+            "sizes": {"type": ["array", "string"], "items": {"type": "string"}},
+            "theme": {"enum": ["light", "dark"]},
+        },
+        "required": ["src"],
+    },
+}
+TEXTS = {
+    "$schema": "The schema of this file, for editors",
+    "name": "How clients call it",
+    "title": "For people",
+    "description": "For the model: what it does, and when to use it",
+    "inputSchema": "JSON Schema of the arguments, with an object at its root",
+    "arguments": "The arguments: for a tool or a template the same as inputSchema, for a prompt an array",
+    "outputSchema": "JSON Schema of the structured content",
+    "annotations": "Hints for clients",
+    "icons": "Pictures that clients may show",
+    "timeoutSecs": "How long a call may take",
+    "timeoutHint": "What to tell the model when it took longer",
+    "progressExtendsTimeout": "Whether each progress report starts the time anew",
+    "maxTimeoutSecs": "How long a call may take in all, with progress",
+    "strictArguments": "Whether arguments have to be as inputSchema says, to the letter",
+    "maxConcurrent": "How many calls of it may run at the same time",
+    "needs": "What the script asks of a client",
+    "scopes": "What the token of a caller has to allow, where callers have tokens",
+    "warm": "Whether a Python script may be forked from a running Python, or the modules that are loaded there ahead",
+    "interaction": "Whether a call that waits for an answer may be started again",
+    "uri": "The address of the resource",
+    "uriTemplate": "The addresses of the template, as in notes://{name}",
+    "mimeType": "The type of the content",
+    "size": "How many bytes it has",
+    "provider": "The script in providers/ that reads it, if the scheme does not say it",
+    "path": "The file, where items are registered",
+    "messages": "The messages of the prompt, instead of a file",
+    "placeholders": "Which placeholders are filled: {{name}} and ${name}, or the first alone",
+    "inputRequests": "What is asked of the person before the prompt is made",
+    "role": "Who says the text: user or assistant",
+    "entrypoint": "The HTML file",
+    "template": "The template of the page, if it has no HTML file",
+    "config": "What the template is filled with",
+    "meta": "What the page may reach and ask for",
+    "version": "The version",
+    "websiteUrl": "Where people read more",
+    "_meta": "Passed on to clients",
+}
+SCHEMAS_IN = ("inputSchema", "outputSchema")
+
+
+def text_of(kind: str) -> str:
+    return json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_of(kind: str) -> Json:
+    head = {"$schema": DIALECT, "title": FILES[kind]}
+    if kind == "register":
+        return {**head, **_register()}
+    if kind == "server":
+        rules = {name: {"type": "string"} for name in TEXT_FIELDS}
+        return {**head, **_object({**rules, "icons": ICONS}), "required": ["name"]}
+    return {**head, **_object(_fields(kind))}
+
+
+def _fields(kind: str) -> dict[str, Json]:
+    module: Mapping[str, tuple[Mapping[str, Rule], frozenset[str]]] = {
+        "tool": (tools.FIELD_RULES, tools.KNOWN_FIELDS),
+        "prompt": (prompts.FIELD_RULES, prompts.KNOWN_FIELDS),
+        "resource": (resources.FIELD_RULES, resources.KNOWN_FIELDS),
+        "app": (pages.FIELD_RULES, frozenset(pages.FIELD_RULES)),
+    }
+    rules, known = module[kind]
+    fields: dict[str, Json] = {name: dict(rule.schema) for name, rule in rules.items()}
+    fields |= {name: {} for name in sorted(known - fields.keys())}
+    if "icons" in fields:
+        fields["icons"] = ICONS
+    if "annotations" in fields:
+        hints: dict[str, Json] = {name: dict(rule.schema) for name, rule in ANNOTATION_RULES.items()}
+        fields["annotations"] = {"type": "object", "properties": hints}
+    if kind == "tool":
+        for name in SCHEMAS_IN:
+            fields[name] = {**fields[name], "allOf": [SCHEMA_OF_SCHEMAS]}
+    if kind == "app":
+        members: dict[str, Json] = {name: dict(rule.schema) for name, rule in pages.META_RULES.items()}
+        fields["meta"] = {"type": "object", "properties": members}
+    return fields
+
+
+def _register() -> Json:
+    kind_of = {"tools": "tool", "resources": "resource", "resourceTemplates": "resource", "prompts": "prompt"}
+    completion: dict[str, Json] = {"name": {"type": "string"}, "path": {"type": "string"}}
+    completion["timeoutSecs"] = dict(tools.FIELD_RULES["timeoutSecs"].schema)
+    fields: dict[str, Json] = {"version": {"const": 1}, "_meta": {"type": "object"}}
+    for name in KINDS:
+        members = _fields(kind_of[name]) if name in kind_of else completion
+        item = {"type": "object", "properties": _described(members), "required": list(REQUIRED_FIELDS[name])}
+        fields[name] = {"type": ["array", "null"], "items": item}
+    return {**_object(fields), "required": ["version"], "additionalProperties": False}
+
+
+def _object(fields: Mapping[str, Json]) -> Json:
+    return {"type": "object", "properties": _described({"$schema": {"type": "string"}, **fields})}
+
+
+def _described(fields: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        name: {**schema, "description": TEXTS[name]} if name in TEXTS else dict(schema)
+        for name, schema in fields.items()
+    }
