@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients import asking, scenario
-from tests.support.http import HttpServer
+from tests.support.http import Serve
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -42,9 +42,7 @@ def require_all_answered(project: ProjectBuilder, report: dict[str, Any], revisi
 
 
 @pytest.fixture(params=["pipe", "http"])
-def url(
-    request: pytest.FixtureRequest, project: ProjectBuilder, serve: Callable[..., HttpServer]
-) -> Iterator[str | None]:
+def url(request: pytest.FixtureRequest, project: ProjectBuilder, serve: Serve) -> Iterator[str | None]:
     """Of a server over HTTP, if it is not the client that starts one. Whichever it is leaves nothing behind."""
     server = serve(http_trust_client_roots=True) if request.param == "http" else None
     yield None if server is None else server.url

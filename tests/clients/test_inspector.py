@@ -90,31 +90,6 @@ def test_a_tool_that_fails_is_an_error_result(inspect: Inspect) -> None:
     assert "the disk is on fire" in text_of(result)
 
 
-def test_a_resource_is_read(inspect: Inspect, project: ProjectBuilder) -> None:
-    result = inspect("--method", "resources/read", "--uri", scenario.uri_of(project, "letter.txt"))
-
-    assert result["contents"][0]["text"] == "Dear Zoë\n"
-
-
-def test_a_prompt_is_got(inspect: Inspect) -> None:
-    arguments = ("guest=Zoë", "tone=funny")
-
-    result = inspect("--method", "prompts/get", "--prompt-name", "invite", "--prompt-args", *arguments)
-
-    assert result["messages"][0]["content"]["text"] == "Write a funny invitation for Zoë."
-
-
-def test_the_handshake_is_shown(server: HttpServer, tmp_path: Path) -> None:
-    result = inspected(server.url, tmp_path, "--method", "initialize")["result"]
-
-    assert result["protocolVersion"] == "2025-11-25"
-    assert result["serverInfo"]["name"] == "test-project"
-
-
-def test_a_level_of_the_log_is_set(server: HttpServer, tmp_path: Path) -> None:
-    assert inspected(server.url, tmp_path, "--method", "logging/setLevel", "--log-level", "debug") == {"result": {}}
-
-
 def test_a_token_lets_it_in(project: ProjectBuilder, tmp_path: Path) -> None:
     with HttpServer(project.root, http_token=TOKEN) as server:
         result = inspected(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.clients import scenario
-from tests.support.http import HttpServer
+from tests.support.http import HttpServer, Serve
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 from tests.support.tcp_proxy import TcpProxy
@@ -30,8 +30,8 @@ def project(tmp_path: Path) -> ProjectBuilder:
 
 
 @pytest.fixture
-def server(serve: Callable[..., HttpServer]) -> HttpServer:
-    return serve(http_keepalive_secs=0.5)  # a stateless call becomes a stream then, and not before
+def server(serve: Serve) -> HttpServer:
+    return serve(KEEP_ALIVE_SECS=0.5)  # a stateless call becomes a stream then, and not before
 
 
 @pytest.fixture
@@ -221,16 +221,3 @@ def test_a_client_that_leaves_ends_its_session_and_what_it_has_running(
     other = server.client(revision="2025-11-25")
     other.session_id = proxy.last_header("Mcp-Session-Id")
     assert other.start("ping").status == 404
-
-
-def test_a_long_answer_that_takes_its_time_is_not_too_long_for_the_client(
-    project: ProjectBuilder, serve: Callable[..., HttpServer]
-) -> None:
-    """The client takes events of a mebibyte, and answers as JSON of any size. After a second all were events."""
-    project.tool("long", "sleep 1.2; head -c 2000000 /dev/zero | tr '\\0' x")
-
-    async def act() -> int:
-        async with mcp.Client(serve().url) as client:
-            return len((await client.call_tool("long")).content[0].text)
-
-    assert run(act) == 2_000_000

@@ -18,7 +18,7 @@ SESSIONS = {"2.x": ("losing2.mjs", "default"), "1.x": ("losing1.mjs", "default")
 def report_of(name: str, driver: Path, mode: str, factory: pytest.TempPathFactory) -> dict[str, Any]:
     def lose_connections(place: Path) -> Any:
         project = scenario.build(place / "project")
-        with HttpServer(project.root, http_keepalive_secs=0.5) as server:  # when a stateless call becomes a stream
+        with HttpServer(project.root, KEEP_ALIVE_SECS=0.5) as server:  # when a stateless call becomes a stream
             report = scenario.driven(driver, mode, project, url=server.url)
         eventually(lambda: not scenario.processes_of(project))
         return report
