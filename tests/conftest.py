@@ -7,7 +7,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -17,10 +17,11 @@ import pytest
 
 from mcpgreen.running.system.prctl import PR_SET_CHILD_SUBREAPER
 from tests.support import apart
-from tests.support.client import Client
-from tests.support.http import HttpServer
+from tests.support.client import Client, Speak
+from tests.support.constants import variables_of
+from tests.support.http import HttpServer, Serve
 from tests.support.project import ProjectBuilder
-from tests.support.wire import LATEST_HANDSHAKE, Wire
+from tests.support.wire import LATEST_HANDSHAKE, Start, Wire
 
 directory_numbers = count()
 prctl = ctypes.CDLL(None).prctl if sys.platform.startswith("linux") else None
@@ -79,14 +80,14 @@ def project(tmp_path: Path) -> ProjectBuilder:
 
 
 @pytest.fixture
-def start(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
+def start(project: ProjectBuilder) -> Iterator[Start]:
     """Start the server on the project; keyword arguments are settings (`page_size=2`) or those of `Wire`."""
     with servers_on(project) as start_server:
         yield start_server
 
 
 @pytest.fixture
-def speak(start: Callable[..., Wire]) -> Callable[..., Client]:
+def speak(start: Start) -> Speak:
     """Start the server and speak one revision with it; the client's capabilities, and arguments as for `start`."""
 
     def speak_revision(
@@ -98,14 +99,14 @@ def speak(start: Callable[..., Wire]) -> Callable[..., Client]:
 
 
 @pytest.fixture
-def serve(project: ProjectBuilder) -> Iterator[Callable[..., HttpServer]]:
+def serve(project: ProjectBuilder) -> Iterator[Serve]:
     """Start the server on the project over HTTP; keyword arguments are settings, or those of `HttpServer`."""
     with ExitStack() as started:
         yield lambda **options: started.enter_context(HttpServer(project.root, **options))
 
 
 @pytest.fixture
-def wire(start: Callable[..., Wire]) -> Wire:
+def wire(start: Start) -> Wire:
     """A server that has said nothing yet. Tools may be added to `project` before and after."""
     return start()
 
@@ -124,7 +125,7 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
 
 
 @pytest.fixture(scope="module")
-def shared_speak(shared_project: ProjectBuilder) -> Iterator[Callable[..., Client]]:
+def shared_speak(shared_project: ProjectBuilder) -> Iterator[Speak]:
     """As `speak`, with one server per revision for all tests of a module."""
     clients: dict[Any, Client] = {}
     with servers_on(shared_project) as start_server:
@@ -139,12 +140,11 @@ def shared_speak(shared_project: ProjectBuilder) -> Iterator[Callable[..., Clien
 
 
 @contextmanager
-def servers_on(project: ProjectBuilder) -> Iterator[Callable[..., Wire]]:
+def servers_on(project: ProjectBuilder) -> Iterator[Start]:
     started: list[Wire] = []
 
     def start_server(*, env: dict[str, str] | None = None, wire: dict[str, Any] | None = None, **settings: Any) -> Wire:
-        variables = {f"MCPGREEN_{name.upper()}": str(value) for name, value in settings.items()}
-        server = Wire(project.root, env={**variables, **(env or {})}, **(wire or {}))
+        server = Wire(project.root, env={**variables_of(settings), **(env or {})}, **(wire or {}))
         started.append(server)
         return server
 

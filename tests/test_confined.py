@@ -247,7 +247,7 @@ def test_nor_are_the_kernels_files_inside_where_everything_is_allowed(path: str)
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
 def test_nor_where_they_are_mounted_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Containers often have the /proc of their host in another place."""
-    monkeypatch.setattr("mcpgreen.files.kernel_files.KERNEL_DIRECTORIES", ())
+    monkeypatch.setattr("mcpgreen.files.confined.KERNEL_DIRECTORIES", ())
     descriptors = open_descriptors()
     with pytest.raises(OutsideRoots):
         content("/proc/self/environ", Path("/"))

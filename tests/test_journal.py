@@ -40,23 +40,6 @@ def test_each_line_of_a_traceback_is_marked_as_ours() -> None:
     assert all(line.startswith("mcpgreen: error: ") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("level", "told"),
-    [("debug", (True, True, True)), ("info", (True, True, False)), ("warning", (True, False, False)), ("error", ())],
-)
-def test_calls_and_frames_are_told_from_their_levels_on(level: str, told: tuple[bool, ...]) -> None:
-    printed = said(
-        f"journal.set_level({level!r})\n"
-        "journal.error('%s', [journal.tells_failures, journal.tells_calls, journal.tells_frames])"
-    )
-
-    assert printed == f"mcpgreen: error: {list(told or (False, False, False))}{os.linesep}"
-
-
-def test_a_server_inside_another_program_tells_nothing_of_its_calls() -> None:
-    assert said("journal.error('%s', journal.tells_failures)") == f"mcpgreen: error: False{os.linesep}"
-
-
 def test_a_line_that_was_written_in_part_does_not_swallow_the_next() -> None:
     """Half a line, and the next one behind it, is no line of JSON any more."""
     program = (

@@ -27,7 +27,7 @@ def checked(root: Path) -> subprocess.CompletedProcess[str]:
 def planted(root: Path, path: str, text: str) -> list[str]:
     """What is found in a tree that has nothing but this file and empty packages."""
     for package in ("protocol", "running", "catalog", "features", "engine", "transports", "cli", "sdk"):
-        (root / "mcpgreen" / package).mkdir(parents=True)
+        (root / "mcpgreen" / package).mkdir(parents=True, exist_ok=True)
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
@@ -80,7 +80,7 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/first_answer.py",
             "from mcpgreen.catalog import catalog\n",
             "mcpgreen/first_answer.py:1: first_answer may import only leaves, protocol, project.project, "
-            "catalog.lists, not mcpgreen.catalog.catalog.",
+            "not mcpgreen.catalog.catalog.",
         ),
         (
             "mcpgreen/sdk/mcp_tool.py",
@@ -105,8 +105,7 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/cli/a.py",
             "def f():\n    import jsonschema.validators\n",
-            "mcpgreen/cli/a.py:2: jsonschema may be imported only in "
-            "protocol.schemas.validator and protocol.schemas.keywords.",
+            "mcpgreen/cli/a.py:2: jsonschema may be imported only in protocol.schemas.validator.",
         ),
         (
             "mcpgreen/protocol/a.py",
@@ -116,8 +115,7 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/project/project.py",
             "import importlib\nyaml = importlib.import_module('yaml')\n",
-            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.descriptions.yaml_text and "
-            "cli.clients.formats.yaml_edits.",
+            "mcpgreen/project/project.py:2: yaml may be imported only in catalog.descriptions.yaml_text.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -150,15 +148,20 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/catalog/catalog.py:1: catalog must not import gevent.",
         ),
         (
+            "mcpgreen/cli/a.py",
+            "import os\nos.chmod('x', 0o755)\n",
+            "mcpgreen/cli/a.py:2: os.chmod may be imported only in files.regular_files.",
+        ),
+        (
             "mcpgreen/engine/a.py",
             "import logging\n",
             "mcpgreen/engine/a.py:1: logging may be imported nowhere.",
         ),
         (
             "mcpgreen/engine/a.py",
-            "x = 1\n" * 351,
-            "mcpgreen/engine/a.py:350: The module has 351 lines; split it, or say in its docstring "
-            '"Over 350 lines because ...".',
+            "x = 1\n" * 501,
+            "mcpgreen/engine/a.py:500: The module has 501 lines; split it, or say in its docstring "
+            '"Over 500 lines because ...".',
         ),
         (
             "mcpgreen/features/a.py",
@@ -186,7 +189,7 @@ def test_a_breach_is_found(tmp_path: Path, path: str, text: str, finding: str) -
     assert planted(tmp_path, path, text) == [finding]
 
 
-@pytest.mark.parametrize(("count", "is_crowded"), [(12, False), (13, True)])
+@pytest.mark.parametrize(("count", "is_crowded"), [(16, False), (17, True)])
 def test_a_package_with_too_many_modules_is_found(tmp_path: Path, count: int, is_crowded: bool) -> None:
     """`__init__` and what lies in a package further down do not count."""
     for name in ("__init__", "room/a", *(f"m{number}" for number in range(1, count))):
@@ -198,8 +201,36 @@ def test_a_package_with_too_many_modules_is_found(tmp_path: Path, count: int, is
         (tmp_path / f"tests/test_{number}.py").touch()
     (tmp_path / "mcpgreen/engine/last.py").touch()
 
-    finding = "mcpgreen/engine: 13 modules are too many to find one in; 12 are enough. Make a room."
+    finding = "mcpgreen/engine: 17 modules are too many to find one in; 16 are enough. Make a room."
     assert list(check_layers.findings(tmp_path)) == [finding] * is_crowded
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("from mcpgreen.running.scripts.b import x\n", True),
+        ("def f():\n    import mcpgreen.running.scripts.b\n", True),
+        ("from mcpgreen.running import turns\n", True),
+        ("if TYPE_CHECKING:\n    from mcpgreen.running.scripts.b import x\n", False),
+        ("from mcpgreen.running.system import c\n", False),
+    ],
+)
+def test_parts_of_a_package_that_import_each_other_in_a_circle_are_found(
+    tmp_path: Path, text: str, is_found: bool
+) -> None:
+    others = {
+        "scripts/b": "from mcpgreen.running import turns\n",
+        "turns": "import mcpgreen.running.processes.a\n",
+        "system/c": "",
+    }
+    for name, content in others.items():
+        path = tmp_path / "mcpgreen" / "running" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    found = planted(tmp_path, "mcpgreen/running/processes/a.py", text)
+
+    assert bool(found) is is_found
+    assert all("in a circle" in each for each in found)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +246,7 @@ def test_a_package_with_too_many_modules_is_found(tmp_path: Path, count: int, is
             "mcpgreen/protocol/a.py",
             '"""As of 2025-06-18."""\n\n\ndef f():\n    """2025-06-18, Tools."""  # 2025-06-18\n',
         ),
-        ("mcpgreen/engine/a.py", '"""Rows.\n\nOver 350 lines because it is a table.\n"""\n' + "x = 1\n" * 400),
+        ("mcpgreen/engine/a.py", '"""Rows.\n\nOver 500 lines because it is a table.\n"""\n' + "x = 1\n" * 600),
         (
             "mcpgreen/first_answer.py",
             "from mcpgreen.project.project import open_project\nfrom mcpgreen import errors\n",

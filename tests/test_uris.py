@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
 
 import pytest
 
@@ -164,11 +162,3 @@ def test_every_listed_path_is_found_again() -> None:
     for _ in range(500):
         path = "/top" + "".join(choice([*characters, "/x"]) for _ in range(12))
         assert uris.path_of(uris.file_uri(path), base=BASE) == path
-
-
-def test_reading_uris_needs_no_large_modules() -> None:
-    """They are imported before the first answer."""
-    code = "import sys, mcpgreen.text.uris; print({'re', 'urllib.parse', 'typing'} & set(sys.modules) or 'none')"
-    command = [sys.executable, "-S", "-c", code]
-
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "none\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS
-from tests.support.validation import MODERN, SERVER_INFO, SUBSCRIPTION_ID, Invalid, check
+from tests.support.client import ALL_REVISIONS
+from tests.support.validation import MODERN, SERVER_INFO, Invalid, check
 
 Json = dict[str, Any]
 
@@ -93,23 +93,6 @@ def test_a_member_passes_from_its_first_revision_on(last_without: str, method: s
             check_result(method, result, revision)
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
-@pytest.mark.parametrize("extra", ["resultType", "ttlMs", "cacheScope"])
-def test_members_of_the_stateless_era_are_foreign_to_a_handshake(revision: str, extra: str) -> None:
-    with pytest.raises(Invalid):
-        check_result("tools/list", {"tools": [], extra: "complete"}, revision)
-
-
-@pytest.mark.parametrize("missing", ["resultType", "ttlMs", "cacheScope", "_meta"])
-def test_a_stateless_result_needs_all_its_members(missing: str) -> None:
-    meta = {SERVER_INFO: {"name": "s", "version": "1"}}
-    result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [], "_meta": meta}
-    del result[missing]
-
-    with pytest.raises(Invalid):
-        check({"jsonrpc": "2.0", "id": 1, "result": result}, revision=None, methods={1: "tools/list"}, modern=[1])
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -139,49 +122,3 @@ def test_a_stateless_result_needs_all_its_members(missing: str) -> None:
 def test_a_bad_envelope_or_notification_is_noticed(message: Any) -> None:
     with pytest.raises(Invalid):
         check_message(message)
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
-def test_a_request_of_the_server_is_checked_by_its_revision(revision: str) -> None:
-    request = {"jsonrpc": "2.0", "id": 7, "method": "roots/list"}
-
-    check_message(request, revision=revision)
-    check_message({**request, "params": {"_meta": {}}}, revision=revision)
-    for bad in ({**request, "params": {"filter": 1}}, {**request, "method": "roots/set"}):
-        with pytest.raises(Invalid):
-            check_message(bad, revision=revision)
-
-
-@pytest.mark.parametrize("revision", [None, MODERN])
-def test_a_request_to_a_stateless_client_is_noticed(revision: str | None) -> None:
-    with pytest.raises(Invalid):
-        check_message({"jsonrpc": "2.0", "id": 7, "method": "roots/list"}, revision=revision)
-
-
-def test_the_answer_to_a_stateless_request_is_checked_as_such_after_a_handshake() -> None:
-    message = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
-
-    check(message, revision="2025-11-25", methods={1: "tools/call"})
-    with pytest.raises(Invalid):
-        check(message, revision="2025-11-25", methods={1: "tools/call"}, modern=[1])
-
-
-def test_a_notification_with_a_subscription_id_is_checked_as_stateless() -> None:
-    params = {"_meta": {SUBSCRIPTION_ID: "l"}, "notifications": {}}
-
-    check_message({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
-
-
-@pytest.mark.parametrize("code", [-32002, -32042, -32050])
-def test_a_reserved_code_is_noticed_in_the_stateless_era_only(code: int) -> None:
-    message = {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "x"}}
-
-    check_message(message)
-    with pytest.raises(Invalid):
-        check_message(message, modern=[1])
-
-
-def test_an_id_of_another_type_is_another_request() -> None:
-    message = {"jsonrpc": "2.0", "id": "1", "error": {"code": -32002, "message": "x"}}
-
-    check_message(message, modern=[1])

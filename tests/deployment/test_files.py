@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mcpgreen.settings.table import ROWS, load
+from mcpgreen.settings.settings import ROWS, load
 from tests.deployment.cluster import EXAMPLES
 from tests.support.prerequisites import require_module, require_program
 from tests.support.wire import CHECKOUT
@@ -53,7 +53,7 @@ def test_a_pod_has_time_to_drain() -> None:
 
 
 def test_what_is_scaled_by_is_measured() -> None:
-    """That a server has the metrics of the page is seen by tests/test_docs_remote.py."""
+    """That a server has the metrics of the page is seen by tests/docs/test_serving.py."""
     page = (CHECKOUT / "docs" / "REMOTE.md").read_text(encoding="utf-8")
     autoscaler = kubernetes_objects()["HorizontalPodAutoscaler"]["spec"]
     scaled_by = {each["pods"]["metric"]["name"] for each in autoscaler["metrics"]}

@@ -87,14 +87,6 @@ def test_stateless_requests_reach_every_replica(cluster: Cluster) -> None:
     assert {tool["name"] for tool in speaker.request("tools/list")["tools"]} >= {"where", "steps"}
 
 
-def test_a_session_that_a_stateless_client_names_does_not_matter(cluster: Cluster) -> None:
-    """For those who have a session, nginx asks other replicas again: a call without one could be run twice."""
-    speaker = cluster.speaker()
-    speaker.session = "0123456789abcdef" * 2
-
-    assert len({int(speaker.call("where")) for _ in range(20)}) > 1
-
-
 def test_progress_comes_while_the_tool_runs(cluster: Cluster, shared_project: ProjectBuilder) -> None:
     speaker = cluster.speaker()
     params = {"name": "steps", "arguments": {}, "_meta": modern_meta(progressToken="t")}
@@ -145,21 +137,6 @@ def test_another_replica_takes_the_answer_of_a_tool_that_may_be_repeated(
     asked_and_answered = eventually(lambda: (runs := run_on())[1:] and runs)
 
     assert len(asked_and_answered) == len(set(asked_and_answered)) == 2
-
-
-def test_a_tool_that_may_not_be_repeated_says_so(cluster: Cluster) -> None:
-    speaker = cluster.speaker()
-    asked = {"name": "once", "arguments": {}}
-
-    def refusal() -> str:
-        """Nothing if the answer has reached the replica that asked."""
-        question = speaker.request("tools/call", asked)
-        (key,) = question["inputRequests"]
-        again = {**asked, "inputResponses": {key: YES}, "requestState": question["requestState"]}
-        answer = speaker.start("tools/call", again).answer()
-        return str(answer.get("error", {}).get("message", ""))
-
-    assert "This interaction has expired" in eventually(refusal)
 
 
 def test_each_session_stays_with_its_replica(cluster: Cluster, shared_project: ProjectBuilder) -> None:

@@ -7,19 +7,19 @@ tree is of our own writing and uses the functions and files that such a project 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.providers.conftest import authority, site  # noqa: F401 (fixtures)
-from tests.support.client import Client
+from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import LATEST_HANDSHAKE, Wire
 
 Json = dict[str, Any]
-Serve = Callable[..., Client]
+Serve = Speak
 
 # Which starts in a tenth of the time that jq takes. Where there is none, this says nothing.
 QUICK = {"MCPBASH_JSON_TOOL": "gojq"}

@@ -71,7 +71,7 @@ def test_the_roots_of_a_client_lie_inside_those_that_are_set(tree: OldTree, serv
 @pytest.mark.parametrize(("name", "code"), [("large", -32603), ("../large", -32602), ("none", -32002)])
 def test_the_code_tells_why_there_is_no_page(tree: OldTree, serve: Serve, name: str, code: int) -> None:
     tree.write("ui/large/index.html", "<!doctype html>" + "x" * 200)
-    client = serve(MCPBASH_MAX_UI_RESOURCE_BYTES="100")
+    client = serve(MCPBASH_MAX_RESOURCE_BYTES="100")
 
     assert client.error("resources/read", {"uri": f"ui://{tree.root.name}/{name}"})["code"] == code
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from examples.harness import commands, fitness, ladder, wire
-from examples.harness.ladder import EXAMPLES, Example, UnknownExample, all_examples, find
+from examples.harness.ladder import EXAMPLES, Example, all_examples, find
 from tests.examples.support import our_python
 from tests.support.wire import clean_environment
 
@@ -55,19 +55,6 @@ def test_an_example_is_found_by_number_and_by_name(wanted: str) -> None:
     assert find(wanted).name == "01-args-and-validation"
 
 
-def test_half_a_name_is_not_enough() -> None:
-    with pytest.raises(UnknownExample):
-        find("args")
-
-
-def test_several_examples_are_played_under_their_names() -> None:
-    done = typed("run", "6", "prompts-and-rendering")
-
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[0] == "== 06-resources-file-provider"
-    assert f"== 07-prompts-and-rendering\n{find('07').conversation()}" in done.stdout
-
-
 def test_a_program_that_is_missing_is_named_instead_of_a_conversation(tmp_path: Path) -> None:
     path = without_bash(tmp_path)
 
@@ -94,21 +81,6 @@ def test_a_server_that_says_less_than_the_page_is_given_up(
     assert "07-prompts-and-rendering: the server said nothing for 1 s" in capsys.readouterr().err
 
 
-def test_nobody_has_to_read_to_the_end() -> None:
-    with subprocess.Popen(
-        [EXAMPLES / "run", "7", "6"],
-        env=clean_environment(our_python()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-
-        assert "Traceback" not in process.stderr.read()
-
-
 def test_send_takes_lines_from_stdin_and_adds_what_is_left_out() -> None:
     done = typed("send", "04", stdin=f'{NAP % 0}\n\n{{"method": "ping", "id": "mine"}}\n')
 
@@ -124,26 +96,12 @@ def test_a_line_that_is_no_json_is_refused_before_anything_is_sent() -> None:
     assert "line 1 is not JSON" in done.stderr
 
 
-def test_an_unknown_option_is_refused() -> None:
-    done = typed("run", "--fast", "00")
-
-    assert (done.returncode, done.stderr) == (2, "examples/run: --fast is unknown; see examples/run --help.\n")
-
-
 def test_check_env_says_which_examples_lack_a_program(tmp_path: Path) -> None:
     done = typed("check-env", "00", "01", path=without_bash(tmp_path))
 
     assert done.returncode == 1
     assert "missing  bash (apt install bash, or brew install bash), for 01\n" in done.stdout
     assert done.stdout.endswith("Cannot be run: 01-args-and-validation\n")
-
-
-def test_check_env_is_content_where_everything_is_there() -> None:
-    done = typed("check-env", "00")
-
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[0] == "ok       mcpgreen"
-    assert done.stdout.endswith("00-hello-tool can be run.\n")
 
 
 def test_damaged_copies_are_noticed(tmp_path: Path) -> None:

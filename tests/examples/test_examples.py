@@ -17,8 +17,6 @@ from tests.support.wire import clean_environment, nursery
 LADDER = all_examples()
 FIRST_LINE = re.compile(rb"#!(?:/usr/bin/env |/\S*/)(\w+)")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-PARTS = ("# ", "Needs:", "```console\n$ examples/run ", "## What you learn", "## What goes wrong")
-TRANSCRIPT_LINES = range(2, 9)
 
 each_example = pytest.mark.parametrize("example", LADDER, ids=lambda example: example.name)
 
@@ -57,22 +55,8 @@ def test_nothing_is_found_in_an_example(example: Example) -> None:
 
 
 @each_example
-def test_a_page_has_its_parts_in_order(example: Example) -> None:
-    page = example.page()
-    places = [page.find(part) for part in PARTS]
-
-    assert places == sorted(places) and places[0] == 0, dict(zip(PARTS, places, strict=True))
-    assert f"\n$ examples/run {example.name[:2]}\n" in page
-    assert len(example.steps()) in TRANSCRIPT_LINES
-
-
-@each_example
 def test_a_page_names_every_program_that_its_scripts_need(example: Example) -> None:
     assert set(interpreters(example)) <= {*example.needs(), "sh"}
-
-
-def test_the_first_examples_need_only_shells_and_python() -> None:
-    assert {program for example in LADDER[:9] for program in example.needs()} <= {"sh", "bash", "python3"}
 
 
 def test_the_index_lists_every_example_in_order() -> None:

@@ -1,29 +1,23 @@
 """docs/ui.md tells the truth: its project is built, its commands are run, its pages are opened with its data.
 
-Its fenced blocks are taken as on docs/tools.md: with a file name a block is that file, a bash block without one is run,
-and the json block after it is what it prints. A `json data NAME` block is a result for the page of that name.
+Beside what tests/docs/reader.py takes, a `json data NAME` block is a result for the page of that name.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mcpgreen.catalog.apps.resources import App, app_html, discover_apps
-from mcpgreen.catalog.apps.templates import TEMPLATES
 from mcpgreen.project.project import Project
+from tests.docs.reader import DOCS, Reader, blocks_of
 from tests.support.browser import Browser, View
 from tests.support.waiting import eventually
-from tests.support.wire import clean_environment
-from tests.test_docs_examples import CHECKOUT, COMMAND_SECS, blocks_of, values_in
 
-BLOCKS = blocks_of(CHECKOUT / "docs" / "ui.md")
-DATA = {block.info.removeprefix("data "): block.text for block in BLOCKS if block.info.startswith("data ")}
+PAGE = DOCS / "ui.md"
+DATA = {block.info.removeprefix("data "): block.text for block in blocks_of(PAGE) if block.info.startswith("data ")}
 # What has to be seen of the data that the guide shows.
 SEEN = {
     "report": ("td", "Ada"),
@@ -37,27 +31,9 @@ SEEN = {
 @pytest.fixture(scope="module")
 def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the guide. Its commands have been run, and have printed what it says."""
-    place = tmp_path_factory.mktemp("reader")
-    tell_place = place / "place"
-    (place / "bin").mkdir()
-    (place / "bin" / "mcpgreen").symlink_to(CHECKOUT / "scripts" / "mcpgreen")
-    path = f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    env = clean_environment({"PATH": path, "MCPGREEN_PYTHON": sys.executable, "TELL_PLACE": str(tell_place)})
-    for block, following in zip(BLOCKS, [*BLOCKS[1:], None], strict=True):
-        if "/" in block.info:
-            target = place / block.info
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(block.text, encoding="utf-8")
-            target.chmod(0o644)
-        elif block.language == "bash":
-            script = f'set -euo pipefail\numask 022\n{block.text}\npwd > "$TELL_PLACE"\n'
-            command = ["bash", "-c", script]
-            done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=COMMAND_SECS)
-            assert (done.returncode, done.stderr) == (0, ""), f"line {block.line}"
-            is_output = following is not None and (following.language, following.info) == ("json", "")
-            assert values_in(done.stdout) == (values_in(following.text) if following and is_output else [])
-            place = Path(tell_place.read_text(encoding="utf-8").strip())
-    return place
+    reader = Reader(tmp_path_factory.mktemp("reader"))
+    reader.read(PAGE)
+    return reader.place
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +41,6 @@ def pages(guide: Path) -> dict[str, App]:
     found, warnings = discover_apps(Project(str(guide), {}), "my-board")
     assert warnings == []
     return {page.name: page for page in found}
-
-
-def test_the_guide_has_a_page_for_every_template_and_data_for_each(pages: dict[str, App]) -> None:
-    assert {page.template for page in pages.values()} == {None, *TEMPLATES}
-    assert set(DATA) == {name for name in pages if name not in ("tasks", "map")}
-    assert pages["tasks"].uri == "ui://my-board/tasks"
-    assert pages["map"].entry is not None
-    assert "geolocation" in pages["map"].definition["_meta"]["ui"]["permissions"]
 
 
 @pytest.mark.parametrize("name", SEEN)

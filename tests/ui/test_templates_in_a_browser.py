@@ -258,18 +258,6 @@ def test_a_table_reads_rows_from_text_and_finds_its_columns(show: Show) -> None:
     assert view.texts("td") == ["1", '{"c":true}', "", "", "", "x"]
 
 
-def test_a_table_can_have_rows_from_the_start(show: Show) -> None:
-    assert show("data-table", {"data": ROWS}).text("caption") == "3 rows"
-
-
-def test_a_result_without_rows_is_told(show: Show) -> None:
-    view = show("data-table", {})
-
-    view.tool_result({"total": 3})
-
-    eventually(lambda: "no rows" in view.text("#status"))
-
-
 def test_an_address_in_a_table_is_opened_by_the_host(show: Show) -> None:
     view = show("data-table", {"data": [{"at": "https://example.com/x"}, {"at": "javascript:alert(1)"}]})
 
@@ -292,16 +280,6 @@ def test_progress_runs_and_completes(show: Show) -> None:
     assert view.text("#step") == "Completed"
 
 
-def test_progress_of_a_result_is_shown(show: Show) -> None:
-    view = show("progress", {"showPercentage": False})
-
-    view.tool_result({"percent": 40, "step": "halfway"})
-
-    eventually(lambda: view.text("#step") == "halfway")
-    assert view.in_page("document.querySelector('#bar').value") == 40
-    assert view.text("#percentage") == ""
-
-
 def test_work_is_cancelled_after_a_question(show: Show) -> None:
     view = show("progress", {"cancelTool": "stop", "cancelArgs": {"job": 7}, "cancelConfirm": "Really?"})
     view.answer_next_call({"result": {"content": []}})
@@ -314,15 +292,6 @@ def test_work_is_cancelled_after_a_question(show: Show) -> None:
     assert call_of(view) == {"name": "stop", "arguments": {"job": 7}}
     eventually(lambda: view.text("#step") == "Cancelled")
     assert view.in_page("document.querySelector('#buttons').hidden") is True
-
-
-def test_a_host_can_cancel(show: Show) -> None:
-    view = show("progress", {})
-
-    view.tell({"method": "ui/notifications/tool-cancelled", "params": {"reason": "by the user"}})
-
-    eventually(lambda: view.text("#status") == "Cancelled: by the user")
-    assert view.text("#step") == "Cancelled"
 
 
 BEFORE, AFTER = "one\ntwo\nthree\nfour\n", "one\n2\nthree\nfour\nfive\n"
@@ -340,35 +309,6 @@ def test_two_texts_are_compared_side_by_side(show: Show, names: tuple[str, str])
     assert [text.split()[-1] for text in view.texts("td.text.added")] == ["2", "five"]
     assert view.in_page("document.querySelectorAll('tbody tr').length") == 5
     assert view.texts("td.number.added") == ["2", "5"]
-
-
-def test_two_texts_are_compared_line_by_line(show: Show) -> None:
-    view = show("diff-viewer", {"viewMode": "unified", "showLineNumbers": False})
-
-    view.tool_result({"left": BEFORE, "right": AFTER})
-
-    eventually(lambda: view.in_page("document.querySelectorAll('tbody tr').length") == 6)
-    signs = view.in_page("[...document.querySelectorAll('td.sign')].map((each) => each.textContent)")
-    assert signs == [" ", "-", "+", " ", " ", "+"]
-    assert view.texts("td.number") == []
-
-
-def test_code_is_coloured_unless_told_otherwise(show: Show) -> None:
-    data = {"left": "", "right": 'return "x" # why'}
-    coloured = show("diff-viewer", {"data": data})
-    plain = show("diff-viewer", {"data": data, "syntaxHighlight": False})
-
-    assert [coloured.text(f".{kind}") for kind in ("keyword", "string", "comment")] == ["return", '"x"', "# why"]
-    assert plain.texts("td span:not(.hidden)") == []
-
-
-def test_long_texts_are_compared_in_good_time(show: Show) -> None:
-    view = show("diff-viewer", {})
-
-    # Nothing in common: the worst case for a comparison, and far beyond what a full table could hold.
-    view.tool_result({"left": "a\n" * 2100, "right": "b\n" * 2100})
-
-    eventually(lambda: view.text("caption") == "Lines added: 2100, removed: 2100")
 
 
 NODES = [
@@ -410,15 +350,6 @@ def test_a_click_on_a_node_selects_it_and_one_on_its_mark_folds_it(show: Show) -
     view.click("li .node span:last-child")
 
     assert call_of(view)["arguments"] == {"nodeId": "src"}
-
-
-def test_a_tree_that_is_not_selectable_folds_only(show: Show) -> None:
-    view = show("tree-view", {"data": NODES, "showIcons": False})
-
-    view.click("li .node span:last-child")
-
-    assert view.in_page("document.querySelector('li').getAttribute('aria-expanded')") == "false"
-    assert view.seen("tools/call") == []
 
 
 BOARD: Json = {
@@ -488,20 +419,3 @@ def test_a_card_whose_move_is_refused_goes_back(show: Show) -> None:
 
     eventually(lambda: "locked" in view.text("#status"))
     assert board_of(view)["To do"] == ["Write"]
-
-
-def test_a_click_on_a_card_calls_the_tool_for_it(show: Show) -> None:
-    view = show("kanban", {**BOARD, "data": CARDS})
-    view.answer_next_call({"result": {"content": [{"type": "text", "text": "It is long."}]}})
-
-    view.click("button.title")
-
-    assert call_of(view) == {"name": "open-task", "arguments": {"cardId": "t1"}}
-    eventually(lambda: view.text("#status") == "It is long.")
-
-
-def test_cards_of_a_fixed_board_cannot_be_moved(show: Show) -> None:
-    view = show("kanban", {**BOARD, "draggable": False, "data": CARDS})
-
-    assert view.texts(".moves button") == []
-    assert view.in_page("document.querySelector('[draggable=true]')") is None

@@ -9,26 +9,21 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import test_docs_examples as guide
+from tests.docs.reader import DOCS, Reader, blocks_of, values_in
 from tests.support.asking import Say, Talk, answered, talk, unanswered
-from tests.support.client import Client
+from tests.support.client import Speak
 from tests.support.prerequisites import require_perl_modules, require_program
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL
-from tests.support.wire import Wire, text_of
-from tests.test_docs_examples import CHECKOUT, Block, Step, Walk, at_line, blocks_of, steps_of, values_in
+from tests.support.wire import Start, Wire, text_of
 
-PAGE = CHECKOUT / "docs" / "tool-protocol.md"
+PAGE = DOCS / "tool-protocol.md"
 BLOCKS = blocks_of(PAGE)
-STEPS = steps_of(BLOCKS)
-CONVERSATIONS = [block for block in BLOCKS if block.info == "wire"]
-FILES = {block.info: block.text for block in BLOCKS if "/" in block.info}
 TOOLS = {"count-words": "tools/count-words.cjs", "tally-words": "tools/tally-words.pl"}
 
 # Set for scripts that may ask.
@@ -45,44 +40,28 @@ def require_language_of(tool: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
-    reader = Walk(tmp_path_factory.mktemp("reader"), BLOCKS)
-    reader.go()
-    return reader
+def project_of_the_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tools of the page. What it shows has taken place."""
+    for tool in TOOLS:
+        require_language_of(tool)
+    reader = Reader(tmp_path_factory.mktemp("reader"))
+    reader.read(PAGE)
+    return reader.place
+
+
+def test_what_the_page_shows_happens(project_of_the_page: Path) -> None:
+    assert project_of_the_page.is_dir()
 
 
 @pytest.fixture
-def run(walk: Walk, tmp_path: Path) -> Any:
+def run(project_of_the_page: Path, tmp_path: Path) -> Any:
     """Run a tool of the page beside the stand-in."""
 
     def run_tool(tool: str, say: Say, arguments: str = "{}", **env: str) -> Talk:
-        require_language_of(tool)
         variables = {"MCP_TOOL_ARGS_JSON": arguments, "MCP_TOOL_ERROR_FILE": str(tmp_path / "error.json"), **env}
-        return talk([str(walk.place / TOOLS[tool])], say, env=variables, cwd=tmp_path)
+        return talk([str(project_of_the_page / TOOLS[tool])], say, env=variables, cwd=tmp_path)
 
     return run_tool
-
-
-@pytest.mark.parametrize("step", STEPS, ids=at_line)
-def test_a_command_on_the_page_does_what_the_page_says(walk: Walk, step: Step) -> None:
-    for tool in guide.RUN_TOOL.findall(step.commands.text):
-        require_language_of(tool)
-    printed = walk.printed[step.commands.line]
-
-    assert (printed.status, printed.stderr) == (0, "")
-    assert values_in(printed.stdout) == (values_in(step.shown.text) if step.shown else [])
-
-
-@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=at_line)
-def test_a_conversation_on_the_page_takes_place(walk: Walk, conversation: Block) -> None:
-    for tool in TOOLS:
-        if tool in conversation.text:
-            require_language_of(tool)
-    guide.test_a_conversation_on_the_page_takes_place(walk, conversation)
-
-
-def test_the_page_has_the_tools_that_are_tested() -> None:
-    assert sorted(FILES) == sorted(TOOLS.values())
 
 
 def messages_with(key: str) -> list[Any]:
@@ -91,14 +70,7 @@ def messages_with(key: str) -> list[Any]:
     return [value for block in shown for value in values_in(block.text) if key in value]
 
 
-def test_every_value_that_the_page_shows_is_of_a_kind_that_is_tested() -> None:
-    shown = [block for block in BLOCKS if (block.language, block.info) == ("json", "")]
-    values = [value for block in shown for value in values_in(block.text)]
-
-    assert len(values) == sum(len(messages_with(key)) for key in ("method", "content", "ask", "who", "resultType"))
-
-
-def test_lines_of_the_control_pipe_reach_the_client(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_lines_of_the_control_pipe_reach_the_client(project: ProjectBuilder, speak: Speak) -> None:
     progress, message = messages_with("method")
     lines = f"{json.dumps(progress)}\n{json.dumps(message)}\n"
     project.tool("say", f"cat >\"$MCP_PROGRESS_STREAM\" <<'EOF'\n{lines}EOF\n")
@@ -111,22 +83,20 @@ def test_lines_of_the_control_pipe_reach_the_client(project: ProjectBuilder, spe
     assert [notice["params"] for notice in client.wire.notices("notifications/message")] == [message["params"]]
 
 
-def test_a_result_that_a_tool_prints_goes_out_as_it_is(project: ProjectBuilder, speak: Callable[..., Client]) -> None:
+def test_a_result_that_a_tool_prints_goes_out_as_it_is(project: ProjectBuilder, speak: Speak) -> None:
     results = [result for result in messages_with("content") if "_meta" not in result]
     for number, result in enumerate(results):
         project.tool(f"print-{number}", f"cat <<'EOF'\n{json.dumps(result)}\nEOF\n")
     client = speak()
     given = [client.call_tool(f"print-{number}") for number in range(len(results))]
 
-    assert len(results) == 2
+    assert results
     assert [(each["content"], each["isError"]) for each in given] == [
         (each["content"], each.get("isError", False)) for each in results
     ]
 
 
-def test_a_question_of_the_page_is_answered_as_the_page_says(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_question_of_the_page_is_answered_as_the_page_says(project: ProjectBuilder, speak: Speak) -> None:
     (ask,), (reply,) = messages_with("ask"), messages_with("who")
     line = json.dumps(ask).replace(ask["reply"], "'\"$path\"'")
     script = (
@@ -142,9 +112,7 @@ def test_a_question_of_the_page_is_answered_as_the_page_says(
     assert client.wire.response(call)["result"]["structuredContent"] == reply
 
 
-def test_a_tool_in_the_stateless_style_is_run_again_with_the_answers(
-    project: ProjectBuilder, speak: Callable[..., Client]
-) -> None:
+def test_a_tool_in_the_stateless_style_is_run_again_with_the_answers(project: ProjectBuilder, speak: Speak) -> None:
     (later,) = messages_with("resultType")
     result = {"action": "accept", "content": {"name": "Ada"}}
     script = f"""if [ -z "$MCP_INPUT_RESPONSES_JSON" ]; then echo '{json.dumps(later)}'; exit; fi
@@ -163,9 +131,8 @@ printf '{{"responses": %s, "state": "%s"}}' "$MCP_INPUT_RESPONSES_JSON" "$MCP_RE
 
 
 @each_tool
-def test_a_tool_that_may_not_ask_tells_the_model(walk: Walk, tool: str) -> None:
-    require_language_of(tool)
-    with Wire(walk.place) as server:
+def test_a_tool_that_may_not_ask_tells_the_model(project_of_the_page: Path, tool: str) -> None:
+    with Wire(project_of_the_page) as server:
         server.handshake()
         result = server.call_tool(tool)
 
@@ -174,9 +141,8 @@ def test_a_tool_that_may_not_ask_tells_the_model(walk: Walk, tool: str) -> None:
 
 
 @each_tool
-def test_an_error_that_the_tool_chooses_reaches_the_client(walk: Walk, tool: str) -> None:
-    require_language_of(tool)
-    with Wire(walk.place) as server:
+def test_an_error_that_the_tool_chooses_reaches_the_client(project_of_the_page: Path, tool: str) -> None:
+    with Wire(project_of_the_page) as server:
         server.handshake()
         error = server.error("tools/call", {"name": tool, "arguments": {"text": "\n" * 1000}})
 
@@ -184,9 +150,8 @@ def test_an_error_that_the_tool_chooses_reaches_the_client(walk: Walk, tool: str
 
 
 @each_tool
-def test_arguments_that_were_spilled_are_read(walk: Walk, tool: str) -> None:
-    require_language_of(tool)
-    with Wire(walk.place, env={"MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as server:
+def test_arguments_that_were_spilled_are_read(project_of_the_page: Path, tool: str) -> None:
+    with Wire(project_of_the_page, env={"MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as server:
         server.handshake()
         result = server.call_tool(tool, {"text": "ü é ö"})
 
@@ -229,10 +194,9 @@ def test_a_tool_says_that_asking_failed(run: Any, tool: str, status: str) -> Non
 
 
 @each_tool
-def test_a_tool_runs_at_the_desk(walk: Walk, tool: str) -> None:
-    require_language_of(tool)
+def test_a_tool_runs_at_the_desk(project_of_the_page: Path, tool: str) -> None:
     done = subprocess.run(
-        [str(walk.place / TOOLS[tool])],
+        [str(project_of_the_page / TOOLS[tool])],
         env={"PATH": os.environ["PATH"], "MCP_TOOL_ARGS_JSON": '{"text": "a\\n\\nb"}'},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -244,17 +208,7 @@ def test_a_tool_runs_at_the_desk(walk: Walk, tool: str) -> None:
     assert (json.loads(done.stdout), done.stderr) == ({"lines": 3, "words": 2}, "")
 
 
-def test_the_page_names_every_variable_that_the_sdk_reads() -> None:
-    files = (CHECKOUT / "mcpgreen" / "sdk" / "python").glob("mcp_tool*.py")
-    sources = "".join(file.read_text(encoding="utf-8") for file in files)
-    read = set(re.findall(r'"(MCP_[A-Z_]+)"', sources)) - {"MCP_SDK", "MCP_CONFIG_JSON"}
-    page = PAGE.read_text(encoding="utf-8")
-
-    assert "MCP_TOOL_ARGS" in read
-    assert [name for name in sorted(read) if name not in page] == []
-
-
-def test_the_server_sets_the_variables_of_the_page(project: ProjectBuilder, start: Callable[..., Wire]) -> None:
+def test_the_server_sets_the_variables_of_the_page(project: ProjectBuilder, start: Start) -> None:
     """Long payloads are in files instead; answers exist in a second run only, and callers not on stdio."""
     project.tool("env", "env")
     server = start()

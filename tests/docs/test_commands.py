@@ -1,5 +1,4 @@
-"""No block of code on a page is left to hope: each page has a test that takes its blocks, and this is the one for pages
-with a few of them. What installs something or takes minutes is read: its targets, files and options have to exist.
+"""Pages with a few blocks: what they show is run. What installs something or takes minutes is only read.
 
 Paths that begin with /path/to/mcpgreen are those of a checkout.
 """
@@ -20,63 +19,16 @@ import jsonschema
 import pytest
 
 from mcpgreen import __version__
-from mcpgreen.settings.table import ROWS, load
+from mcpgreen.settings.settings import ROWS, load
 from tests.catalog.test_tools import only_tool
 from tests.catalog.trees import TreeBuilder
+from tests.docs.reader import CHECKOUT, DOCS, Block, Reader, blocks_of
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_node_modules
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire, clean_environment
-from tests.test_docs_examples import CHECKOUT, PAGES, Block, blocks_of
+from tests.support.wire import Wire, clean_environment, command_of_tests
 
-DOCS = CHECKOUT / "docs"
-HERE = Path(__file__)
-# Which test takes the blocks of a page, where that is not the one that is named after the page.
-TAKEN_BY = {
-    "ARCHITECTURE.md": "test_docs_examples.py",
-    "CONTRIBUTING.md": HERE.name,
-    "WINDOWS.md": HERE.name,
-    "asking-protocol.md": "test_docs_asking.py",
-    "benchmark.md": HERE.name,
-    "cli.md": "test_docs_current.py",
-    "clients.md": HERE.name,
-    "completion.md": "test_docs_prompts.py",
-    "conformance.md": HERE.name,
-    "from-fastmcp.md": "test_docs_coming.py",
-    "from-mcp-bash.md": "test_docs_migration.py",
-    "from-mcpshell-and-just.md": "test_docs_coming.py",
-    "install.md": HERE.name,
-    "limits.md": HERE.name,
-    "roots.md": "features/test_roots.py",
-    "security.md": HERE.name,
-    "settings.md": HERE.name,
-    "sharing.md": "test_docs_projects.py",
-    "tool-protocol.md": "test_docs_protocol.py",
-    "tools.md": "test_docs_examples.py",
-    "ui.md": "ui/test_page_of_the_guide.py",
-    "what-clients-get.md": HERE.name,
-}
 COMMAND_SECS = 60
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.name)
-def test_every_page_with_blocks_has_a_test_that_takes_them(page: Path) -> None:
-    own = f"test_docs_{page.stem.lower().replace('-', '_')}.py"
-    test = HERE.parent / TAKEN_BY.get(page.name, own)
-
-    assert f'"{page.name}"' in test.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_targets_and_programs_of_the_checkout_that_a_page_names_exist(page: Path) -> None:
-    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
-    commands = "\n".join(block.text for block in blocks_of(page) if block.language in ("sh", "bash", "text"))
-    targets = re.findall(r"^make ((?:[a-z]+ ?)+)", commands, re.MULTILINE)
-
-    assert [name for names in targets for name in names.split() if f"\n{name}:" not in makefile] == []
-    for name, options in re.findall(r"^python (scripts/\w+)(.*)", commands, re.MULTILINE):
-        known = printed([sys.executable, name, "--help"])
-        assert [option for option in re.findall(r"--[a-z-]+", options.partition("#")[0]) if option not in known] == []
 
 
 def test_the_options_of_the_conformance_suite_exist() -> None:
@@ -91,8 +43,8 @@ def test_the_setting_that_a_page_shows_is_one(page: str) -> None:
     name, _, value = only(page, "text", containing="MCPGREEN_").text.strip().partition("=")
     settings = load({}, {}, {name: value})
 
-    assert name == "MCPGREEN_DEFAULT_TOOL_TIMEOUT"
-    assert settings.default_tool_timeout == float(value)
+    (row,) = (row for row in ROWS if name in row.variables)
+    assert getattr(settings, row.name) == float(value)
 
 
 def test_the_description_that_gives_a_tool_more_time_does(tmp_path: Path) -> None:
@@ -208,7 +160,8 @@ def commands_in(entry: Any) -> list[list[str]]:
     if not isinstance(entry, dict):
         return []
     if "command" in entry:
-        return [[entry["command"], *entry["args"]]]
+        command = entry["command"]
+        return [command if isinstance(command, list) else [command, *entry["args"]]]
     return [command for inner in entry.values() for command in commands_in(inner)]
 
 
@@ -227,11 +180,11 @@ def commands_on(page: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "count"), [("clients.md", 8), ("security.md", 1), ("WINDOWS.md", 1)])
-def test_every_line_that_starts_the_server_does(page: str, count: int, checkout: Path) -> None:
+@pytest.mark.parametrize("page", ["clients.md", "security.md", "WINDOWS.md"])
+def test_every_line_that_starts_the_server_does(page: str, checkout: Path) -> None:
     commands = commands_on(page)
 
-    assert len(commands) == count
+    assert commands
     for command in {tuple(command[command.index("serve") :]) for command in commands}:
         known = [str(checkout / "project") if "/" in word else word for word in command]
         with Wire(None, arguments=known) as server:
@@ -255,10 +208,43 @@ def test_what_a_bundle_asks_the_user_for_is_what_clients_take() -> None:
 
 
 def test_the_variables_of_entries_for_clients_are_known() -> None:
-    known = {variable for row in ROWS for variable in row.variables}
+    known = {variable for row in ROWS for variable in row.all_variables}
     blocks = [block for name in ("debugging.md", "clients.md") for block in blocks_of(DOCS / name)]
     entries = "".join(block.text for block in blocks if (block.language, block.info) == ("json", ""))
 
     named = set(re.findall(r'"(MCPGREEN_\w+)"', entries))
-    assert len(named) > 4
+    assert named
     assert named <= known
+
+
+@pytest.fixture
+def beside_a_checkout(tmp_path: Path) -> Reader:
+    reader = Reader(tmp_path)
+    reader.place = tmp_path / "mcpgreen"
+    reader.place.mkdir()
+    (reader.place / "scripts").symlink_to(CHECKOUT / "scripts")
+    return reader
+
+
+def test_the_commands_of_the_first_page_do_what_it_says(beside_a_checkout: Reader) -> None:
+    beside_a_checkout.read(CHECKOUT / "README.md")
+
+    (entry,) = json.loads((beside_a_checkout.home / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"].values()
+    assert str(beside_a_checkout.home / "my-server") in entry["args"]
+
+
+def test_the_result_on_the_first_page_is_what_goes_over_the_wire(beside_a_checkout: Reader) -> None:
+    blocks = blocks_of(CHECKOUT / "README.md")
+    first_tool = next(block for block in blocks if block.language == "bash")
+    beside_a_checkout.take(first_tool._replace(text=first_tool.text.replace("--plain", "--json")))
+
+    assert beside_a_checkout.printed == next(block.text for block in blocks if block.language == "json")
+
+
+def test_an_entry_for_mcp_bash_starts_the_server(project: ProjectBuilder) -> None:
+    (entry,) = json.loads(blocks_of(DOCS / "from-mcp-bash.md")[0].text)["mcpServers"].values()
+    assert "args" not in entry
+    variables = {**entry["env"], "MCPBASH_PROJECT_ROOT": str(project.root), "MCPGREEN_PYTHON": sys.executable}
+    with Wire(None, command=[str(command_of_tests())], env=variables) as server:
+        server.handshake("2025-06-18")
+        assert server.result("tools/list")["tools"] == []
