@@ -11,6 +11,7 @@ COPY setup.py pyproject.toml README.md ./
 COPY mcpgreen mcpgreen
 COPY project project
 COPY docs/mcpgreen.1 docs/
+COPY scripts/installed scripts/installed
 ARG EXTRAS=metrics,oauth
 RUN python -m venv /opt/mcpgreen \
     && /opt/mcpgreen/bin/pip install --no-cache-dir ".[$EXTRAS]"

@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 DEFAULT_PYTHON := $(filter python3,$(PYTHON))
 VENV ?= $(if $(DEFAULT_PYTHON),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-SHELL_FILES := scripts/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/jq $(wildcard mcpgreen/sdk/*.sh \
+SHELL_FILES := scripts/mcpgreen scripts/installed/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/jq $(wildcard mcpgreen/sdk/*.sh \
 	mcpgreen/providers/*.sh mcpgreen/running/hooks/*.sh mcpgreen/templates/*/*.sh mcpgreen/templates/*/*.bash \
 	project/tools/*/*.sh project/providers/*.sh scripts/demonstration/tools/count-words.sh examples/*/*/*.sh \
 	examples/*/*/*/*.sh tests/conformance/project/tools/*.sh tests/conformance/project/providers/*.sh)
@@ -23,7 +23,9 @@ unexport PYTHONDONTWRITEBYTECODE
 ROUNDS ?= 100
 ABUSE_SECS ?= 200
 SUITE := tests/conformance
-TYPESCRIPT_PEER := scripts/bench/over_http/typescript
+FRAMEWORKS := tests/frameworks
+FRAMEWORKS_VENV := .venv-frameworks
+TYPESCRIPT_PEER := scripts/bench/typescript
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -56,6 +58,8 @@ conformance: $(VENV)/.tests $(SUITE)/node_modules/.ready ## Let the official con
 	@$(BIN)/python scripts/conformance.py $(CONFORMANCE)
 	@$(BIN)/python -m pytest -q $(SUITE)/checks.py
 
+frameworks: $(FRAMEWORKS_VENV)/.ready $(FRAMEWORKS)/node/node_modules/.ready ## Install agent frameworks; the tests then try them
+
 dist: $(VENV)/.build ## Build wheel and sdist in dist/, and try the wheel in an environment of its own
 	@rm -rf build dist/*.whl dist/*.tar.gz
 	@$(BIN)/python -m build --outdir dist . >/dev/null
@@ -77,7 +81,7 @@ picture: $(VENV)/.runs ## Record `make run` for the README; only by hand, since 
 
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-* build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules \
-	$(TYPESCRIPT_PEER)/node_modules
+	$(TYPESCRIPT_PEER)/node_modules $(FRAMEWORKS)/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -118,4 +122,16 @@ $(SUITE)/node_modules/.ready: $(SUITE)/package-lock.json
 	@npm ci --prefix $(SUITE) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help run test lint stress faults bench conformance dist launcher docs site picture clean
+$(FRAMEWORKS_VENV)/.ready: $(FRAMEWORKS)/requirements.txt
+	@echo "Installing the frameworks of Python into $(FRAMEWORKS_VENV) (once) ..."
+	@$(PYTHON) -m venv $(FRAMEWORKS_VENV)
+	@$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r $<
+	@touch $@
+
+$(FRAMEWORKS)/node/node_modules/.ready: $(FRAMEWORKS)/node/package.json
+	@command -v npm >/dev/null || { echo "The frameworks of node need npm (Debian: apt install npm)."; exit 1; }
+	@echo "Installing the frameworks of node (once) ..."
+	@npm install --prefix $(FRAMEWORKS)/node --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: help run test lint stress faults bench conformance frameworks dist launcher docs site picture clean

@@ -25,8 +25,7 @@ setup(
     package_data={
         "mcpgreen": [
             *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*"),
-            *("sdk/warm/*", "sdk/warm/*/*", "sdk/warm/*/*/*"),
-            *("sdk/json_tool/*",),
+            "sdk/warm/*",
             *("providers/*.sh", "running/hooks/*.sh", "templates/*/*", "cli/texts/*"),
         ],
         "mcpgreen.default_project": ["**/*"],
@@ -42,9 +41,8 @@ setup(
         # Tables, colours and bars for people at a terminal; loaded only there.
         "rich>=13",
         # libjq 1.8 for scripts on hosts without jq; a jq of our own took 2,000 lines and knew less. Elsewhere there are
-        # no wheels, and building it must not be what keeps somebody from installing us. Its functions are used as
-        # those of a C library, which no version promises: newer ones are to be tried first.
-        "jq>=1.12,<1.14; platform_machine in 'x86_64 amd64 AMD64 aarch64 arm64'",
+        # no wheels, and building it must not be what keeps somebody from installing us.
+        "jq>=1.12; platform_machine in 'x86_64 amd64 AMD64 aarch64 arm64'",
     ],
     extras_require={
         # `config` for clients that have TOML; Python has a parser of its own from 3.11 on.
@@ -77,5 +75,7 @@ setup(
         # httptools: uvicorn's faster parser, for the peers over HTTP.
         "bench": ["mcp>=2.3", "fastmcp>=4", "uvicorn>=0.31", "httptools"],
     },
-    entry_points={"console_scripts": ["mcpgreen = mcpgreen.__main__:main"]},
+    # The command is the first; it says why.
+    scripts=["scripts/installed/mcpgreen"],
+    entry_points={"console_scripts": ["mcpgreen-python = mcpgreen.__main__:main"]},
 )
