@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "TESTED_CONSTANTS"
-SITE = Path(__file__).parent / "site"  # has a module that Python imports at its start
+AT_START = Path(__file__).parent / "at_start"  # has the module that Python imports at its start
 HOMES = {
     "ANSWER_SECS": "mcpgreen.links.roots",
     "ASK_SECS": "mcpgreen.features.asking.asking",
@@ -53,7 +53,7 @@ def variables_of(given: Mapping[str, Any]) -> dict[str, str]:
     assert constants.keys() <= HOMES.keys(), constants
     variables = {f"MCPGREEN_{name.upper()}": _text(value) for name, value in given.items() if name not in constants}
     if constants:
-        variables |= {VARIABLE: json.dumps(constants), "PYTHONPATH": f"{SITE}{os.pathsep}{SITE.parents[2]}"}
+        variables |= {VARIABLE: json.dumps(constants), "PYTHONPATH": f"{AT_START}{os.pathsep}{AT_START.parents[2]}"}
     return variables
 
 
