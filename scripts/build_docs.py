@@ -167,7 +167,9 @@ def message_lines(group: str, rows: tuple[Known, ...]) -> list[str]:
 
 def code_of(error: type[errors.RpcError]) -> str:
     # A class whose instances are made with a code has none of its own.
-    return "any" if "code" in inspect.signature(error).parameters else str(error.code)
+    if "code" in inspect.signature(error).parameters:
+        return "any"
+    return f"{error.code}, stateless {error.stateless_code}" if error.stateless_code else str(error.code)
 
 
 def summary(documented: type) -> str:
