@@ -42,10 +42,10 @@ def settings_page() -> str:
         "",
         "# Settings",
         "",
-        "This page is the reference of all settings. Each has a default that suits most projects.",
+        "This page lists all settings. Their defaults suit most projects.",
         "",
-        "**To change a setting**, set its variable: in the `env` of the [client's",
-        "entry](clients.md#settings-and-secrets), or, for everybody who serves the project, as a line of",
+        "**To change a setting**, set its environment variable in the `env` object of the [client's",
+        "entry](clients.md#settings-and-secrets). To change it for everyone who serves the project, add a line to",
         "`server.d/env`:",
         "",
         "```text",
@@ -53,17 +53,17 @@ def settings_page() -> str:
         "```",
         "",
         "`mcpgreen doctor` shows which settings differ from their defaults, and where each value comes from. The",
-        "first of these places that has a value counts:",
+        "server uses the first value that it finds in:",
         "",
         "1. the command line;",
-        "2. the `MCPGREEN_…` variable in the environment, then the other names that the table lists for it;",
-        "3. the same names in the project's `server.d/env.sh`, then in `server.d/env`;",
+        "2. the environment: the `MCPGREEN_…` variable, then the other names in the table;",
+        "3. the project's `server.d/env.sh`, then `server.d/env`, with the same names;",
         "4. the default.",
         "",
-        "An empty value counts as not set. If a value is out of bounds, the nearest bound is used; if it cannot",
-        "be read, the default is used. stderr says so.",
+        "An empty value counts as not set. If a value is out of range, the server uses the nearest allowed value; if",
+        "it cannot be parsed, the server uses the default. A message on stderr says so.",
         "",
-        "In the tables, names that end in `_secs` are seconds, and those that end in `_bytes` or `_size` are bytes.",
+        "Settings whose names end in `_secs` are in seconds; `_bytes` and `_size` are in bytes.",
         "",
         "| Group | For | Settings |",
         "| --- | --- | --- |",
@@ -127,33 +127,33 @@ def errors_page() -> str:
         "",
         "# Errors",
         "",
-        "This page explains the messages that you may meet, with their causes and what to do. Search it for the",
-        "words of your message, or start with where it appeared:",
+        "This page explains error messages, their causes and how to fix them. Search it for the words of your",
+        "message, or start with where you saw it:",
         "",
         *(f"* {link_to(group)}" for group in MESSAGES),
         "",
-        "If you write a client: [all error codes](#replies-with-an-error-object).",
+        "If you write a client, see [all error codes](#error-codes).",
         "",
-        "There are two kinds of failures. If a tool fails, the client gets a *result* that is marked with",
-        "`isError`; the model reads it and can try again. If a request is wrong or cannot be served, the client",
-        "gets an *error object* with a code, which most clients show to you.",
+        "There are two kinds of failures. If a tool fails, the client gets a *result* with `isError`, which the",
+        "model can read and react to. If a request is invalid or cannot be served, the client gets an *error object*",
+        "with a code, which most clients show to you.",
         "",
         "## Messages",
         "",
-        "`…` stands for the part that varies: a name, a number, a reason.",
+        "`…` stands for a part that varies, such as a name, a number or a reason.",
         *(line for group, rows in MESSAGES.items() for line in message_lines(group, rows)),
         "",
-        "## Replies with an error object",
+        "## Error codes",
         "",
-        "The codes are those of JSON-RPC and MCP. *Handshake era* means clients that begin with `initialize`",
-        "(revisions of MCP up to 2025-11-25), *stateless era* those that introduce themselves in each request",
+        "The codes are defined by JSON-RPC and MCP. *Handshake era* means clients that start with `initialize` (MCP",
+        "revisions up to 2025-11-25); *stateless era* means clients that identify themselves in each request",
         "(2026-07-28).",
         "",
         *table(("Class", "Code", "When"), ((f"`{each.__name__}`", code_of(each), summary(each)) for each in replies)),
         "",
         "## Inside the server",
         "",
-        "Exceptions that never reach a client as they are, and what happens to each.",
+        "These exceptions never reach a client directly.",
         "",
         *table(("Class", "What it means"), ((f"`{each.__name__}`", summary(each)) for each in others)),
     ]
@@ -167,7 +167,9 @@ def message_lines(group: str, rows: tuple[Known, ...]) -> list[str]:
 
 def code_of(error: type[errors.RpcError]) -> str:
     # A class whose instances are made with a code has none of its own.
-    return "any" if "code" in inspect.signature(error).parameters else str(error.code)
+    if "code" in inspect.signature(error).parameters:
+        return "any"
+    return f"{error.code}, stateless {error.stateless_code}" if error.stateless_code else str(error.code)
 
 
 def summary(documented: type) -> str:
@@ -181,14 +183,14 @@ def revisions_page() -> str:
         "",
         "# Protocol revisions",
         "",
-        "This page lists which request and which feature exists in which version of MCP. To see what that means",
-        "for your tools, read [What clients get](what-clients-get.md).",
+        "This page lists which requests and features exist in which version of MCP. To see what that means for your",
+        "tools, read [What clients get](what-clients-get.md).",
         "",
-        "The versions of MCP are called *revisions* and named by a date. A client says which one it speaks, and",
-        "the server answers in that one; you need not configure anything. Up to 2025-11-25, a client begins with",
-        "a *handshake*: it sends `initialize`, both sides say what they can do, and that holds until the",
-        "connection ends. Since 2026-07-28, clients are *stateless*: every request says who sends it and what the",
-        "client can do, so no handshake is needed.",
+        "MCP versions are called *revisions* and are named by date. The server answers in the revision that the",
+        "client uses; you do not have to configure anything. Up to 2025-11-25, a client starts with a *handshake*: it",
+        "sends `initialize`, and both sides declare their capabilities for the rest of the connection. Since",
+        "2026-07-28, clients are *stateless*: every request says who sends it and what the client supports, so there",
+        "is no handshake.",
         "",
         *table(("", *names), [("How a client introduces itself", *(text_of(each.era) for each in REVISIONS))]),
         "",
@@ -220,7 +222,7 @@ def cli_page() -> str:
         "",
         "# Command line",
         "",
-        "This page has the help text of every command, as `mcpgreen COMMAND --help` prints it. The commands:",
+        "This page contains the output of `mcpgreen COMMAND --help` for every command:",
         "",
     ]
     for title, commands in COMMAND_GROUPS.items():
@@ -228,8 +230,8 @@ def cli_page() -> str:
         lines += [f"* [`{each.name}`](#{each.name}): {each.summary()}" for each in commands]
         lines += [""]
     lines += [
-        "Almost every command takes `--project-root DIR`; without it, the project is the one around the current",
-        "directory. `mcpgreen --version` prints the version.",
+        "Almost every command accepts `--project-root DIR`. Without it, mcpgreen looks for a project in the current",
+        "directory and its parents. `mcpgreen --version` prints the version.",
     ]
     for command in COMMANDS:
         lines += ["", f"## {command.name}", "", *_as_text(command.text())]
@@ -247,7 +249,7 @@ def modules_page() -> str:
         "",
         "# Modules",
         "",
-        "Every module and what it is for. How they work together is told in [Architecture](ARCHITECTURE.md).",
+        "This page lists all modules. [Architecture](ARCHITECTURE.md) explains how they work together.",
     ]
     for directory in sorted({path.parent for path in package.rglob("*.py")}):
         modules = [path for path in sorted(directory.iterdir()) if path.suffix in (".py", ".sh")]
@@ -297,7 +299,7 @@ def manual_page() -> str:
         _, _, text = command.text().partition("\n\n")
         shown = [roff(line) for line in text.rstrip().splitlines()]
         lines += [f".SS {roff(command.name)}", roff(command.summary()) + ".", ".PP", ".nf", *shown, ".fi"]
-    lines += [".SH ENVIRONMENT", "Every setting has a variable; docs/settings.md lists them."]
+    lines += [".SH ENVIRONMENT", "Every setting is an environment variable; docs/settings.md lists them."]
     return page(lines)
 
 
