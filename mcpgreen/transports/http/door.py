@@ -146,7 +146,7 @@ class Door:
         return self._verified(token, self._oauth)
 
     def _verified(self, token: str, oauth: ResourceServer) -> Principal:
-        from mcpgreen.transports.http.oauth.tokens import TokenRefused
+        from mcpgreen.transports.http.oauth.resource_server import TokenRefused
 
         try:
             return oauth.verify(token)
