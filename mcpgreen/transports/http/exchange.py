@@ -2,7 +2,7 @@
 
 A quick answer is JSON. If something else comes first (progress, a log message, a request of ours), or nothing for a
 while, the answer becomes a stream, if the client accepts one. A client that accepts only JSON gets nothing but the
-answer. Which states an answer goes through is a table in `streams.outlet`.
+answer. What becomes of an answer whose connection is lost, `streams.outlet` says.
 
 How long the while is depends on what a stream is good for. In a session, the client can resume it after a lost
 connection, so it begins soon. Otherwise it only keeps the connection open, and some clients accept a longer answer as
@@ -26,7 +26,8 @@ from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.responses import JSON, OK, accepted
 from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
+from mcpgreen.transports.http.streams.outlet import Outlet
+from mcpgreen.transports.http.streams.outlets import Outlets
 from mcpgreen.transports.http.wire.connection import Headers, Request, Response
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def answer_post(
 
 
 def _accept(outlet: Outlet) -> Response:
-    outlet.release()
+    outlet.lose()
     return accepted()
 
 
@@ -147,7 +148,7 @@ class _Answer(list[bytes]):
     def __init__(self, outlet: Outlet) -> None:
         line = outlet.take_answer()
         super().__init__([line] if isinstance(line, bytes) else line)
-        self.close = outlet.release
+        self.close = outlet.lose
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.sessions import HttpSessions
-from mcpgreen.transports.http.streams.outlet import Outlets
+from mcpgreen.transports.http.streams.outlets import Outlets
 from mcpgreen.transports.http.wire import listening
 from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits
 
@@ -135,7 +135,7 @@ def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_success
         if http.has_idle_connections:
             another_signal.wait(LEAST_IDLE_SECS)
             http.end_idle()
-        while (server.is_busy or parts.outlets.backlog.has_answers) and not another_signal.is_set():
+        while (server.is_busy or parts.outlets.has_answers) and not another_signal.is_set():
             gevent.sleep(LOOK_SECS)
     if not has_successor:
         http.stop_listening()

@@ -22,7 +22,8 @@ from mcpgreen.running.shares import Shares
 from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.streams.events import STANDING_KEY
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets, State
+from mcpgreen.transports.http.streams.outlet import Outlet
+from mcpgreen.transports.http.streams.outlets import Outlets
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
@@ -71,7 +72,7 @@ class HttpSession:
         self._outlets[key] = outlet
         too_many = len(self._outlets) - MAX_OUTLETS
         if too_many > 0:
-            over = (each for each, kept in self._outlets.items() if kept.state == State.KEPT)
+            over = (each for each, kept in self._outlets.items() if kept.is_over and kept.is_lost)
             for each in list(islice(over, too_many)):
                 self._outlets.pop(each).forget()
 

@@ -14,7 +14,8 @@ from mcpgreen.engine.server import Server
 from mcpgreen.protocol import admission, revisions
 from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.exchange import Accepts, ClientGone, Post, answer_post
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
+from mcpgreen.transports.http.streams.outlet import Outlet
+from mcpgreen.transports.http.streams.outlets import Outlets
 from mcpgreen.transports.http.wire.connection import Request
 from tests.support.project import ProjectBuilder
 
@@ -102,4 +103,4 @@ def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server:
         respond(server, CALL, carrier, stream, outlet, ends_with_client=True)
 
     assert outlet.is_over
-    assert "0 bytes, 0 readers" in repr(outlets.backlog)
+    assert "0 bytes unread, of 0 streams" in repr(outlets)
