@@ -24,8 +24,8 @@ from mcpgreen.transports.http.incoming import JSON_TYPE, Reader, require_place
 from mcpgreen.transports.http.responses import Refusal, Statuses, not_allowed
 from mcpgreen.transports.http.stateless import Stateless
 from mcpgreen.transports.http.streams.events import CONTENT_TYPE
-from mcpgreen.transports.http.wire.bodies import BadBody
 from mcpgreen.transports.http.wire.connection import Request, Response
+from mcpgreen.transports.http.wire.heads import BadRequest
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
@@ -75,7 +75,7 @@ class Application:
             response = self._response(request)
         except Refusal as refusal:
             response = refusal.response()
-        except (OSError, BadBody):
+        except (OSError, BadRequest):
             raise
         except Exception:
             journal.exception("an HTTP request failed unexpectedly")

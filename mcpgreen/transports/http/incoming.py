@@ -41,7 +41,7 @@ class Reader:
         self._lane = OneAtATime()
 
     def read(self, request: Request) -> Incoming:
-        """Raises Refusal, and BadBody for a body that is not well-formed."""
+        """Raises Refusal, and BadRequest for a body that is not well-formed."""
         if request.fields.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
             raise Refusal("415 Unsupported Media Type", InvalidRequest(f"Content-Type must be {JSON_TYPE}."))
         counted: list[int] = []  # what the body takes of the room, until it is a message and counts as one

@@ -34,7 +34,8 @@ from mcpgreen.transports.http.oauth.configuration import configured_resource_ser
 from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams.outlets import Outlets
 from mcpgreen.transports.http.wire import listening
-from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits
+from mcpgreen.transports.http.wire.connection import SEND_SECS
+from mcpgreen.transports.http.wire.listening import Address, HttpServer
 
 if TYPE_CHECKING:
     from socket import socket
@@ -45,10 +46,6 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
-IDLE_SECS = 75.0  # between two requests on a connection; proxies have to close it earlier
-HEAD_SECS = 10.0  # for the head of a request, or the handshake of TLS, to arrive
-BODY_SECS = 30.0
-SEND_SECS = 30.0  # for which a client may read nothing
 LEAST_IDLE_SECS = 0.5  # for so long, nothing may come on a connection before it is closed
 
 
@@ -90,7 +87,9 @@ def _serve_at(
     door = Door(settings, address, oauth)
     metrics = metrics_of(server, sessions)
     application = Application(parts, door, reader, draining, metrics)
-    http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
+    http = HttpServer(
+        listener, application, max_connections=_connections(settings), max_body_bytes=settings.max_line_bytes, tls=tls
+    )
     if metrics is not None:
         metrics.watch_connections(lambda: http.connections)
     stop_wanted, another_signal = Event(), Event()
@@ -128,7 +127,7 @@ def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_success
     journal.info("draining: no new requests, %d connections are open", http.connections)
     if server.is_busy and os.isatty(2):
         journal.write(b"mcpgreen: calls are running, and may finish; Ctrl-C again ends them\n")
-    http.drain()
+    http.is_ending = True
     if has_successor:
         http.stop_accepting()
     with gevent.Timeout(parts.settings.shutdown_timeout, False):
@@ -166,17 +165,6 @@ def _frame_log(server: Server) -> FrameLog | None:
     from mcpgreen.transports.frame_log import FrameLog
 
     return FrameLog(server.services)
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        connections=_connections(settings),
-        idle_secs=IDLE_SECS,
-        head_secs=HEAD_SECS,
-        body_secs=BODY_SECS,
-        body_bytes=settings.max_line_bytes,
-        send_secs=SEND_SECS,
-    )
 
 
 def _connections(settings: Settings) -> int:
