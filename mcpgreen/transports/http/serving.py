@@ -26,7 +26,6 @@ from mcpgreen.running.system.descriptor_limit import connections_that_fit, descr
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.exchange import Parts
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
@@ -77,21 +76,17 @@ def _serve_at(
     on_frame = None if frames is None else frames.log_outgoing
     on_message = None if frames is None else partial(frames.log_incoming, None)
     outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2, on_frame=on_frame)
-    draining = Draining()
-    reader = Reader(draining, max_body_bytes=settings.max_line_bytes, on_message=on_message)
+    reader = Reader(max_body_bytes=settings.max_line_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
     url = _url_of(address, is_secure=tls is not None)
     name = server.services.identity.info["name"]
     oauth = configured_resource_server(settings, resource_url=settings.http_public_url or url, name=name)
-    parts = Parts(server, settings, outlets, sessions, oauth)
-    door = Door(settings, address, oauth)
-    metrics = metrics_of(server, sessions)
-    application = Application(parts, door, reader, draining, metrics)
+    parts = Parts(server, outlets, sessions, oauth)
+    metrics = metrics_of(server, sessions, lambda: http.connections)
+    application = Application(parts, Door(settings, address, oauth), reader, metrics)
     http = HttpServer(
         listener, application, max_connections=_connections(settings), max_body_bytes=settings.max_line_bytes, tls=tls
     )
-    if metrics is not None:
-        metrics.watch_connections(lambda: http.connections)
     stop_wanted, another_signal = Event(), Event()
 
     def on_signal() -> None:
@@ -106,7 +101,7 @@ def _serve_at(
         # The readiness line, which the program that started us waits for; always printed.
         journal.write(f"mcpgreen: serving {url}\n".encode("utf-8", "replace"))
         stop_wanted.wait()
-        draining.has_begun = True
+        reader.is_draining = True
         _drain(parts, http, another_signal, has_successor=has_successor)
     finally:
         http.close()
@@ -130,7 +125,7 @@ def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_success
     http.is_ending = True
     if has_successor:
         http.stop_accepting()
-    with gevent.Timeout(parts.settings.shutdown_timeout, False):
+    with gevent.Timeout(server.services.settings.shutdown_timeout, False):
         if http.has_idle_connections:
             another_signal.wait(LEAST_IDLE_SECS)
             http.end_idle()

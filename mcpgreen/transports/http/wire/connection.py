@@ -30,6 +30,7 @@ from mcpgreen.transports.http.wire.bodies import Body, Buffer
 from mcpgreen.transports.http.wire.heads import BadRequest, Head
 
 if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
     from mcpgreen.transports.http.wire.listening import HttpServer
 
 IDLE_SECS = 75.0  # between two requests on a connection; proxies have to close it earlier
@@ -54,8 +55,8 @@ Headers = list[tuple[str, str]]
 
 @dataclass(slots=True)
 class Request:
-    """What the application gets. `fields` are the headers, by their names in lower case. `owner` is the caller whose
-    share the request counts for."""
+    """What the application gets. `fields` are the headers, by their names in lower case. The application sets the rest:
+    `principal` is the caller, if it is known, and `owner` says whose share the request counts for."""
 
     method: str
     path: str
@@ -63,6 +64,7 @@ class Request:
     fields: dict[str, str]
     body: Body
     connection: Connection
+    principal: Principal | None = None
     owner: Hashable = None
 
 
