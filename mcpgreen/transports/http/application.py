@@ -6,7 +6,7 @@ Every failure of a request becomes a response here. Only a client that is gone, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
@@ -32,6 +32,7 @@ ENDPOINT = "/mcp"
 HEALTH = "/healthz"
 METRICS = "/metrics"
 MAX_RANGES = 64  # of types that a client accepts; the ones beyond are ignored
+REFUSED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})  # the parameter of a type that a client does not accept
 
 Serve = Callable[[Request], Response]
 
@@ -166,19 +167,13 @@ def _is_of_stateless_client(message: object, request: Request) -> bool:
 
 def _accepted_by(request: Request) -> Accepts:
     """What the client accepts; everything, if it does not say."""
-    return _accepted(request.fields.get("accept") or "*/*")
-
-
-@lru_cache(maxsize=64)  # most clients send the same in every request
-def _accepted(sent: str) -> Accepts:
-    ranges = [_range_of(each) for each in sent.lower().split(",", MAX_RANGES)]
-    taken = {name for name, is_wanted in ranges if is_wanted}
-    if "*/*" in taken:
-        return Accepts(json=True, events=True)
-    return Accepts(json=bool(taken & {JSON_TYPE, "application/*"}), events=bool(taken & {CONTENT_TYPE, "text/*"}))
-
-
-def _range_of(text: str) -> tuple[str, bool]:
-    name, _, parameters = text.partition(";")
-    is_wanted = not any(each.strip() in ("q=0", "q=0.0", "q=0.00", "q=0.000") for each in parameters.split(";"))
-    return name.strip(), is_wanted
+    taken = set()
+    for text in (request.fields.get("accept") or "*/*").lower().split(",", MAX_RANGES):
+        name, *parameters = map(str.strip, text.split(";"))
+        if REFUSED.isdisjoint(parameters):
+            taken.add(name)
+    takes_any = "*/*" in taken
+    return Accepts(
+        json=takes_any or not taken.isdisjoint((JSON_TYPE, "application/*")),
+        events=takes_any or not taken.isdisjoint((CONTENT_TYPE, "text/*")),
+    )

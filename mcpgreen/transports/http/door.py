@@ -36,14 +36,7 @@ FOREIGN_SITES = ("cross-site", "same-site")  # in Sec-Fetch-Site: the page of an
 
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 ALLOWED_HEADERS = (
-    "Accept",
-    "Authorization",
-    "Content-Type",
-    "Last-Event-ID",
-    "Mcp-Method",
-    "Mcp-Name",
-    "MCP-Protocol-Version",
-    "Mcp-Session-Id",
+    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, MCP-Protocol-Version, Mcp-Session-Id"
 )
 PARAM_HEADER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,100}", re.IGNORECASE)
 MAX_NAMED_HEADERS = 100
@@ -115,7 +108,7 @@ class Door:
         headers = [
             ("Allow", ALLOWED_METHODS),
             ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-            ("Access-Control-Allow-Headers", ", ".join((*ALLOWED_HEADERS, *params))),
+            ("Access-Control-Allow-Headers", ", ".join((ALLOWED_HEADERS, *params))),
             ("Access-Control-Max-Age", str(PREFLIGHT_SECS)),
         ]
         return Response("204 No Content", headers, [])

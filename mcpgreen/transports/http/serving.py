@@ -107,7 +107,7 @@ def _serve_at(
         http.close()
         sessions.stop()
         server.stop()
-        http.end_all()
+        http.end_connections()
         if oauth is not None:
             oauth.close()
         for handler in signals:
@@ -128,7 +128,7 @@ def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_success
     with gevent.Timeout(server.services.settings.shutdown_timeout, False):
         if http.has_idle_connections:
             another_signal.wait(LEAST_IDLE_SECS)
-            http.end_idle()
+            http.end_connections(only_idle=True)
         while (server.is_busy or parts.outlets.has_answers) and not another_signal.is_set():
             gevent.sleep(LOOK_SECS)
     if not has_successor:
@@ -136,7 +136,7 @@ def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_success
     server.end_listens()
     parts.sessions.stop()
     gevent.sleep(LOOK_SECS)  # the last clients have sent a request by now, which is refused properly
-    http.end_idle()
+    http.end_connections(only_idle=True)
     with gevent.Timeout(LAST_WORDS_SECS, False):
         while http.connections:
             gevent.sleep(LOOK_SECS)

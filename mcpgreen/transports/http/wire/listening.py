@@ -236,15 +236,10 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             journal.warning("clients that have just connected cannot be answered: %s", error)
         self.socket.close()
 
-    def end_idle(self) -> None:
-        """Close idle connections."""
+    def end_connections(self, *, only_idle: bool = False) -> None:
         for connection in list(self._open):
-            if connection.is_idle:
+            if connection.is_idle or not only_idle:
                 connection.end()
-
-    def end_all(self) -> None:
-        for connection in list(self._open):
-            connection.end()
 
     def _evict_waiting(self) -> bool:
         """Close a connection that waits for its client. Return False if there is none."""
