@@ -58,7 +58,7 @@ OWNERS = {
     "referencing": ("protocol.schemas.validator",),
     "yaml": ("catalog.descriptions.yaml_text",),
     "docopt": ("cli.main",),
-    "jwt": ("transports.http.oauth.keys", "transports.http.oauth.tokens"),
+    "jwt": ("transports.http.oauth.keys", "transports.http.oauth.resource_server"),
     "jq": ("sdk.json_tool",),
     "gevent.subprocess": ("running.processes.process",),
     "gevent.monkey": ("__main__", "tests/conftest.py"),

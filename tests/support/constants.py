@@ -18,14 +18,14 @@ AT_START = Path(__file__).parent / "at_start"  # has the module that Python impo
 HOMES = {
     "ANSWER_SECS": "mcpgreen.links.roots",
     "ASK_SECS": "mcpgreen.features.asking.asking",
-    "BODY_SECS": "mcpgreen.transports.http.serving",
+    "BODY_SECS": "mcpgreen.transports.http.wire.connection",
     "CHECK_SECS": "mcpgreen.running.validation.schema_checks",
     "DEBOUNCE_SECS": "mcpgreen.links.roots",
     "DEFAULT_POLL_SECS": "mcpgreen.engine.changes",
     "DRAIN_SECS": "mcpgreen.running.processes.run",
     "EOF_GRACE_SECS": "mcpgreen.transports.stdio",
-    "HEAD_SECS": "mcpgreen.transports.http.serving",
-    "IDLE_SECS": "mcpgreen.transports.http.serving",
+    "HEAD_SECS": "mcpgreen.transports.http.wire.connection",
+    "IDLE_SECS": "mcpgreen.transports.http.wire.connection",
     "KEEP_ALIVE_SECS": "mcpgreen.transports.http.exchange",
     "KEPT_FILES": "mcpgreen.logs.outputs",
     "KILL_GRACE_SECS": "mcpgreen.running.processes.run",
@@ -43,7 +43,7 @@ HOMES = {
     "PARKED_SECS": "mcpgreen.features.asking.asking",
     "QUIET_SECS": "mcpgreen.engine.changes",
     "RESPONSE_FACTOR": "mcpgreen.settings.settings",
-    "SEND_SECS": "mcpgreen.transports.http.serving",
+    "SEND_SECS": "mcpgreen.transports.http.wire.connection",
 }
 
 

@@ -6,29 +6,25 @@ Every failure of a request becomes a response here. Only a client that is gone, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
-from mcpgreen.engine.server import Server
-from mcpgreen.errors import InternalError, InvalidRequest
+from mcpgreen.errors import InternalError
 from mcpgreen.protocol import revisions
 from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.text import jsontext
-from mcpgreen.transports.http import responses
+from mcpgreen.transports.http import responses, stateless
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.exchange import Accepts, Parts, Post
 from mcpgreen.transports.http.handshake import LAST_EVENT, SESSION, VERSION, HandshakeEra
 from mcpgreen.transports.http.incoming import JSON_TYPE, Reader, require_place
-from mcpgreen.transports.http.responses import Refusal, Statuses, not_allowed
-from mcpgreen.transports.http.stateless import Stateless
+from mcpgreen.transports.http.responses import NOT_ACCEPTABLE, NOT_FOUND, Refusal, not_allowed
 from mcpgreen.transports.http.streams.events import CONTENT_TYPE
-from mcpgreen.transports.http.wire.bodies import BadBody
 from mcpgreen.transports.http.wire.connection import Request, Response
+from mcpgreen.transports.http.wire.heads import BadRequest
 
 if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
     from mcpgreen.transports.http.metrics import Metrics
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
@@ -36,21 +32,19 @@ ENDPOINT = "/mcp"
 HEALTH = "/healthz"
 METRICS = "/metrics"
 MAX_RANGES = 64  # of types that a client accepts; the ones beyond are ignored
+REFUSED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})  # the parameter of a type that a client does not accept
 
 Serve = Callable[[Request], Response]
-ServeCaller = Callable[[Request, "Principal | None"], Response]
 
 
 class Application:
     """The application of one server."""
 
-    def __init__(self, parts: Parts, door: Door, reader: Reader, draining: Draining, metrics: Metrics | None) -> None:
-        statuses = Statuses(parts.oauth)
-        self._handshake = HandshakeEra(parts, statuses)
-        self._stateless = Stateless(parts, statuses)
+    def __init__(self, parts: Parts, door: Door, reader: Reader, metrics: Metrics | None) -> None:
+        self._parts = parts
+        self._handshake = HandshakeEra(parts)
         self._door = door
         self._reader = reader
-        self._draining = draining
         self._metrics = metrics
         self._routes: dict[str, Serve] = {
             ENDPOINT: partial(self._admit, self._endpoint),
@@ -60,10 +54,9 @@ class Application:
         if parts.oauth is not None:
             from mcpgreen.transports.http.oauth.resource_server import metadata_paths
 
-            self._routes |= dict.fromkeys(
-                metadata_paths(parts.oauth.resource_url), partial(self._metadata, parts.oauth, parts.server)
-            )
-        if parts.settings.http_legacy_sse:
+            paths = metadata_paths(parts.oauth.resource_url)
+            self._routes |= dict.fromkeys(paths, partial(self._metadata, parts.oauth))
+        if parts.server.services.settings.http_legacy_sse:
             from mcpgreen.transports.http import legacy_sse
 
             legacy = legacy_sse.LegacySse(parts, reader)
@@ -75,7 +68,7 @@ class Application:
             response = self._response(request)
         except Refusal as refusal:
             response = refusal.response()
-        except (OSError, BadBody):
+        except (OSError, BadRequest):
             raise
         except Exception:
             journal.exception("an HTTP request failed unexpectedly")
@@ -91,56 +84,57 @@ class Application:
         serve = self._routes.get(request.path)
         if serve is None:
             self._door.require_good_names(request.fields)
-            raise Refusal("404 Not Found", InvalidRequest(f"There is nothing here; MCP is served at {ENDPOINT}."))
+            raise Refusal(NOT_FOUND, f"There is nothing here; MCP is served at {ENDPOINT}.")
         if request.method == "OPTIONS":
             return self._door.preflight(request.fields)
         return serve(request)
 
-    def _admit(self, serve: ServeCaller, request: Request) -> Response:
+    def _admit(self, serve: Serve, request: Request) -> Response:
         """Serve a caller that may come in, within its share of the connections. Raises Refusal."""
-        principal = self._door.admit(request.fields)
-        is_known = principal is not None and not principal.is_shared
-        request.owner = principal.name if principal is not None and is_known else request.connection.place
+        principal = request.principal = self._door.admit(request.fields)
+        is_named = principal is not None and not principal.is_shared
+        request.owner = principal.name if principal is not None and is_named else request.connection.place
         if request.method != "POST":  # a POST gets its place when its body is there: until then it can make way
             require_place(request)
         has_session = bool(request.fields.get(SESSION)) or request.path != ENDPOINT
         last_event = request.fields.get(LAST_EVENT, "")
-        self._draining.require_known(request.method, has_session=has_session, last_event=last_event)
-        return serve(request, principal)
+        self._reader.require_known(request.method, has_session=has_session, last_event=last_event)
+        return serve(request)
 
-    def _endpoint(self, request: Request, principal: Principal | None) -> Response:
+    def _endpoint(self, request: Request) -> Response:
         """`/mcp`. Raises Refusal, and ClientGone."""
         method, fields = request.method, request.fields
         if method == "POST":
-            return self._post(request, principal)
+            return self._post(request)
         is_without_session = not fields.get(SESSION) and fields.get(VERSION) in revisions.STATELESS_NAMES
         if method not in ("GET", "DELETE") or is_without_session:
             raise not_allowed("POST", "This endpoint takes POST.")
         if method == "DELETE":
-            return self._handshake.delete(request, principal=principal)
-        return self._handshake.get(request, accepts=_accepted_by(request), principal=principal)
+            return self._handshake.delete(request)
+        return self._handshake.get(request, _accepted_by(request))
 
-    def _post(self, request: Request, principal: Principal | None) -> Response:
+    def _post(self, request: Request) -> Response:
         accepts = _accepted_by(request)
         if not (accepts.json or accepts.events):
-            reason = f"Accept must allow {JSON_TYPE} and {CONTENT_TYPE}."
-            raise Refusal("406 Not Acceptable", InvalidRequest(reason))
+            raise Refusal(NOT_ACCEPTABLE, f"Accept must allow {JSON_TYPE} and {CONTENT_TYPE}.")
         message, weight_bytes = self._reader.read(request)
-        era = self._stateless if _is_of_stateless_client(message, request) else self._handshake
-        return era.post(Post(request, message, weight_bytes, accepts, principal))
+        post = Post(request, message, weight_bytes, accepts)
+        if _is_of_stateless_client(message, request):
+            return stateless.serve(self._parts, post)
+        return self._handshake.post(post)
 
     def _health(self, request: Request) -> Response:
         """`/healthz`, for programs that watch over the server. It needs no token."""
         self._door.require_good_names(request.fields)
         _require_reading(request)
-        if self._draining.has_begun:
+        if self._reader.is_draining:
             return responses.text("503 Service Unavailable", "draining\n")
         return responses.text("200 OK", "serving\n")
 
-    def _metadata(self, oauth: ResourceServer, server: Server, request: Request) -> Response:
+    def _metadata(self, oauth: ResourceServer, request: Request) -> Response:
         """Say where clients get tokens. It needs no token: a client that reads this has none yet."""
         self._door.require_good_names(request.fields)
-        tools, prompts = (server.services.snapshot(kind).items for kind in ("tools", "prompts"))
+        tools, prompts = (self._parts.server.services.snapshot(kind).items for kind in ("tools", "prompts"))
         needed = [*(tool.description.scopes for tool in tools), *(prompt.scopes for prompt in prompts)]
         scopes = sorted({scope for some in needed for scope in some})
         return Response("200 OK", [responses.JSON], [jsontext.dumps(oauth.metadata(scopes=scopes))])
@@ -149,8 +143,7 @@ class Application:
         self._door.admit(request.fields)
         _require_reading(request)
         if self._metrics is None:
-            reason = "Metrics need the extra metrics; docs/install.md#extras says how to add it."
-            raise Refusal("404 Not Found", InvalidRequest(reason))
+            raise Refusal(NOT_FOUND, "Metrics need the extra metrics; docs/install.md#extras says how to add it.")
         return self._metrics.response()
 
 
@@ -161,7 +154,7 @@ def _require_reading(request: Request) -> None:
 
 
 def _is_of_stateless_client(message: object, request: Request) -> bool:
-    """Whether the header or the envelope says so. If only one of them does, `Stateless` explains the mistake."""
+    """Whether the header or the envelope says so. If only one of them does, `stateless` explains the mistake."""
     if request.fields.get(VERSION) in revisions.STATELESS_NAMES:
         return True
     if type(message) is not dict:
@@ -174,19 +167,13 @@ def _is_of_stateless_client(message: object, request: Request) -> bool:
 
 def _accepted_by(request: Request) -> Accepts:
     """What the client accepts; everything, if it does not say."""
-    return _accepted(request.fields.get("accept") or "*/*")
-
-
-@lru_cache(maxsize=64)  # most clients send the same in every request
-def _accepted(sent: str) -> Accepts:
-    ranges = [_range_of(each) for each in sent.lower().split(",", MAX_RANGES)]
-    taken = {name for name, is_wanted in ranges if is_wanted}
-    if "*/*" in taken:
-        return Accepts(json=True, events=True)
-    return Accepts(json=bool(taken & {JSON_TYPE, "application/*"}), events=bool(taken & {CONTENT_TYPE, "text/*"}))
-
-
-def _range_of(text: str) -> tuple[str, bool]:
-    name, _, parameters = text.partition(";")
-    is_wanted = not any(each.strip() in ("q=0", "q=0.0", "q=0.00", "q=0.000") for each in parameters.split(";"))
-    return name.strip(), is_wanted
+    taken = set()
+    for text in (request.fields.get("accept") or "*/*").lower().split(",", MAX_RANGES):
+        name, *parameters = map(str.strip, text.split(";"))
+        if REFUSED.isdisjoint(parameters):
+            taken.add(name)
+    takes_any = "*/*" in taken
+    return Accepts(
+        json=takes_any or not taken.isdisjoint((JSON_TYPE, "application/*")),
+        events=takes_any or not taken.isdisjoint((CONTENT_TYPE, "text/*")),
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mcpgreen import journal
-from mcpgreen.errors import InvalidRequest, ProjectError
+from mcpgreen.errors import ProjectError
 from mcpgreen.links.principal import Principal
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.responses import Refusal
@@ -24,7 +24,8 @@ from mcpgreen.transports.http.wire.listening import Address, is_loopback
 if TYPE_CHECKING:
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
-STATUS_OF = {401: "401 Unauthorized", 403: "403 Forbidden", 503: "503 Service Unavailable"}
+FORBIDDEN = "403 Forbidden"
+STATUS_OF = {401: "401 Unauthorized", 403: FORBIDDEN, 503: "503 Service Unavailable"}
 MIN_TOKEN_CHARS = 32
 ANY = "*"
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
@@ -35,14 +36,7 @@ FOREIGN_SITES = ("cross-site", "same-site")  # in Sec-Fetch-Site: the page of an
 
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 ALLOWED_HEADERS = (
-    "Accept",
-    "Authorization",
-    "Content-Type",
-    "Last-Event-ID",
-    "Mcp-Method",
-    "Mcp-Name",
-    "MCP-Protocol-Version",
-    "Mcp-Session-Id",
+    "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, MCP-Protocol-Version, Mcp-Session-Id"
 )
 PARAM_HEADER = re.compile(r"mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,100}", re.IGNORECASE)
 MAX_NAMED_HEADERS = 100
@@ -91,14 +85,15 @@ class Door:
 
     def require_good_names(self, fields: Mapping[str, str]) -> None:
         """Check `Host` and `Origin`. Raises Refusal."""
-        host = fields.get("host", "")
+        host, origin = fields.get("host", ""), fields.get("origin")
         if not self._takes_any_host and not self._is_our_host(host):
-            raise _forbidden("This host name is not served here; the setting http_allowed_hosts lists more names.")
-        origin = fields.get("origin")
+            reason = "This host name is not served here; the setting http_allowed_hosts lists more names."
+            raise Refusal(FORBIDDEN, reason)
         # For a picture or a link on a page, browsers send no origin, but most of them say that another site asks.
         is_foreign = origin is None and fields.get("sec-fetch-site") in FOREIGN_SITES
         if is_foreign or (origin is not None and not self._is_allowed_origin(origin)):
-            raise _forbidden("This origin is not allowed; the setting http_allowed_origins lists the ones that are.")
+            reason = "This origin is not allowed; the setting http_allowed_origins lists the ones that are."
+            raise Refusal(FORBIDDEN, reason)
 
     def cors_headers(self, origin: str) -> Headers:
         """The headers that let a page of this origin read the answer."""
@@ -113,7 +108,7 @@ class Door:
         headers = [
             ("Allow", ALLOWED_METHODS),
             ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-            ("Access-Control-Allow-Headers", ", ".join((*ALLOWED_HEADERS, *params))),
+            ("Access-Control-Allow-Headers", ", ".join((ALLOWED_HEADERS, *params))),
             ("Access-Control-Max-Age", str(PREFLIGHT_SECS)),
         ]
         return Response("204 No Content", headers, [])
@@ -136,33 +131,24 @@ class Door:
         found = BEARER.fullmatch(authorization)
         if found is None:
             raise self._unauthorized("This is not a bearer token." if authorization else "A bearer token is needed.")
-        return self._holder_of(found[1])
-
-    def _holder_of(self, token: str) -> Principal:
+        token = found[1]
         if self._token and compare_digest(token.encode("latin-1"), self._token.encode("utf-8", "surrogateescape")):
             return Principal("token", is_shared=True)
         if self._oauth is None:
             raise self._unauthorized("The token is not the right one.", error="invalid_token")
-        return self._verified(token, self._oauth)
-
-    def _verified(self, token: str, oauth: ResourceServer) -> Principal:
-        from mcpgreen.transports.http.oauth.tokens import TokenRefused
+        from mcpgreen.transports.http.oauth.resource_server import TokenRefused
 
         try:
-            return oauth.verify(token)
+            return self._oauth.verify(token)
         except TokenRefused as refused:
-            headers = [("WWW-Authenticate", oauth.challenge_for(refused))]
+            headers = [("WWW-Authenticate", self._oauth.challenge_for(refused))]
             if refused.status == 503:
                 headers.append(("Retry-After", "1"))
-            raise Refusal(STATUS_OF[refused.status], InvalidRequest(refused.description), headers=headers) from refused
+            raise Refusal(STATUS_OF[refused.status], refused.description, headers=headers) from refused
 
     def _unauthorized(self, reason: str, *, error: str = "") -> Refusal:
         if self._oauth is not None:
             challenge = self._oauth.challenge(error=error, description=reason if error else "")
         else:
             challenge = f'Bearer error="{error}", error_description="{reason}"' if error else "Bearer"
-        return Refusal("401 Unauthorized", InvalidRequest(reason), headers=[("WWW-Authenticate", challenge)])
-
-
-def _forbidden(reason: str) -> Refusal:
-    return Refusal("403 Forbidden", InvalidRequest(reason))
+        return Refusal(STATUS_OF[401], reason, headers=[("WWW-Authenticate", challenge)])

@@ -2,7 +2,7 @@
 
 A quick answer is JSON. If something else comes first (progress, a log message, a request of ours), or nothing for a
 while, the answer becomes a stream, if the client accepts one. A client that accepts only JSON gets nothing but the
-answer. Which states an answer goes through is a table in `streams.outlet`.
+answer. What becomes of an answer whose connection is lost, `streams.outlet` says.
 
 How long the while is depends on what a stream is good for. In a session, the client can resume it after a lost
 connection, so it begins soon. Otherwise it only keeps the connection open, and some clients accept a longer answer as
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,13 +21,13 @@ import gevent
 
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
-from mcpgreen.links.sink import Line
-from mcpgreen.settings.settings import Settings
-from mcpgreen.transports.http.responses import JSON, OK, accepted
-from mcpgreen.transports.http.sessions import HttpSessions
+from mcpgreen.protocol import messages
+from mcpgreen.transports.http.responses import JSON, OK, accepted, status_of
+from mcpgreen.transports.http.sessions import HttpSession, HttpSessions
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
-from mcpgreen.transports.http.wire.connection import Headers, Request, Response
+from mcpgreen.transports.http.streams.outlet import Outlet
+from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.wire.connection import Request, Response
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
@@ -38,14 +38,11 @@ PATIENCE_SECS = 1.0  # after which a client that can resume a stream gets one
 UNBOUNDED_SECS = 3600.0  # at a time; how long a call may take is not for the transport to say
 LONGEST_TIMER_SECS = 1e6  # a token that is valid for longer ends no stream
 
-StatusOf = Callable[[Line], tuple[str, Headers]]
-
 
 class Parts(NamedTuple):
     """What all ways to serve a request over HTTP share. `oauth` verifies the tokens of requests."""
 
     server: Server
-    settings: Settings
     outlets: Outlets
     sessions: HttpSessions
     oauth: ResourceServer | None
@@ -65,7 +62,6 @@ class Post(NamedTuple):
     message: object
     weight_bytes: int
     accepts: Accepts
-    principal: Principal | None
 
 
 class ClientGone(ConnectionError):
@@ -73,25 +69,27 @@ class ClientGone(ConnectionError):
 
 
 def answer_post(
-    parts: Parts,
-    post: Post,
-    link: Link,
-    outlet: Outlet,
-    *,
-    status_of: StatusOf,
-    ends_with_client: bool,
-    is_primed: bool = False,
-    use: AbstractContextManager[None] | None = None,
+    parts: Parts, post: Post, session: HttpSession | None = None, *, key: int | None = None, is_primed: bool = False
 ) -> Response:
     """Serve the message of a POST. Raises ClientGone.
 
-    `ends_with_client`: the request is cancelled when the connection is lost. `use` is held until the answer is there.
+    Without a session, the request is cancelled when the connection is lost. `key` names the stream, if the client may
+    resume it.
     """
-    connection, accepts = post.request.connection, post.accepts
-    use = use or nullcontext()
-    use.__enter__()
-    outlet.on_over = partial(_disconnect, parts.server, link, use)
-    link.receive(post.message, weight_bytes=post.weight_bytes)
+    request, message, _, accepts = post
+    connection = request.connection
+    owner = request.owner if session is None else session.owner
+    outlet = parts.outlets.new(key=key, carrier=connection, takes_events=accepts.events, owner=owner)
+    until_over = ExitStack()
+    if session is None:
+        link = parts.sessions.connect_stateless(outlet, request.principal, owner)
+    else:
+        link = parts.sessions.connect(session, outlet)
+        until_over.enter_context(session)
+    until_over.callback(parts.server.disconnect, link)
+    outlet.on_over = until_over.close
+    ends_with_client = session is None
+    link.receive(message, weight_bytes=post.weight_bytes)
     if outlet.is_silent:
         if outlet.is_over or not (link.stream.in_flight or link.stream.listens):
             outlet.end()  # the message needs no answer
@@ -105,19 +103,22 @@ def answer_post(
         _leave(link, outlet, ends_with_client=ends_with_client)
         raise ClientGone
     if outlet.answer is not None:
-        status, headers = status_of(outlet.answer)
+        request_id = messages.normal_id(message.get("id")) if type(message) is dict else None
+        status, headers = status_of(outlet.answer, request_id, parts.oauth, is_stateless=session is None)
         if accepts.json or status != OK:  # a stream always has the status 200
             return Response(status, [JSON, *headers], _Answer(outlet))
     elif not accepts.events:
         return _accept(outlet)  # the call was cancelled, and a client that accepts no stream has to get something
     if not outlet.is_over:
         connection.on_hangup(partial(outlet.lose, connection))
+    if session is not None and key is not None:
+        session.keep(key, outlet)  # a stream can be resumed, JSON cannot
     sent = outlet.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS, is_primed=is_primed)
     return Response(OK, list(events.HEADERS), _streamed(sent, link, outlet, ends_with_client=ends_with_client))
 
 
 def _accept(outlet: Outlet) -> Response:
-    outlet.release()
+    outlet.lose()
     return accepted()
 
 
@@ -136,18 +137,13 @@ def _leave(link: Link, outlet: Outlet, *, ends_with_client: bool) -> None:
         outlet.end()
 
 
-def _disconnect(server: Server, link: Link, use: AbstractContextManager[None]) -> None:
-    server.disconnect(link)
-    use.__exit__(None, None, None)
-
-
 class _Answer(list[bytes]):
     """The pieces of an answer. They count as unread until the connection has sent them."""
 
     def __init__(self, outlet: Outlet) -> None:
         line = outlet.take_answer()
         super().__init__([line] if isinstance(line, bytes) else line)
-        self.close = outlet.release
+        self.close = outlet.lose
 
 
 @contextmanager

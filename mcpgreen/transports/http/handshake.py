@@ -11,22 +11,17 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
 
-from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.links.memory import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.exchange import KEEP_ALIVE_SECS, Accepts, Parts, Post, answer_post, until_token_expires
-from mcpgreen.transports.http.responses import BAD, Refusal, Statuses, accepted, not_allowed, unavailable
-from mcpgreen.transports.http.sessions import HttpSession, NoRoom
+from mcpgreen.transports.http.responses import BAD, NOT_ACCEPTABLE, NOT_FOUND, Refusal, accepted, not_allowed
+from mcpgreen.transports.http.sessions import HttpSession
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
 from mcpgreen.transports.http.wire.connection import Request, Response
-
-if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
 
 SESSION = "mcp-session-id"
 VERSION = "mcp-protocol-version"
@@ -37,43 +32,37 @@ CHOSEN_ID = re.compile(r"[0-9a-f]{32}")  # 128 bits, as nginx writes its $reques
 class HandshakeEra:
     """Serves clients that have a session."""
 
-    def __init__(self, parts: Parts, statuses: Statuses) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._statuses = statuses
 
     def post(self, post: Post) -> Response:
         """Raises Refusal, and ClientGone."""
         message = post.message
         if type(message) is dict and message.get("method") == "initialize" and "id" in message:
             return self._initialize(post)
-        session = self._session_of(post.request, post.principal)
+        session = self._session_of(post.request)
         if type(message) is dict and ("id" not in message or type(message.get("method")) is not str):
             return self._take(session, message)
-        return self._respond(session, post, key=session.new_key())
+        return answer_post(self._parts, post, session, key=session.new_key(), is_primed=_is_primed(session))
 
-    def get(self, request: Request, *, accepts: Accepts, principal: Principal | None) -> Response:
+    def get(self, request: Request, accepts: Accepts) -> Response:
         """Serve the stream of the session, or the rest of a stream that was lost. Raises Refusal."""
-        session = self._session_of(request, principal)
+        session = self._session_of(request)
         if not accepts.events:
-            raise Refusal("406 Not Acceptable", InvalidRequest("A GET is answered by a stream of events."))
+            raise Refusal(NOT_ACCEPTABLE, "A GET is answered by a stream of events.")
         outlet, after = self._wanted(session, request.fields.get(LAST_EVENT, ""))
-        connection = request.connection
-        sent = outlet.stream(
-            connection,
-            keep_alive_secs=KEEP_ALIVE_SECS,
-            is_primed=_is_primed(session),
-            after=after,
-        )
+        connection, is_primed = request.connection, _is_primed(session)
+        sent = outlet.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS, is_primed=is_primed, after=after)
         connection.on_hangup(partial(outlet.lose, connection))
-        expiry = until_token_expires(principal, partial(outlet.lose, connection))
+        expiry = until_token_expires(request.principal, partial(outlet.lose, connection))
         return Response("200 OK", list(events.HEADERS), _in_use(session, sent, expiry))
 
-    def delete(self, request: Request, *, principal: Principal | None) -> Response:
+    def delete(self, request: Request) -> Response:
         """Raises Refusal."""
-        self._parts.sessions.close(self._session_of(request, principal))
+        self._parts.sessions.close(self._session_of(request))
         return Response("204 No Content", [], [])
 
-    def _session_of(self, request: Request, principal: Principal | None) -> HttpSession:
+    def _session_of(self, request: Request) -> HttpSession:
         """Find the session of a request, and check that the revision is the session's. Raises Refusal."""
         key = request.fields.get(SESSION)
         if not key:
@@ -81,64 +70,42 @@ class HandshakeEra:
                 "Mcp-Session-Id is missing: send initialize first; or, as a stateless client, the header "
                 f"MCP-Protocol-Version: {revisions.STATELESS_NAMES[-1]}."
             )
-            raise Refusal(BAD, InvalidRequest(reason))
-        session = self._parts.sessions.find(key, principal)
+            raise Refusal(BAD, reason)
+        session = self._parts.sessions.find(key, request.principal)
         if session is None:
-            raise Refusal("404 Not Found", InvalidRequest("There is no such session; send initialize for a new one."))
+            raise Refusal(NOT_FOUND, "There is no such session; send initialize for a new one.")
         sent, agreed = request.fields.get(VERSION), _revision_of(session).name
         # A client that does not send the revision, as Gemini CLI, means the one agreed on.
         if sent is not None and sent not in revisions.BY_NAME:
-            known = ", ".join(revisions.NEWEST_FIRST)
-            raise Refusal(BAD, InvalidRequest(f"MCP-Protocol-Version: this server knows {known}."))
+            raise Refusal(BAD, f"MCP-Protocol-Version: this server knows {', '.join(revisions.NEWEST_FIRST)}.")
         if sent is not None and sent != agreed:
-            raise Refusal(BAD, InvalidRequest(f"MCP-Protocol-Version: this session has agreed on {agreed}."))
+            raise Refusal(BAD, f"MCP-Protocol-Version: this session has agreed on {agreed}.")
         return session
 
     def _initialize(self, post: Post) -> Response:
         request, sessions = post.request, self._parts.sessions
-        chosen = request.fields.get(SESSION, "") if self._parts.settings.http_accept_session_ids else ""
+        takes_chosen_id = self._parts.server.services.settings.http_accept_session_ids
+        chosen = request.fields.get(SESSION, "") if takes_chosen_id else ""
         key = chosen if CHOSEN_ID.fullmatch(chosen) else None
-        try:
-            session = sessions.open(post.principal, key=key, owner=request.owner)
-        except NoRoom as error:
-            raise unavailable(InternalError(str(error)), retry_secs=60) from error
-        response = self._respond(session, post, key=None)  # a client that loses it has no session to come back with
+        session = sessions.open(request.principal, key=key, owner=request.owner)
+        response = answer_post(self._parts, post, session)  # a client that loses it has no session to come back with
         if session.session.handshake.view is None:
             sessions.close(session)  # initialize was refused
             return response
         return response._replace(headers=[*response.headers, ("Mcp-Session-Id", session.key)])
 
-    def _respond(self, session: HttpSession, post: Post, *, key: int | None) -> Response:
-        """`key` names the stream, if the client may resume it."""
-        parts, connection, message = self._parts, post.request.connection, post.message
-        outlet = parts.outlets.new(key=key, carrier=connection, takes_events=post.accepts.events, owner=session.owner)
-        request_id = messages.normal_id(message.get("id")) if type(message) is dict else None
-        response = answer_post(
-            parts,
-            post,
-            parts.sessions.connect(session, outlet),
-            outlet,
-            status_of=lambda line: self._statuses.of_handshake(line, request_id),
-            ends_with_client=False,
-            is_primed=key is not None and _is_primed(session),
-            use=session,
-        )
-        if key is not None and not isinstance(response.body, list):
-            session.keep(key, outlet)  # a stream can be resumed, JSON cannot
-        return response
-
     def _take(self, session: HttpSession, message: Json) -> Response:
         """Take a message that is not answered: a notification, or an answer to us. Raises Refusal for anything else."""
         method, request_id = message.get("method"), messages.normal_id(message.get("id"))
         if method is not None and (type(method) is not str or message.get("jsonrpc") != "2.0"):
-            raise Refusal(BAD, InvalidRequest('jsonrpc must be "2.0" and method a string.'), id=request_id)
+            raise Refusal(BAD, 'jsonrpc must be "2.0" and method a string.', id=request_id)
         said = MemorySink()
         link = self._parts.sessions.connect(session, said)
         with session:
             link.receive(message)
         self._parts.server.disconnect(link)
         if said.responses:
-            raise Refusal(BAD, InvalidRequest(said.responses[0]["error"]["message"]), id=request_id)
+            raise Refusal(BAD, said.responses[0]["error"]["message"], id=request_id)
         return accepted()
 
     def _wanted(self, session: HttpSession, last_event: str) -> tuple[Outlet, int | None]:

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from mcpgreen.engine.link import Link
-from mcpgreen.errors import InternalError, InvalidRequest
 from mcpgreen.transports.http.exchange import KEEP_ALIVE_SECS, Parts, until_token_expires
 from mcpgreen.transports.http.incoming import Reader
-from mcpgreen.transports.http.responses import Refusal, accepted, not_allowed
-from mcpgreen.transports.http.sessions import HttpSession, NoRoom
+from mcpgreen.transports.http.responses import NOT_FOUND, Refusal, accepted, not_allowed
+from mcpgreen.transports.http.sessions import HttpSession
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.wire.connection import Connection, Request, Response
-
-if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
 
 STREAM = "/sse"
 MESSAGES = "/messages"
@@ -36,32 +31,29 @@ class LegacySse:
         self._reader = reader
         self._links: dict[str, Link] = {}  # of the sessions that were opened here
 
-    def open(self, request: Request, principal: Principal | None) -> Response:
+    def open(self, request: Request) -> Response:
         """`GET /sse`. Raises Refusal."""
         if request.method != "GET":
             raise not_allowed("GET", "This path takes GET.")
         sessions, connection = self._parts.sessions, request.connection
-        try:
-            session = sessions.open(principal, owner=request.owner)
-        except NoRoom as error:
-            raise Refusal("503 Service Unavailable", InternalError(str(error))) from error
+        session = sessions.open(request.principal, owner=request.owner)
         self._links[session.key] = sessions.connect(session, session.standing)
         sent = session.standing.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS)
         connection.on_hangup(partial(session.standing.lose, connection))
         return Response("200 OK", list(events.HEADERS), self._streamed(session, connection, sent))
 
-    def take(self, request: Request, principal: Principal | None) -> Response:
+    def take(self, request: Request) -> Response:
         """`POST /messages`. Raises Refusal."""
         if request.method != "POST":
             raise not_allowed("POST", "This path takes POST.")
         key = parse_qs(request.query).get(KEY, [""])[0]
-        session = self._parts.sessions.find(key, principal)
+        session = self._parts.sessions.find(key, request.principal)
         if session is None or key not in self._links:
-            raise Refusal("404 Not Found", InvalidRequest(f"There is no such session; open one with GET {STREAM}."))
+            raise Refusal(NOT_FOUND, f"There is no such session; open one with GET {STREAM}.")
         message, weight_bytes = self._reader.read(request)
         link = self._links.get(key)
         if link is not None:  # the session may have ended while we read
-            link.stream.principal = principal  # the token of this message counts: that of the stream may be older
+            link.stream.principal = request.principal  # this token counts: that of the stream may be older
             link.receive(message, weight_bytes=weight_bytes)
         return accepted()
 

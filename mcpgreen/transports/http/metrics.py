@@ -13,22 +13,21 @@ from mcpgreen.transports.http.wire.connection import Response
 KNOWN_PATHS = ("/mcp", "/healthz", "/metrics", "/sse", "/messages")
 
 
-def metrics_of(server: Server, sessions: HttpSessions) -> Metrics | None:
-    """The metrics of this server; None if the library is not installed."""
+def metrics_of(server: Server, sessions: HttpSessions, connections: Callable[[], int]) -> Metrics | None:
+    """The metrics of this server; None if the library is not installed. `connections` returns their number."""
     try:
         import prometheus_client
     except ImportError:
         return None
-    return Metrics(prometheus_client, server, sessions)
+    return Metrics(prometheus_client, server, sessions, connections)
 
 
 class Metrics:
     """Counts and measures of one server."""
 
-    def __init__(self, library: Any, server: Server, sessions: HttpSessions) -> None:
+    def __init__(self, library: Any, server: Server, sessions: HttpSessions, connections: Callable[[], int]) -> None:
         self._library = library
         self._registry = library.CollectorRegistry()
-        self._counters: dict[tuple[str, str], Any] = {}
         self._requests = library.Counter(
             "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry
         )
@@ -36,18 +35,11 @@ class Metrics:
         self._measured("mcpgreen_running_calls", "Calls that run a script.", lambda: server.load.running)
         self._measured("mcpgreen_waiting_calls", "Calls that wait for a place.", lambda: server.load.waiting)
         self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
+        self._measured("mcpgreen_http_connections", "Open HTTP connections.", connections)
         library.ProcessCollector(registry=self._registry)
 
-    def watch_connections(self, number: Callable[[], int]) -> None:
-        """Measure the connections too; their number is known only when the server listens."""
-        self._measured("mcpgreen_http_connections", "Open HTTP connections.", number)
-
     def count(self, path: str, status: str) -> None:
-        key = path if path in KNOWN_PATHS else "other", status[:3]
-        counter = self._counters.get(key)
-        if counter is None:
-            counter = self._counters[key] = self._requests.labels(*key)
-        counter.inc()
+        self._requests.labels(path if path in KNOWN_PATHS else "other", status[:3]).inc()
 
     def response(self) -> Response:
         headers = [("Content-Type", self._library.CONTENT_TYPE_LATEST), NOT_STORED]

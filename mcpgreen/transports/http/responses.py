@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mcpgreen.errors import (
     HeaderMismatch,
     InsufficientScope,
+    InternalError,
     InvalidRequest,
     MethodNotFound,
     MissingClientCapability,
@@ -20,7 +21,7 @@ from mcpgreen.errors import (
 from mcpgreen.links.sink import Line, whole
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.text import jsontext
-from mcpgreen.transports.http.wire.connection import Headers, Response
+from mcpgreen.transports.http.wire.connection import TEXT, Headers, Response
 
 if TYPE_CHECKING:
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
@@ -30,23 +31,26 @@ NOT_STORED = ("Cache-Control", "no-store")
 
 OK = "200 OK"
 BAD = "400 Bad Request"
-FORBIDDEN = "403 Forbidden"
+NOT_FOUND = "404 Not Found"
+NOT_ACCEPTABLE = "406 Not Acceptable"
 STATELESS_STATUSES = {
     HeaderMismatch.code: BAD,
     UnsupportedVersion.code: BAD,
     MissingClientCapability.stateless_code: BAD,
     InvalidRequest.code: BAD,
-    MethodNotFound.code: "404 Not Found",
+    MethodNotFound.code: NOT_FOUND,
 }
 
 
 class Refusal(Exception):
-    """A request that is refused; becomes the response."""
+    """A request that is refused; becomes the response. A text as the error is the reason of an InvalidRequest."""
 
-    def __init__(self, status: str, error: RpcError, *, headers: Headers | None = None, id: str | int | None = None):
-        super().__init__(error.message)
+    def __init__(
+        self, status: str, error: RpcError | str, *, headers: Headers | None = None, id: str | int | None = None
+    ) -> None:
+        self.error = InvalidRequest(error) if isinstance(error, str) else error
+        super().__init__(self.error.message)
         self.status = status
-        self.error = error
         self.headers = headers or []
         self.id = id
 
@@ -55,13 +59,14 @@ class Refusal(Exception):
         return Response(self.status, [JSON, *self.headers], [body])
 
 
-def unavailable(error: RpcError, *, retry_secs: int = 1, id: str | int | None = None) -> Refusal:
+def unavailable(reason: str, *, retry_secs: int = 1, id: str | int | None = None) -> Refusal:
     """A refusal that tells the client to try again."""
-    return Refusal("503 Service Unavailable", error, headers=[("Retry-After", str(retry_secs))], id=id)
+    headers = [("Retry-After", str(retry_secs))]
+    return Refusal("503 Service Unavailable", InternalError(reason), headers=headers, id=id)
 
 
 def not_allowed(allowed: str, reason: str) -> Refusal:
-    return Refusal("405 Method Not Allowed", InvalidRequest(reason), headers=[("Allow", allowed)])
+    return Refusal("405 Method Not Allowed", reason, headers=[("Allow", allowed)])
 
 
 def accepted() -> Response:
@@ -70,39 +75,21 @@ def accepted() -> Response:
 
 
 def text(status: str, words: str) -> Response:
-    return Response(status, [("Content-Type", "text/plain; charset=utf-8"), NOT_STORED], [words.encode()])
+    return Response(status, [TEXT, NOT_STORED], [words.encode()])
 
 
-class Statuses:
+def status_of(
+    line: Line, request_id: str | int | None, oauth: ResourceServer | None, *, is_stateless: bool
+) -> tuple[str, Headers]:
     """The HTTP status of an answer, and its headers. `oauth` writes the challenge for a client that lacks a scope."""
-
-    def __init__(self, oauth: ResourceServer | None) -> None:
-        self._oauth = oauth
-
-    def of_stateless(self, line: Line, request_id: str | int) -> tuple[str, Headers]:
-        code = messages.error_code(_beginning(line), request_id)
-        if code is None:
-            return OK, []
-        return self._of_missing_scopes(line, code) or (STATELESS_STATUSES.get(code, OK), [])
-
-    def of_handshake(self, line: Line, request_id: str | int | None) -> tuple[str, Headers]:
-        """400 for errors without an id: clients match answers by their ids, and would wait for another one."""
-        if messages.is_without_ids(_beginning(line)):
-            return BAD, []
-        code = None if request_id is None else messages.error_code(_beginning(line), request_id)
-        return (None if code is None else self._of_missing_scopes(line, code)) or (OK, [])
-
-    def _of_missing_scopes(self, line: Line, code: int) -> tuple[str, Headers] | None:
-        """None unless scopes are missing."""
-        if code != InsufficientScope.code:
-            return None
+    beginning = line if isinstance(line, bytes) else line[0]
+    if not is_stateless and messages.is_without_ids(beginning):
+        return BAD, []  # clients match answers by their ids, and would wait for another one
+    code = None if request_id is None else messages.error_code(beginning, request_id)
+    if code == InsufficientScope.code and oauth is not None:
         data = jsontext.loads(whole(line))["error"].get("data")
         required = data.get("requiredScopes") if type(data) is dict else None
-        if required is None or self._oauth is None:
-            return None
-        challenge = self._oauth.challenge(error="insufficient_scope", scopes=required)
-        return FORBIDDEN, [("WWW-Authenticate", challenge)]
-
-
-def _beginning(line: Line) -> bytes:
-    return line if isinstance(line, bytes) else line[0]
+        if required is not None:
+            challenge = oauth.challenge(error="insufficient_scope", scopes=required)
+            return "403 Forbidden", [("WWW-Authenticate", challenge)]
+    return STATELESS_STATUSES.get(code, OK) if is_stateless else OK, []

@@ -26,15 +26,15 @@ from mcpgreen.running.system.descriptor_limit import connections_that_fit, descr
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.exchange import Parts
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.metrics import metrics_of
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.sessions import HttpSessions
-from mcpgreen.transports.http.streams.outlet import Outlets
+from mcpgreen.transports.http.streams.outlets import Outlets
 from mcpgreen.transports.http.wire import listening
-from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits
+from mcpgreen.transports.http.wire.connection import SEND_SECS
+from mcpgreen.transports.http.wire.listening import Address, HttpServer
 
 if TYPE_CHECKING:
     from socket import socket
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
-IDLE_SECS = 75.0  # between two requests on a connection; proxies have to close it earlier
-HEAD_SECS = 10.0  # for the head of a request, or the handshake of TLS, to arrive
-BODY_SECS = 30.0
-SEND_SECS = 30.0  # for which a client may read nothing
 LEAST_IDLE_SECS = 0.5  # for so long, nothing may come on a connection before it is closed
 
 
@@ -80,19 +76,17 @@ def _serve_at(
     on_frame = None if frames is None else frames.log_outgoing
     on_message = None if frames is None else partial(frames.log_incoming, None)
     outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2, on_frame=on_frame)
-    draining = Draining()
-    reader = Reader(draining, max_body_bytes=settings.max_line_bytes, on_message=on_message)
+    reader = Reader(max_body_bytes=settings.max_line_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
     url = _url_of(address, is_secure=tls is not None)
     name = server.services.identity.info["name"]
     oauth = configured_resource_server(settings, resource_url=settings.http_public_url or url, name=name)
-    parts = Parts(server, settings, outlets, sessions, oauth)
-    door = Door(settings, address, oauth)
-    metrics = metrics_of(server, sessions)
-    application = Application(parts, door, reader, draining, metrics)
-    http = HttpServer(listener, application, limits=_limits(settings), tls=tls)
-    if metrics is not None:
-        metrics.watch_connections(lambda: http.connections)
+    parts = Parts(server, outlets, sessions, oauth)
+    metrics = metrics_of(server, sessions, lambda: http.connections)
+    application = Application(parts, Door(settings, address, oauth), reader, metrics)
+    http = HttpServer(
+        listener, application, max_connections=_connections(settings), max_body_bytes=settings.max_line_bytes, tls=tls
+    )
     stop_wanted, another_signal = Event(), Event()
 
     def on_signal() -> None:
@@ -107,13 +101,13 @@ def _serve_at(
         # The readiness line, which the program that started us waits for; always printed.
         journal.write(f"mcpgreen: serving {url}\n".encode("utf-8", "replace"))
         stop_wanted.wait()
-        draining.has_begun = True
+        reader.is_draining = True
         _drain(parts, http, another_signal, has_successor=has_successor)
     finally:
         http.close()
         sessions.stop()
         server.stop()
-        http.end_all()
+        http.end_connections()
         if oauth is not None:
             oauth.close()
         for handler in signals:
@@ -128,21 +122,21 @@ def _drain(parts: Parts, http: HttpServer, another_signal: Event, *, has_success
     journal.info("draining: no new requests, %d connections are open", http.connections)
     if server.is_busy and os.isatty(2):
         journal.write(b"mcpgreen: calls are running, and may finish; Ctrl-C again ends them\n")
-    http.drain()
+    http.is_ending = True
     if has_successor:
         http.stop_accepting()
-    with gevent.Timeout(parts.settings.shutdown_timeout, False):
+    with gevent.Timeout(server.services.settings.shutdown_timeout, False):
         if http.has_idle_connections:
             another_signal.wait(LEAST_IDLE_SECS)
-            http.end_idle()
-        while (server.is_busy or parts.outlets.backlog.has_answers) and not another_signal.is_set():
+            http.end_connections(only_idle=True)
+        while (server.is_busy or parts.outlets.has_answers) and not another_signal.is_set():
             gevent.sleep(LOOK_SECS)
     if not has_successor:
         http.stop_listening()
     server.end_listens()
     parts.sessions.stop()
     gevent.sleep(LOOK_SECS)  # the last clients have sent a request by now, which is refused properly
-    http.end_idle()
+    http.end_connections(only_idle=True)
     with gevent.Timeout(LAST_WORDS_SECS, False):
         while http.connections:
             gevent.sleep(LOOK_SECS)
@@ -166,17 +160,6 @@ def _frame_log(server: Server) -> FrameLog | None:
     from mcpgreen.transports.frame_log import FrameLog
 
     return FrameLog(server.services)
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        connections=_connections(settings),
-        idle_secs=IDLE_SECS,
-        head_secs=HEAD_SECS,
-        body_secs=BODY_SECS,
-        body_bytes=settings.max_line_bytes,
-        send_secs=SEND_SECS,
-    )
 
 
 def _connections(settings: Settings) -> int:

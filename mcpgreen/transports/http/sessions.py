@@ -21,8 +21,10 @@ from mcpgreen.links.sink import Sink
 from mcpgreen.running.shares import Shares
 from mcpgreen.running.turns import Turns
 from mcpgreen.settings.settings import Settings
+from mcpgreen.transports.http.responses import unavailable
 from mcpgreen.transports.http.streams.events import STANDING_KEY
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets, State
+from mcpgreen.transports.http.streams.outlet import Outlet
+from mcpgreen.transports.http.streams.outlets import Outlets
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
@@ -34,11 +36,8 @@ MAX_SESSIONS_PER_PRINCIPAL = 500
 MAX_OUTLETS = 32  # streams whose events are kept for a client that comes back
 LOOKS_PER_IDLE_TIME = 20
 LONGEST_PAUSE_SECS = 60.0
+RETRY_SECS = 60  # for a client that gets no session
 SHORTEST_PAUSE_SECS = 1.0  # between two searches for idle sessions, however many clients want a place
-
-
-class NoRoom(Exception):
-    """There are as many sessions as there may be. The message is for the client."""
 
 
 class HttpSession:
@@ -71,7 +70,7 @@ class HttpSession:
         self._outlets[key] = outlet
         too_many = len(self._outlets) - MAX_OUTLETS
         if too_many > 0:
-            over = (each for each, kept in self._outlets.items() if kept.state == State.KEPT)
+            over = (each for each, kept in self._outlets.items() if kept.is_over and kept.is_lost)
             for each in list(islice(over, too_many)):
                 self._outlets.pop(each).forget()
 
@@ -108,15 +107,17 @@ class HttpSessions:
 
     def open(self, principal: Principal | None, *, key: str | None = None, owner: Hashable = None) -> HttpSession:
         """Open a session, before its `initialize`. `key` is its id, if a proxy that we trust has chosen one. Raises
-        NoRoom."""
+        Refusal if there are as many as there may be."""
         places = self._places
         if not places.has_room(owner) and time.monotonic() - self._looked_at > SHORTEST_PAUSE_SECS:
             self._end_idle()
         if not places.has_room(None):
-            raise NoRoom(f"There are {places.size} sessions already; end one with DELETE, or try again later.")
+            reason = f"There are {places.size} sessions already; end one with DELETE, or try again later."
+            raise unavailable(reason, retry_secs=RETRY_SECS)
         is_at_limit = principal is not None and places.held_by(owner) >= MAX_SESSIONS_PER_PRINCIPAL
         if is_at_limit or not places.has_room(owner):
-            raise NoRoom(f"You have {places.held_by(owner)} sessions already; end one with DELETE.")
+            reason = f"You have {places.held_by(owner)} sessions already; end one with DELETE."
+            raise unavailable(reason, retry_secs=RETRY_SECS)
         if key is None or key in self._sessions:
             key = os.urandom(ID_BYTES).hex()
         standing = self._outlets.new(key=STANDING_KEY, owner=owner)

@@ -6,11 +6,9 @@ import pytest
 from gevent import socket
 
 from mcpgreen.transports.http.wire.connection import Request, Response
-from mcpgreen.transports.http.wire.listening import Address, HttpServer, Limits, listen
+from mcpgreen.transports.http.wire.listening import Address, HttpServer, listen
 from tests.support.waiting import PATIENCE_SECS
 from tests.transports.http.attacking import head
-
-LIMITS = Limits(connections=10, idle_secs=10, head_secs=10, body_secs=10, body_bytes=1000, send_secs=10)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +28,7 @@ def test_a_header_is_one_line_whatever_the_application_says(value: str) -> None:
         return Response("200 OK", [("X-First", value), ("X-Last", "z")], [b"body"])
 
     listener = listen(Address("127.0.0.1", 0))
-    server = HttpServer(listener, application, limits=LIMITS)
+    server = HttpServer(listener, application, max_connections=10, max_body_bytes=1000)
     server.start()
     try:
         with socket.create_connection(listener.getsockname(), timeout=PATIENCE_SECS) as sock:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import gevent
 import pytest
 
-from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol import admission, revisions
 from mcpgreen.testing import FakeLink, serving
-from mcpgreen.transports.http.exchange import Accepts, ClientGone, Post, answer_post
-from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
+from mcpgreen.transports.http.exchange import Accepts, ClientGone, Parts, Post, answer_post
+from mcpgreen.transports.http.sessions import HttpSession, HttpSessions
+from mcpgreen.transports.http.streams.outlet import Outlet
+from mcpgreen.transports.http.streams.outlets import Outlets
 from mcpgreen.transports.http.wire.connection import Request
 from tests.support.project import ProjectBuilder
 
@@ -55,10 +55,10 @@ def test_nothing_waits_for_a_client_that_went_before_it_had_a_place_to_come_back
         """source "$MCP_SDK/tool-sdk.sh"; cd "$MCPGREEN_PROJECT_ROOT"; touch began
 until [ -e on ]; do sleep 0.01; done; mcp_progress 10; mcp_progress 20; touch told; exec sleep 600""",
     )
-    carrier, outlets = Carrier(), Outlets(max_backlog_bytes=1 << 20)
-    outlet, link = outlets.new(key=1, carrier=carrier), FakeLink(server)
+    carrier, parts = Carrier(), parts_of(server)
+    session = parts.sessions.open(None)
+    link = FakeLink(server, session=session.session)
     link.initialize()
-    stream = server.connect(outlet, transport="http", session=link.session)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     params = {"name": "tell", "_meta": {"progressToken": 1}}
 
@@ -68,23 +68,27 @@ until [ -e on ]; do sleep 0.01; done; mcp_progress 10; mcp_progress 20; touch to
 
     hanging_up = gevent.spawn(hang_up_soon)
     with pytest.raises(ClientGone):
-        respond(server, {**call, "params": params}, carrier, stream, outlet, ends_with_client=False)
+        respond(parts, {**call, "params": params}, carrier, session)
     hanging_up.join()
     project.write("on", "")
     link.wait_for((project.root / "told").exists)
     gevent.sleep(0.05)  # what is in the pipe is read
 
+    (outlet,) = (stream.sink for stream in session.session.streams if isinstance(stream.sink, Outlet))
     assert outlet.unread_bytes == 0
     assert not outlet.carries_requests
+    parts.sessions.stop()
 
 
-def respond(
-    server: Server, message: Any, carrier: Carrier, link: Link, outlet: Outlet, *, ends_with_client: bool
-) -> None:
+def parts_of(server: Server, **options: Any) -> Parts:
+    outlets = Outlets(max_backlog_bytes=1 << 20, **options)
+    return Parts(server, outlets, HttpSessions(server, server.services.settings, outlets), None)
+
+
+def respond(parts: Parts, message: Any, carrier: Carrier, session: HttpSession | None = None) -> None:
     request: Any = Request("POST", "/mcp", "", {}, None, carrier)  # type: ignore[arg-type]
-    post = Post(request, message, 100, Accepts(json=True, events=True), None)
-    parts: Any = SimpleNamespace(server=server, settings=server.services.settings)
-    answer_post(parts, post, link, outlet, status_of=lambda line: ("200 OK", []), ends_with_client=ends_with_client)
+    post = Post(request, message, 100, Accepts(json=True, events=True))
+    answer_post(parts, post, session, key=None if session is None else 1)
 
 
 def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server: Server) -> None:
@@ -94,12 +98,10 @@ def test_a_client_that_goes_just_when_its_answer_is_there_leaves_nothing(server:
     def hang_up_next(*_: Any) -> None:
         gevent.get_hub().loop.run_callback(carrier.hang_up)
 
-    outlets = Outlets(max_backlog_bytes=1 << 20, on_frame=hang_up_next)
-    outlet = outlets.new(carrier=carrier)
-    stream = server.connect_stateless(outlet, transport="http")
+    parts = parts_of(server, on_frame=hang_up_next)
 
     with pytest.raises(ClientGone):
-        respond(server, CALL, carrier, stream, outlet, ends_with_client=True)
+        respond(parts, CALL, carrier)
 
-    assert outlet.is_over
-    assert "0 bytes, 0 readers" in repr(outlets.backlog)
+    assert not server.is_busy
+    assert "0 bytes unread, of 0 streams" in repr(parts.outlets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpgreen.transports.http.wire import heads
-from mcpgreen.transports.http.wire.heads import BadHead, Head
+from mcpgreen.transports.http.wire.heads import BadRequest, Head
 from tests.support.effort import lines_run
 
 HOST = "Host: localhost"
@@ -17,7 +17,7 @@ def parsed(*lines: str, first: str = "POST /mcp HTTP/1.1", host: str | None = HO
 
 
 def status_of(*lines: str, **options: str | None) -> int:
-    with pytest.raises(BadHead) as refusal:
+    with pytest.raises(BadRequest) as refusal:
         parsed(*lines, **options)  # type: ignore[arg-type]
     assert "\n" not in refusal.value.reason
     return int(refusal.value.status[:3])

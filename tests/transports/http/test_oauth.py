@@ -27,13 +27,6 @@ METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 
 
 @pytest.fixture
-def issuer() -> Iterator[Issuer]:
-    issuer = Issuer()
-    yield issuer
-    issuer.stop()
-
-
-@pytest.fixture
 def server(project: ProjectBuilder, issuer: Issuer) -> Iterator[HttpServer]:
     project.tool("who", WHO)
     project.tool("write", "echo written", scopes=["files:write"])

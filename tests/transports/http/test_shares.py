@@ -30,13 +30,6 @@ CHECKED = {"type": "object", "properties": {"text": {"type": "string", "pattern"
 
 
 @pytest.fixture
-def issuer() -> Iterator[Issuer]:
-    issuer = Issuer()
-    yield issuer
-    issuer.stop()
-
-
-@pytest.fixture
 def serve(project: ProjectBuilder, issuer: Issuer) -> Iterator[Serve]:
     project.tool("wait", WAIT)
     project.tool("quick", "echo done")

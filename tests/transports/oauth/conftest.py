@@ -1,4 +1,4 @@
-"""An issuer, and a resource server that trusts it."""
+"""A resource server that trusts the issuer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,6 @@ from mcpgreen.settings.settings import load
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 from tests.support.issuer import RESOURCE, Issuer
-
-
-@pytest.fixture
-def issuer() -> Iterator[Issuer]:
-    issuer = Issuer()
-    yield issuer
-    issuer.stop()
 
 
 @pytest.fixture

@@ -18,10 +18,8 @@ from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
 from mcpgreen.transports.http.oauth import keys
-from mcpgreen.transports.http.oauth.fetching import Unavailable
-from mcpgreen.transports.http.oauth.keys import keys_in
-from mcpgreen.transports.http.oauth.resource_server import ResourceServer
-from mcpgreen.transports.http.oauth.tokens import TokenRefused
+from mcpgreen.transports.http.oauth.keys import Unavailable, keys_in
+from mcpgreen.transports.http.oauth.resource_server import ResourceServer, TokenRefused
 from tests.support.issuer import Issuer, drip, jwk_of, private_key
 
 PATIENCE_SECS = 5.0
@@ -130,8 +128,7 @@ def test_a_key_that_is_new_is_looked_for(issuer: Issuer, server: ResourceServer,
 def test_a_key_that_was_taken_back_is_good_no_more(
     issuer: Issuer, server: ResourceServer, no_pause: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also for a token that is remembered, and if no token names a new key: keys are looked for now and then, on the
-    side."""
+    """Also if no token names a new key: keys are looked for now and then, on the side."""
     token = issuer.token()
     assert server.verify(token)
     publish(issuer, "second")

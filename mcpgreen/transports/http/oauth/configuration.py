@@ -17,61 +17,51 @@ if TYPE_CHECKING:
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 PREFIX = "MCPGREEN_HTTP_OAUTH_"
-ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "EdDSA")
-CLOCK_SKEW_SECS = 60.0  # by which the clock of the issuer may differ from ours
-
 CONNECTIONS_PART = 16  # one in so many connections may wait for the issuer
 
 
 def configured_resource_server(settings: Settings, *, resource_url: str, name: str = "") -> ResourceServer | None:
     """The resource server; None if no issuer is set. Raises ProjectError for settings that cannot work."""
     issuer, keys_url = settings.http_oauth_issuer, settings.http_oauth_jwks_url
+    audiences, required_scopes = settings.http_oauth_audience, settings.http_oauth_required_scopes
     if not issuer:
-        useless = {
-            "jwks_url": keys_url,
-            "audience": settings.http_oauth_audience,
-            "required_scopes": settings.http_oauth_required_scopes,
-        }
-        for each, value in useless.items():
+        for each, value in {"jwks_url": keys_url, "audience": audiences, "required_scopes": required_scopes}.items():
             if value:
                 raise _problem(each, "there is no issuer for it; set MCPGREEN_HTTP_OAUTH_ISSUER as well")
         return None
     try:
-        from mcpgreen.transports.http.oauth import fetching
-        from mcpgreen.transports.http.oauth.keys import KeySet
+        from mcpgreen.transports.http.oauth import keys
         from mcpgreen.transports.http.oauth.resource_server import ResourceServer
     except ImportError as error:
         raise _problem("issuer", "tokens need the extra oauth; docs/install.md#extras says how to add it") from error
     if not resource_url.startswith(("http://", "https://")):
         reason = "tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
         raise _problem("issuer", reason)
-    fault = fetching.fault_of_url(issuer)
+    fault = keys.fault_of_url(issuer)
     if fault or "?" in issuer:
         raise _problem("issuer", f"it {fault or 'must have no query'}")
-    fault = fetching.fault_of_url(keys_url) if keys_url and fetching.path_of(keys_url) is None else None
+    is_file = keys.path_of(keys_url) is not None
+    fault = keys.fault_of_url(keys_url) if keys_url and not is_file else None
     if fault:
         raise _problem("jwks_url", f"it {fault}, or be a file")
-    for scope in settings.http_oauth_required_scopes:
-        if not is_scope(scope):
-            raise _problem("required_scopes", "a scope is a text of printable ASCII without spaces and quotes")
+    if not all(map(is_scope, required_scopes)):
+        raise _problem("required_scopes", "a scope is a text of printable ASCII without spaces and quotes")
 
     def fetch() -> Json:
-        return fetching.document_at(keys_url or fetching.discovered_keys_url(issuer))
+        return keys.document_at(keys_url or keys.discovered_keys_url(issuer))
 
-    keys = KeySet(fetch, max_waiting=max(1, settings.http_max_connections // CONNECTIONS_PART))
-    if keys_url and fetching.path_of(keys_url) is not None:
+    key_set = keys.KeySet(fetch, max_waiting=max(1, settings.http_max_connections // CONNECTIONS_PART))
+    if is_file:
         try:
-            keys.take(fetch())
-        except fetching.Unavailable as error:
+            key_set.take(fetch())
+        except keys.Unavailable as error:
             raise _problem("jwks_url", str(error)) from error
     return ResourceServer(
-        keys,
+        key_set,
         issuer=issuer,
         resource_url=resource_url,
-        audiences=settings.http_oauth_audience,
-        algorithms=ALGORITHMS,
-        required_scopes=settings.http_oauth_required_scopes,
-        clock_skew_secs=CLOCK_SKEW_SECS,
+        audiences=audiences,
+        required_scopes=required_scopes,
         name=name,
     )
 

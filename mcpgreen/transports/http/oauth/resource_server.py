@@ -1,28 +1,63 @@
-"""A resource server as in OAuth 2.1: it verifies tokens, and tells clients where to get one.
+"""A resource server as in OAuth 2.1: it verifies access tokens, and tells clients where to get one.
 
 It is not an authorization server: it issues no tokens, keeps no users, and shows no page. Clients learn from its
 metadata (RFC 9728) where to get a token, and from a challenge (RFC 6750) where the metadata is and which scopes they
-need.
+need. A token is a JWT that the issuer has signed, for us, and that is valid now. PyJWT verifies the signature and the
+registered claims. What it leaves to its users, or got wrong in some version, is checked here before: algorithms,
+headers, names that occur twice, types, other kinds of JWT.
 
-Rule: a token is verified once and remembered by its digest, until it expires or the keys of the issuer change. The
-token itself is not kept, and no refusal repeats any part of it.
+Rules: nothing in a token decides how it is verified, except which of the issuer's keys signed it. URLs of keys (`jku`,
+`x5u`) and keys themselves (`jwk`, `x5c`) in its header are ignored. No refusal repeats any part of a token.
 """
 
 from __future__ import annotations
 
-import hashlib
-import time
+import base64
+import json
+import math
 from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+import jwt
+
+from mcpgreen.errors import McpgreenError
 from mcpgreen.links.principal import Principal
+from mcpgreen.text import json_bounds
 from mcpgreen.text.json_types import Json
-from mcpgreen.transports.http.oauth.keys import KeySet
-from mcpgreen.transports.http.oauth.tokens import TokenRefused, Verifier, invalid
+from mcpgreen.transports.http.oauth.keys import KEY_OF, KeySet, Unavailable, UnknownKey
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-MAX_KEPT_TOKENS = 1000
+CLOCK_SKEW_SECS = 60.0  # by which the clock of the issuer may differ from ours
+MAX_TOKEN_CHARS = 16_384
+MAX_KEY_ID_CHARS = 512
 MAX_NAME_CHARS = 1024
+REQUIRED_CLAIMS = ["iss", "aud", "exp"]
+TIMES = ("exp", "nbf", "iat")
+# An issuer signs many kinds of JWT with the same keys. These are access tokens, or have no type.
+TOKEN_TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
+REASONS: dict[type[Exception], str] = {
+    jwt.ExpiredSignatureError: "it has expired",
+    jwt.ImmatureSignatureError: "it is not valid yet",
+    jwt.InvalidAudienceError: "it is for another audience (aud)",
+    jwt.InvalidSignatureError: "its signature is wrong",
+}
+
+
+class TokenRefused(McpgreenError):
+    """A token that is refused: the status of the answer, and the text of the challenge. `scopes` are needed, if they
+    are the reason."""
+
+    def __init__(self, status: int, error: str, description: str, *, scopes: Sequence[str] = ()) -> None:
+        super().__init__(description)
+        self.status = status
+        self.error = error
+        self.description = description
+        self.scopes = tuple(scopes)
+
+
+def invalid(reason: str) -> TokenRefused:
+    return TokenRefused(401, "invalid_token", f"The access token is refused: {reason}")
 
 
 class ResourceServer:
@@ -34,77 +69,81 @@ class ResourceServer:
         *,
         issuer: str,
         resource_url: str,
-        audiences: Sequence[str] = (),
-        algorithms: Sequence[str],
-        required_scopes: Sequence[str] = (),
-        clock_skew_secs: float = 60.0,
-        name: str = "",
+        audiences: Sequence[str],
+        required_scopes: Sequence[str],
+        name: str,
     ) -> None:
-        self.issuer = issuer
-        self.resource_url = resource_url
-        self.required_scopes = tuple(required_scopes)
-        self._name = name
         self._keys = keys
+        self._issuer = issuer
+        self.resource_url = resource_url
         bare_url = resource_url.rstrip("/")
-        self._verifier = Verifier(
-            keys,
-            issuer=issuer,
-            audiences=audiences or (bare_url, bare_url + "/"),
-            algorithms=algorithms,
-            clock_skew_secs=clock_skew_secs,
-        )
-        self._clock_skew_secs = clock_skew_secs
-        self._kept: dict[bytes, tuple[Principal, float, int]] = {}  # by digest; with expiry and generation of keys
+        self._audiences = audiences or (bare_url, bare_url + "/")
+        self._required_scopes = tuple(required_scopes)
+        self._name = name
 
     def verify(self, token: str) -> Principal:
         """The caller that this token names. May wait for the issuer's keys. Raises TokenRefused."""
-        self._keys.stay_current()
-        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
-        principal, expires_at, generation = self._kept.pop(digest, (None, 0.0, 0))
-        if principal is None or generation != self._keys.generation or expires_at <= time.time():
-            claims = self._verifier.claims_of(token)
-            expires_at, generation = claims["exp"] + self._clock_skew_secs, self._keys.generation
-            principal = principal_of(claims, expires_at=expires_at)
-            self._require_scopes(principal)
-        self._kept[digest] = principal, expires_at, generation  # moved to the end: the first one was used longest ago
-        if len(self._kept) > MAX_KEPT_TOKENS:
-            del self._kept[next(iter(self._kept))]
-        return principal
-
-    def _require_scopes(self, principal: Principal) -> None:
-        missing = [scope for scope in self.required_scopes if scope not in (principal.scopes or ())]
+        if len(token) > MAX_TOKEN_CHARS:
+            raise invalid(f"it is longer than {MAX_TOKEN_CHARS} characters")
+        parts = token.split(".")
+        if len(parts) != 3 or not token.isascii():
+            raise invalid("it is not a signed JWT")
+        header, claims = _object_in(parts[0], "header"), _object_in(parts[1], "payload")
+        _require_sound_header(header)
+        _require_sound_claims(claims)
+        if claims.get("iss") != self._issuer:
+            raise invalid("it is from another issuer")  # and no reason to fetch keys
+        try:
+            key = self._keys.find(header.get("kid"), header["alg"])
+        except UnknownKey as error:
+            raise invalid(str(error)) from error
+        except Unavailable as error:
+            # The reason names URLs and files, so only the log has it.
+            text = "The keys of the issuer cannot be fetched now; try again later."
+            raise TokenRefused(503, "temporarily_unavailable", text) from error
+        self._require_signed(token, key, header["alg"])
+        principal = principal_of(claims)
+        missing = [scope for scope in self._required_scopes if scope not in (principal.scopes or ())]
         if missing:
             text = f"The access token lacks {' '.join(missing)}"
-            raise TokenRefused(403, "insufficient_scope", text, scopes=self.required_scopes)
+            raise TokenRefused(403, "insufficient_scope", text, scopes=self._required_scopes)
+        return principal
+
+    def _require_signed(self, token: str, key: Any, algorithm: str) -> None:
+        try:
+            jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                audience=self._audiences,
+                issuer=self._issuer,
+                leeway=CLOCK_SKEW_SECS,
+                options={"require": REQUIRED_CLAIMS},
+            )
+        except jwt.MissingRequiredClaimError as error:
+            raise invalid(f"it has no {error.claim}") from error
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise invalid(REASONS.get(type(error), "it cannot be verified")) from error
 
     def metadata(self, *, scopes: Iterable[str] = ()) -> Json:
         """Protected resource metadata (RFC 9728), with the required scopes and these, of tools and prompts."""
-        supported = list(dict.fromkeys((*self.required_scopes, *scopes)))
+        supported = list(dict.fromkeys((*self._required_scopes, *scopes)))
         document: Json = {
             "resource": self.resource_url,
-            "authorization_servers": [self.issuer],
+            "authorization_servers": [self._issuer],
             "bearer_methods_supported": ["header"],
+            "scopes_supported": supported,
+            "resource_name": self._name,
         }
-        if supported:
-            document["scopes_supported"] = supported
-        if self._name:
-            document["resource_name"] = self._name
-        return document
+        return {name: value for name, value in document.items() if value}
 
-    def challenge(
-        self,
-        *,
-        error: str | None = None,
-        description: str | None = None,
-        scopes: Iterable[str] = (),
-    ) -> str:
+    def challenge(self, *, error: str = "", description: str = "", scopes: Sequence[str] = ()) -> str:
         """The value of `WWW-Authenticate`. Without an error, for a request without a token, it names the required
         scopes."""
-        wanted = tuple(scopes) or self.required_scopes
         members = {
             "error": error,
             "error_description": description,
-            "scope": " ".join(wanted),
+            "scope": " ".join(scopes or self._required_scopes),
             "resource_metadata": metadata_url(self.resource_url),
         }
         return "Bearer " + ", ".join(f'{name}="{_quotable(value)}"' for name, value in members.items() if value)
@@ -126,7 +165,7 @@ def metadata_url(resource_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{metadata_paths(resource_url)[0]}"
 
 
-def principal_of(claims: Json, *, expires_at: float) -> Principal:
+def principal_of(claims: Json) -> Principal:
     """The caller that the claims of a verified token name. Raises TokenRefused if they name none."""
     subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp"))
     if type(subject) is str and subject:
@@ -137,7 +176,11 @@ def principal_of(claims: Json, *, expires_at: float) -> Principal:
         raise invalid("it names neither a subject nor a client")
     if len(name) > MAX_NAME_CHARS:
         raise invalid("the name of its subject is too long")
-    principal = Principal(name, _scopes_in(claims), claims, expires_at)
+    # The scopes as in RFC 9068; some issuers write `scp`, or an array.
+    given = claims.get("scope", claims.get("scp", ""))
+    words = given.split() if type(given) is str else given if type(given) is list else ()
+    scopes = frozenset(word for word in words if type(word) is str)
+    principal = Principal(name, scopes, claims, expires_at=claims["exp"] + CLOCK_SKEW_SECS)
     try:
         _ = principal.claims_json
     except ValueError as error:
@@ -145,11 +188,54 @@ def principal_of(claims: Json, *, expires_at: float) -> Principal:
     return principal
 
 
-def _scopes_in(claims: Json) -> frozenset[str]:
-    """The scopes in `scope`, as in RFC 9068; some issuers write `scp`, or an array."""
-    given = claims.get("scope", claims.get("scp", ""))
-    words = given.split() if type(given) is str else given if type(given) is list else ()
-    return frozenset(word for word in words if type(word) is str)
+def _object_in(part: str, what: str) -> Json:
+    """The JSON object in a part of a token; not verified yet."""
+    try:
+        raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+        json_bounds.require_parsable(raw)
+        value = json.loads(raw, object_pairs_hook=_without_doubles, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"its {what} cannot be read") from error
+    if type(value) is not dict:
+        raise invalid(f"its {what} is not an object")
+    return value
+
+
+def _without_doubles(pairs: list[tuple[str, object]]) -> Json:
+    """A name that occurs twice could mean one value to us and the other to another program."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _require_sound_header(header: Json) -> None:
+    algorithm, kind, key_id = header.get("alg"), header.get("typ"), header.get("kid")
+    if type(algorithm) is not str or algorithm not in KEY_OF:
+        raise invalid("its algorithm is not allowed")
+    if "crit" in header or "b64" in header:
+        raise invalid("its header needs an extension that is not known here")
+    if (kind.lower() if type(kind) is str else kind) not in TOKEN_TYPES:
+        raise invalid("it is another kind of JWT")
+    if key_id is not None and (type(key_id) is not str or not 0 < len(key_id) <= MAX_KEY_ID_CHARS):
+        raise invalid("the name of its key is not valid")
+
+
+def _require_sound_claims(claims: Json) -> None:
+    for name in TIMES:
+        value = claims.get(name, 0)
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise invalid(f"its {name} is not a time")
+    audience = claims.get("aud", "")
+    if type(audience) is not str and not (type(audience) is list and all(type(each) is str for each in audience)):
+        raise invalid("its aud is neither a text nor an array of texts")
+    if "cnf" in claims:
+        # RFC 9449, 7.2: such a token is valid only with a proof of its key, which is not checked here.
+        raise invalid("it is bound to a key of its holder, which is not supported")
 
 
 def _quotable(text: str) -> str:

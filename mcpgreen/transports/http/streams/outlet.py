@@ -1,87 +1,35 @@
-"""The life of one answer over HTTP, as a table of states, and the frames that wait for the connection that sends them.
+"""The life of one answer over HTTP, and the frames that wait for the connection that sends them.
 
 An outlet is the sink of one stream. The stream of a POST ends with its answer, which goes out as JSON if it is the
 only frame, and as events otherwise. The stream of a session, which a GET carries, ends with the session. When a
 connection is lost, another one may take its place: events that have a number are kept for a while, and are sent again
 from the number that the client names.
 
-Rules: `TRANSITIONS` is all that can happen. A frame goes to one connection at a time, and to a second one only if the
-client asks for it by its number. Nothing of a cancelled call is sent.
+Where an outlet is in its life are three facts: whether more will come (`is_over`), whether a connection waits for it or
+sends it (`is_lost`), and whether the client has an event to come back with. A stream that is lost without such an event
+is gone: all its frames are forgotten, and nothing that comes later is kept.
+
+Rules: a frame goes to one connection at a time, and to a second one only if the client asks for it by its number.
+Nothing of a cancelled call is sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
-from functools import partial
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gevent.event import Event as Signal
+from gevent.event import Event
 
 from mcpgreen.links.sink import Answerable, Line, size_of
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.streams.limits import Backlog, History
+
+if TYPE_CHECKING:
+    from mcpgreen.transports.http.streams.outlets import Outlets
 
 MAX_KEPT_FRAMES = 256
 MAX_KEPT_BYTES = 1 << 18
-
-OnFrame = Callable[[Line, Answerable | None], None]
-
-
-class State:
-    WAITING = "waiting"  # the connection of a POST waits for the first frame
-    ANSWERED = "answered"  # nothing more will come, and nothing is sent yet
-    JSON = "json"  # the connection sends the answer as JSON
-    STREAMING = "streaming"  # a connection sends events as they come
-    FINISHING = "finishing"  # a connection sends the last events
-    DETACHED = "detached"  # no connection sends events, and the client may come for them
-    KEPT = "kept"  # the same, and nothing more will come
-    ABANDONED = "abandoned"  # the client cannot come back, and its call goes on
-    ENDED = "ended"
-
-
-class Event:
-    STREAM = "stream"  # a connection begins to send events
-    TAKE = "take"  # the connection takes the answer as JSON
-    SENT = "sent"
-    END = "end"  # nothing more will come: the call is answered or cancelled, or the session is over
-    LOSE = "lose"  # the connection is gone
-    GIVE_UP = "give up"  # the client has no number to come back with
-
-
-TRANSITIONS = {
-    (State.WAITING, Event.STREAM): State.STREAMING,
-    (State.WAITING, Event.END): State.ANSWERED,
-    (State.WAITING, Event.LOSE): State.ABANDONED,  # no event was sent from which the client could go on
-    (State.ANSWERED, Event.STREAM): State.FINISHING,
-    (State.ANSWERED, Event.TAKE): State.JSON,
-    (State.ANSWERED, Event.SENT): State.ENDED,  # there was nothing to send
-    (State.ANSWERED, Event.LOSE): State.ENDED,
-    (State.JSON, Event.SENT): State.ENDED,
-    (State.JSON, Event.LOSE): State.ENDED,
-    (State.STREAMING, Event.STREAM): State.STREAMING,  # another connection takes the place of the first
-    (State.STREAMING, Event.END): State.FINISHING,
-    (State.STREAMING, Event.LOSE): State.DETACHED,
-    (State.FINISHING, Event.STREAM): State.FINISHING,
-    (State.FINISHING, Event.LOSE): State.KEPT,  # also when all is sent: the client may not have received it
-    (State.DETACHED, Event.STREAM): State.STREAMING,
-    (State.DETACHED, Event.END): State.KEPT,
-    (State.DETACHED, Event.GIVE_UP): State.ABANDONED,
-    (State.KEPT, Event.STREAM): State.FINISHING,
-    (State.KEPT, Event.GIVE_UP): State.ENDED,
-    (State.ABANDONED, Event.END): State.ENDED,
-    # The backlog may drop the frames of a stream that no connection carries, and a connection may end after its client.
-    (State.DETACHED, Event.LOSE): State.DETACHED,
-    (State.KEPT, Event.LOSE): State.KEPT,
-    (State.ABANDONED, Event.LOSE): State.ABANDONED,
-    (State.ENDED, Event.LOSE): State.ENDED,
-    (State.ENDED, Event.SENT): State.ENDED,
-}
-OVER = frozenset({State.ANSWERED, State.JSON, State.FINISHING, State.KEPT, State.ENDED})
-LOST = frozenset({State.DETACHED, State.KEPT, State.ABANDONED, State.ENDED})
-GONE = frozenset({State.ABANDONED, State.ENDED})
-BEGUN = frozenset({State.STREAMING, State.FINISHING, State.DETACHED, State.KEPT})
 
 
 class Carrier(Protocol):
@@ -105,7 +53,8 @@ class Frame(NamedTuple):
 
 class Outlet:
     """A sink over HTTP. `key` names it in the ids of its events; without one, the client cannot come back for them.
-    `takes_events` is False for a client that accepts only JSON."""
+    `takes_events` is False for a client that accepts only JSON. `is_over`: nothing more will come. `is_lost`: no
+    connection waits for what is here, or sends it."""
 
     def __init__(
         self,
@@ -122,32 +71,18 @@ class Outlet:
         self._carrier = carrier
         self._takes_events = takes_events
         self.owner = owner
-        self.state = State.DETACHED if self._is_for_session else State.WAITING
+        self.is_over = False
+        self.is_lost = self._is_for_session
+        self._can_be_resumed = self._is_for_session  # the client has an event to come back with, or will have one
         self._frames: deque[Frame] = deque()
         self._kept: deque[Frame] = deque()  # sent, and not yet forgotten
         self._last_number = 0
-        self._changed = Signal()
-        self._room = Signal()
+        self._changed = Event()
+        self._room = Event()
         self.unread_bytes = 0
         self._unread_since = 0.0
         self.kept_bytes = 0
         self.on_over: Callable[[], None] | None = None
-
-    def on(self, event: str) -> None:
-        """Go to the next state. Raises KeyError for an event that cannot happen in this state."""
-        self.state = TRANSITIONS[self.state, event]
-        if self.state in GONE:
-            self.forget()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more will come."""
-        return self.state in OVER
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether no connection sends what is here."""
-        return self.state in LOST
 
     @property
     def is_silent(self) -> bool:
@@ -156,12 +91,12 @@ class Outlet:
 
     @property
     def answer(self) -> Line | None:
-        """The answer, if it is the only frame and nothing has been sent."""
-        return self._frames[0].line if self.state == State.ANSWERED and len(self._frames) == 1 else None
+        """The answer, if it is the only frame. Asked before anything is sent."""
+        return self._frames[0].line if self.is_over and len(self._frames) == 1 else None
 
     def can_resume_after(self, number: int) -> bool:
         """Whether a client that has seen this event can go on: more is kept, or may still come."""
-        if self.state not in BEGUN:
+        if not self._can_be_resumed:
             return False
         return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
 
@@ -169,9 +104,8 @@ class Outlet:
 
     @property
     def carries_requests(self) -> bool:
-        if self._is_for_session:
-            return self.state == State.STREAMING
-        return self._takes_events and not self.is_over and self.state != State.ABANDONED
+        is_unreachable = self.is_lost if self._is_for_session else self._is_gone()
+        return self._takes_events and not self.is_over and not is_unreachable
 
     @property
     def has_room(self) -> bool:
@@ -182,17 +116,17 @@ class Outlet:
     def wait_for_room(self) -> None:
         while not self.has_room:
             if self._has_answers_waiting:
-                self._outlets.backlog.wait_for_waiting(self.owner)
+                self._outlets.wait_for_waiting(self.owner)
             else:
                 self._room.clear()
                 self._room.wait()
 
     def has_room_for(self, size_bytes: int) -> bool:
-        return self._is_gone() or self._outlets.backlog.has_room(self.owner, size_bytes)
+        return self._is_gone() or self._outlets.has_room(self.owner, size_bytes)
 
     def wait_for_room_for(self, size_bytes: int) -> None:
         if not self._is_gone():
-            self._outlets.backlog.wait_for_room(self.owner, size_bytes, is_needless=self._is_gone)
+            self._outlets.wait_for_room(self.owner, size_bytes, is_needless=self._is_gone)
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if not self.is_over:
@@ -225,6 +159,7 @@ class Outlet:
 
     @property
     def unread_since(self) -> float:
+        """When something of it was read last, or when there was first something to read."""
         return self._unread_since if self._carrier is None else max(self._unread_since, self._carrier.sent_at)
 
     # For the connection that carries it, and for the session that it belongs to.
@@ -233,7 +168,7 @@ class Outlet:
         """Nothing more will come. Calling it again changes nothing."""
         if self.is_over:
             return
-        self.on(Event.END)
+        self.is_over = True
         # The calls are over, and a client may come back much later: their arguments need not stay in memory.
         self._count(-sum(frame.size_bytes for frame in self._frames if frame.is_void))
         self._count_kept(-sum(frame.size_bytes for frame in self._kept if frame.is_void))
@@ -248,27 +183,23 @@ class Outlet:
 
     def wait(self, secs: float) -> None:
         """Wait for the first frame, the end, or the loss of the connection, at most so long."""
-        if not self._frames and self.state == State.WAITING:
+        if not (self._frames or self.is_over or self.is_lost):
             self._changed.clear()
             self._changed.wait(secs)
 
     def take_answer(self) -> Line:
-        """Hand over the answer, to be sent as JSON. It counts as unread until `release`."""
-        self.on(Event.TAKE)
+        """Hand over the answer, to be sent as JSON. It counts as unread until `lose`."""
         return self._frames.popleft().line
 
-    def release(self) -> None:
-        """The answer has been sent, or never will be."""
-        self.on(Event.SENT)
-
     def lose(self, carrier: Carrier | None = None) -> None:
-        """The connection is gone. Ignored if this `carrier` does not carry the stream any more."""
+        """The connection has sent the answer, or is gone. Ignored if this `carrier` does not carry the stream any
+        more."""
         if carrier is not None and carrier is not self._carrier:
             return
         self._carrier = None
-        self.on(Event.LOSE)
-        if self._key is None and self.state not in GONE:
-            self.on(Event.GIVE_UP)
+        self.is_lost = True
+        if self._is_gone():
+            self.forget()
         self._changed.set()
         self._room.set()
 
@@ -298,7 +229,8 @@ class Outlet:
         it is, because some clients forget it when a connection brings them nothing."""
         self._carrier = carrier
         self._unread_since = monotonic()
-        self.on(Event.STREAM)
+        self.is_lost = False
+        self._can_be_resumed = self._key is not None
         if after is not None:
             again = [frame for frame in self._kept if frame.number > after]
             self._frames.extendleft(reversed(again))
@@ -351,7 +283,7 @@ class Outlet:
     def _put(self, line: Line, call: Answerable | None) -> None:
         if self._outlets.on_frame is not None:
             self._outlets.on_frame(line, call)
-        if self.state == State.ABANDONED:
+        if self._is_gone():
             return
         self._last_number += 1
         size_bytes = size_of(line)
@@ -376,19 +308,17 @@ class Outlet:
     def _count_kept(self, change_bytes: int) -> None:
         self.kept_bytes += change_bytes
         if change_bytes:
-            self._outlets.history.change(self, change_bytes)
+            self._outlets.count_kept(self, change_bytes)
 
     def _count(self, change_bytes: int) -> None:
         change_bytes = max(change_bytes, -self.unread_bytes)  # what was on its way may have been forgotten meanwhile
         if not self.unread_bytes:
             self._unread_since = monotonic()
         self.unread_bytes += change_bytes
-        if change_bytes > 0:
-            self._outlets.backlog.add(self, change_bytes)
-        elif change_bytes:
-            self._outlets.backlog.remove(self, -change_bytes)
-            if not self._is_full:
-                self._room.set()
+        if change_bytes:
+            self._outlets.count_unread(self, change_bytes)
+        if not self._is_full:
+            self._room.set()
 
     @property
     def _is_full(self) -> bool:
@@ -396,19 +326,7 @@ class Outlet:
 
     @property
     def _has_answers_waiting(self) -> bool:
-        return not self._is_gone() and self._outlets.backlog.has_waiting(self.owner)
+        return not self._is_gone() and self._outlets.has_waiting(self.owner)
 
     def _is_gone(self) -> bool:
-        return self.state in GONE
-
-
-class Outlets:
-    """The outlets of one server, which share the limits. `patience_secs` is how long a client may leave unread what
-    others need the room of. `on_frame` is called for every frame."""
-
-    def __init__(self, *, max_backlog_bytes: int, patience_secs: float = 15, on_frame: OnFrame | None = None) -> None:
-        self.backlog = Backlog(limit_bytes=max_backlog_bytes, patience_secs=patience_secs)
-        self.history = History(limit_bytes=max_backlog_bytes)
-        self.max_backlog_bytes = max_backlog_bytes
-        self.on_frame = on_frame
-        self.new = partial(Outlet, self)
+        return self.is_lost and not self._can_be_resumed

@@ -7,7 +7,11 @@ what is not understood cannot be misunderstood.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+
+from mcpgreen.running.turns import let_others
+from mcpgreen.transports.http.wire.heads import BadRequest
 
 LINE_END = b"\r\n"
 CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
@@ -18,76 +22,48 @@ BYTES_A_CHUNK = 256
 CHUNKS_A_TURN = 64
 
 
-class TooLong(Exception):
-    """A line or a head does not end within the bytes that it may have."""
-
-
-class BadBody(Exception):
-    """A body that is refused. The connection has to end: where its next request begins is unknown."""
-
-    def __init__(self, status: str, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-
-
 class Buffer:
-    """Bytes that a connection has received and not used yet. `receive` returns at least one more byte, or raises.
-
-    Taking a piece does not copy what stands behind it: many small requests or chunks may come at once.
-    """
+    """Bytes that a connection has received and not used yet. `receive` returns at least one more byte, or raises."""
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive = receive
-        self._data = b""
-        self._begin = 0
+        # Deleting the beginning does not copy what stands behind it: many small requests or chunks may come at once.
+        self._data = bytearray()
 
     def __len__(self) -> int:
-        return len(self._data) - self._begin
-
-    def rest(self) -> bytes:
-        """Take all that is here, without waiting for more."""
-        data, begin = self._data, self._begin
-        self._data, self._begin = b"", 0
-        return data[begin:] if begin else data
+        return len(self._data)
 
     def take(self, at_most_bytes: int) -> bytes:
         """Take what is here, at least a byte."""
-        if not len(self):
-            self._data, self._begin = self._receive(), 0
-        if len(self) <= at_most_bytes:
-            return self.rest()
-        begin = self._begin
-        self._begin += at_most_bytes
-        return self._data[begin : self._begin]
+        if not self._data:
+            self._data += self._receive()
+        taken = bytes(self._data[:at_most_bytes])
+        del self._data[:at_most_bytes]
+        return taken
 
-    def take_until(self, end: bytes, at_most_bytes: int) -> bytes:
-        """Take everything up to these bytes, which are left out. Raises TooLong."""
-        while (found := self._data.find(end, self._begin, self._begin + at_most_bytes + len(end))) < 0:
-            if len(self) >= at_most_bytes + len(end):
-                raise TooLong
-            more = self._receive()
-            self._data, self._begin = self.rest() + more, 0
-        begin, self._begin = self._begin, found + len(end)
-        return self._data[begin:found]
+    def take_until(self, end: bytes, at_most_bytes: int, too_long: BadRequest) -> bytes:
+        """Take everything up to these bytes, which are left out. Raises `too_long` if they come later."""
+        while (found := self._data.find(end, 0, at_most_bytes + len(end))) < 0:
+            if len(self._data) >= at_most_bytes + len(end):
+                raise too_long
+            self._data += self._receive()
+        taken = bytes(self._data[:found])
+        del self._data[: found + len(end)]
+        return taken
 
     def skip_line_ends(self, at_most: int) -> None:
         """Skip line ends before a request: some clients send one after a body, where it does not belong."""
-        while at_most:
-            if self._data.startswith(LINE_END, self._begin):
-                self._begin += len(LINE_END)
-                at_most -= 1
-                continue
-            is_half = len(self) == 1 and self._data.startswith(LINE_END[:1], self._begin)
-            if len(self) and not is_half:
+        for _ in range(at_most):
+            while self._data in (b"", LINE_END[:1]):
+                self._data += self._receive()
+            if not self._data.startswith(LINE_END):
                 return
-            more = self._receive()
-            self._data, self._begin = self.rest() + more, 0
+            del self._data[: len(LINE_END)]
 
 
 class Body:
-    """The body of one request. `length_bytes` is None for chunks; more than `limit_bytes` is refused. Others get a
-    `turn` between many chunks. `at_end` is called when all is read."""
+    """The body of one request. `length_bytes` is None for chunks; more than `limit_bytes` is refused. `at_end` is
+    called when all is read."""
 
     def __init__(
         self,
@@ -96,54 +72,49 @@ class Body:
         *,
         limit_bytes: int,
         on_first_read: Callable[[], None] | None = None,
-        turn: Callable[[], None] | None = None,
         at_end: Callable[[], None] | None = None,
     ) -> None:
         self._buffer = buffer
         self._limit_bytes = limit_bytes
         self._on_first_read = on_first_read
-        self._turn = turn
         self._at_end = at_end
         self._is_chunked = length_bytes is None
         self._left_bytes = length_bytes or 0  # of the whole, or of a chunk
         self._read_bytes = 0
         self._chunks = 0
         self.is_at_end = length_bytes == 0
-        if self._left_bytes > limit_bytes:
-            raise _too_long(limit_bytes)
+        self._require_within_limit()
 
-    def read(self, size: int = -1) -> bytes:
-        """Read so many bytes, or all that is left; fewer only at the end. Raises BadBody."""
+    def read(self, size: int = sys.maxsize) -> bytes:
+        """Read so many bytes; fewer only at the end. Raises BadRequest."""
         if self._on_first_read is not None and not self.is_at_end:
             self._on_first_read()
         self._on_first_read = None
         pieces: list[bytes] = []
-        wanted = size
-        while wanted != 0 and not self.is_at_end:
+        while size and not self.is_at_end:
             if not self._left_bytes:
                 self._begin_chunk()
                 continue
-            piece = self._buffer.take(self._left_bytes if wanted < 0 else min(wanted, self._left_bytes))
+            piece = self._buffer.take(min(size, self._left_bytes))
             self._left_bytes -= len(piece)
             self._read_bytes += len(piece)
-            wanted -= len(piece) if wanted > 0 else 0
+            size -= len(piece)
             pieces.append(piece)
             if not self._left_bytes:
                 self._end_part()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return b"".join(pieces)
 
     def _begin_chunk(self) -> None:
         line = self._line()
         if CHUNK_SIZE.fullmatch(line) is None:
-            raise BadBody("400 Bad Request", "A chunk does not begin with its size.")
+            raise BadRequest("A chunk does not begin with its size.")
         self._left_bytes = int(line, 16)
-        if self._read_bytes + self._left_bytes > self._limit_bytes:
-            raise _too_long(self._limit_bytes)
+        self._require_within_limit()
         self._chunks += 1
         if self._chunks > FREE_CHUNKS + self._read_bytes // BYTES_A_CHUNK:
-            raise BadBody("400 Bad Request", "The body comes in too many small chunks; send larger ones.")
-        if self._turn is not None and self._chunks % CHUNKS_A_TURN == 0:
-            self._turn()
+            raise BadRequest("The body comes in too many small chunks; send larger ones.")
+        if self._chunks % CHUNKS_A_TURN == 0:
+            let_others()
         if not self._left_bytes:
             self._end_part()
             self._end()
@@ -152,7 +123,7 @@ class Body:
         if not self._is_chunked:
             self._end()
         elif self._line():
-            raise BadBody("400 Bad Request", "A chunk does not end where its size says.")
+            raise BadRequest("A chunk does not end where its size says.")
 
     def _end(self) -> None:
         self.is_at_end = True
@@ -160,11 +131,10 @@ class Body:
             self._at_end()
 
     def _line(self) -> bytes:
-        try:
-            return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES)
-        except TooLong:
-            raise BadBody("400 Bad Request", "A line between chunks is too long.") from None
+        too_long = BadRequest("A line between chunks is too long.")
+        return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES, too_long)
 
-
-def _too_long(limit_bytes: int) -> BadBody:
-    return BadBody("413 Content Too Large", f"The body may have {limit_bytes} bytes (setting max_line_bytes).")
+    def _require_within_limit(self) -> None:
+        if self._read_bytes + self._left_bytes > self._limit_bytes:
+            reason = f"The body may have {self._limit_bytes} bytes (setting max_line_bytes)."
+            raise BadRequest(reason, "413 Content Too Large")

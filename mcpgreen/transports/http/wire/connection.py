@@ -13,11 +13,11 @@ from __future__ import annotations
 import select
 import socket as native
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
@@ -26,16 +26,21 @@ from gevent import socket
 from mcpgreen import journal
 from mcpgreen.running.turns import Turns, let_others
 from mcpgreen.transports.http.wire import heads
-from mcpgreen.transports.http.wire.bodies import BadBody, Body, Buffer, TooLong
-from mcpgreen.transports.http.wire.heads import BadHead, Head
+from mcpgreen.transports.http.wire.bodies import Body, Buffer
+from mcpgreen.transports.http.wire.heads import BadRequest, Head
 
 if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
     from mcpgreen.transports.http.wire.listening import HttpServer
 
+IDLE_SECS = 75.0  # between two requests on a connection; proxies have to close it earlier
+HEAD_SECS = 10.0  # for the head of a request, or the handshake of TLS, to arrive
+BODY_SECS = 30.0
+SEND_SECS = 30.0  # for which a client may read nothing
 READ_BYTES = 65_536
 SEND_BYTES = 1 << 18
 LEAST_BYTES_A_SEC = 16_384  # that a client has to read; a large answer may take longer than a short one
-SMALL_BODY_BYTES = 65_536  # a body that the application has not read is read here if it is so short
+SMALL_BODY_BYTES = 65_536
 MAX_LINE_ENDS = 8  # between two requests
 LINGER_SECS = 0.5
 LINGER_BYTES = 1 << 20
@@ -43,14 +48,15 @@ STEADY_LOOK_SECS = 0.25
 READ_EVENT = 1
 HANGUP_SIGNS = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+TEXT = ("Content-Type", "text/plain; charset=utf-8")
 
 Headers = list[tuple[str, str]]
 
 
 @dataclass(slots=True)
 class Request:
-    """What the application gets. `fields` are the headers, by their names in lower case. `owner` is the caller whose
-    share the request counts for."""
+    """What the application gets. `fields` are the headers, by their names in lower case. The application sets the rest:
+    `principal` is the caller, if it is known, and `owner` says whose share the request counts for."""
 
     method: str
     path: str
@@ -58,6 +64,7 @@ class Request:
     fields: dict[str, str]
     body: Body
     connection: Connection
+    principal: Principal | None = None
     owner: Hashable = None
 
 
@@ -70,14 +77,11 @@ class Response(NamedTuple):
 
 
 class Connection:
-    """A connection with one client. `place` is where the client comes from. `is_wanted`: it may send another request.
-    `is_idle`: it is not sending one."""
+    """A connection with one client. `place` is where the client comes from. `is_idle`: it is not sending a request."""
 
-    def __init__(self, sock: native.socket, server: HttpServer, place: str, *, is_secure: bool) -> None:
+    def __init__(self, sock: native.socket, server: HttpServer, place: str) -> None:
         self._sock = sock
-        self._is_secure = is_secure
         self._server = server
-        self._limits = server.limits
         self.owner: Hashable = None  # of the request that is being served
         self.place = place
         self._buffer = Buffer(self._received)
@@ -88,13 +92,12 @@ class Connection:
         self._is_kept = False  # for another request
         self._has_begun_to_answer = False
         self.sent_at = 0.0
-        self.is_wanted = not server.is_ending
         self.is_idle = False
 
     def handle(self) -> None:
         """Serve requests until either side has enough. Runs in its own greenlet."""
         try:
-            if self._is_secure:
+            if self._server.tls is not None:
                 self._secure()
             while self._serve_one():
                 # A client that sends many requests at once, or the next one sooner than we answer, has one of them
@@ -134,7 +137,7 @@ class Connection:
         """Do the TLS handshake, for which the client has as long as for a head. Raises OSError."""
         self.is_idle = True
         self._server.begin_waiting(self)
-        with gevent.Timeout(self._limits.head_secs, TimeoutError("the TLS handshake takes too long")):
+        with gevent.Timeout(HEAD_SECS, TimeoutError("the TLS handshake takes too long")):
             self._sock.do_handshake()  # type: ignore[attr-defined]  # a socket of ssl
         self._server.end_waiting(self)
 
@@ -147,59 +150,58 @@ class Connection:
             if raw is None:
                 return False
             head = heads.parse(raw)
-            self._give_up_at = time.monotonic() + self._limits.body_secs
+            self._give_up_at = time.monotonic() + BODY_SECS
             body = self._body = Body(
                 self._buffer,
                 head.length_bytes,
-                limit_bytes=self._limits.body_bytes,
-                on_first_read=self._send_continue if head.expects_continue else None,
-                turn=let_others,
+                limit_bytes=self._server.max_body_bytes,
+                on_first_read=partial(self._sock.sendall, CONTINUE) if head.expects_continue else None,
                 at_end=lambda: self._server.end_waiting(self),
             )
             self._is_kept = head.is_kept_alive
             self._answer(head, body)
             if self._is_kept and not body.is_at_end:
-                self._give_up_at = time.monotonic() + self._limits.head_secs
+                self._give_up_at = time.monotonic() + HEAD_SECS
                 body.read()
-        except (BadHead, BadBody) as refusal:
-            self._refuse(refusal.status, refusal.reason)
+        except BadRequest as refusal:
+            if not self._has_begun_to_answer:  # a second answer in the middle of the first would make things worse
+                self._is_kept = False
+                self._send_whole(Response(refusal.status, [TEXT], [f"{refusal.reason}\n".encode()]), None)
             self._linger()
             return False
         if not body.is_at_end:
             self._linger()
-        return self._is_kept and self.is_wanted
+        return self._is_kept and not self._server.is_ending
 
     def _next_head(self) -> bytes | None:
         """Read the head of the next request; None if the client sends none in time."""
         self._server.begin_waiting(self)
-        self._give_up_at = time.monotonic() + self._limits.idle_secs
+        self._give_up_at = time.monotonic() + IDLE_SECS
         try:
-            self.is_idle = self.is_wanted
+            self.is_idle = not self._server.is_ending
             self._buffer.skip_line_ends(MAX_LINE_ENDS)
             self.is_idle = False
-            self._give_up_at = time.monotonic() + self._limits.head_secs
-            return self._buffer.take_until(b"\r\n\r\n", heads.MAX_HEAD_BYTES)
-        except TooLong:
+            self._give_up_at = time.monotonic() + HEAD_SECS
             limit = heads.MAX_HEAD_BYTES
-            raise BadHead("431 Request Header Fields Too Large", f"A head may have {limit} bytes.") from None
+            too_long = BadRequest(f"A head may have {limit} bytes.", "431 Request Header Fields Too Large")
+            return self._buffer.take_until(b"\r\n\r\n", limit, too_long)
         except TimeoutError:
             journal.debug("a client sent no whole request in time")
             return None
         finally:
             self._server.end_waiting(self)
 
-    def _send_continue(self) -> None:
-        self._sock.sendall(CONTINUE)
-
     def _answer(self, head: Head, body: Body) -> None:
         path, _, query = head.target.partition("?")  # as it was sent: no path that is served needs an escape
         response = None
         try:
             response = self._server.application(Request(head.method, path, query, head.fields, body, self))
-            if not body.is_at_end and not _is_worth_reading(head):
+            # A short body that the application does not want is read, so that the connection can be kept.
+            is_short = head.length_bytes is not None and head.length_bytes <= SMALL_BODY_BYTES
+            if not body.is_at_end and (head.expects_continue or not is_short):
                 self._is_kept = False
             if isinstance(response.body, list):
-                self._send_whole(response, response.body, head)
+                self._send_whole(response, head)
             else:
                 self._send_stream(response, head)
         finally:
@@ -210,69 +212,48 @@ class Connection:
             if response is not None and hasattr(response.body, "close"):
                 response.body.close()
 
-    def _send_whole(self, response: Response, parts: Sequence[bytes], head: Head) -> None:
-        length_bytes = sum(map(len, parts))
+    def _send_whole(self, response: Response, head: Head | None) -> None:
+        """`head` is None if it is refused."""
+        parts = list(response.body)
         has_no_body = response.status[:3] in ("204", "304")
-        begin = self._encoded_head(response, head, "" if has_no_body else f"Content-Length: {length_bytes}\r\n")
-        if head.method == "HEAD":
-            self._send(begin)
-        elif length_bytes <= SEND_BYTES:
-            self._send(b"".join((begin, *parts)))
-        else:
-            self._send(begin)
-            for part in parts:
-                self._send(part)
+        framing = "" if has_no_body else f"Content-Length: {sum(map(len, parts))}\r\n"
+        begin = self._encoded_head(response, head, framing)
+        self._send(begin, *([] if head is not None and head.method == "HEAD" else parts))
 
     def _send_stream(self, response: Response, head: Head) -> None:
         """Send the parts as they come: in chunks, or up to the end of the connection if the client is too old."""
         is_chunked = bool(head.minor_version)
         self._is_kept = self._is_kept and is_chunked
         begin = self._encoded_head(response, head, "Transfer-Encoding: chunked\r\n" if is_chunked else "")
-        before, after = b"", b""
         for part in response.body:
-            if is_chunked:
-                before, after = b"%x\r\n" % len(part), b"\r\n"
-            if len(part) <= SEND_BYTES:
-                self._send(b"".join((begin, before, part, after)))
-            else:
-                self._send(begin + before)
-                self._send(part)
-                self._send(after)
+            self._send(begin, *((b"%x\r\n" % len(part), part, b"\r\n") if is_chunked else (part,)))
             begin = b""
-        self._send(begin + b"0\r\n\r\n" if is_chunked else begin)
+        self._send(begin, b"0\r\n\r\n" if is_chunked else b"")
 
-    def _encoded_head(self, response: Response, head: Head, framing: str) -> bytes:
+    def _encoded_head(self, response: Response, head: Head | None, framing: str) -> bytes:
         self._has_begun_to_answer = True
-        lines = [f"HTTP/1.1 {response.status}\r\nDate: {_date(int(time.time()))}\r\n"]
+        lines = [f"HTTP/1.1 {response.status}\r\nDate: {formatdate(usegmt=True)}\r\n"]
         lines += [f"{name}: {_in_one_line(value)}\r\n" for name, value in response.headers]
-        if not (self._is_kept and self.is_wanted):
+        if not self._is_kept or self._server.is_ending:
             lines.append("Connection: close\r\n")
-        elif not head.minor_version:
+        elif head is not None and not head.minor_version:
             lines.append("Connection: keep-alive\r\n")
         return "".join((*lines, framing, "\r\n")).encode("latin-1", "replace")
 
-    def _send(self, data: bytes) -> None:
-        """Raises TimeoutError for a client that does not read."""
-        if not data:
-            return
-        give_up_at = time.monotonic() + self._limits.send_secs + len(data) / LEAST_BYTES_A_SEC
-        view = memoryview(data)
-        while True:
-            self._sock.settimeout(max(0.001, min(self._limits.send_secs, give_up_at - time.monotonic())))
-            self._server.begin_waiting(self)
-            view = view[self._sock.send(view[:SEND_BYTES]) :]
-            self._server.end_waiting(self)
-            self.sent_at = time.monotonic()
-            if not view:
-                return
-            self._turns.pause()
-
-    def _refuse(self, status: str, reason: str) -> None:
-        if self._has_begun_to_answer:
-            return  # a second answer in the middle of the first would make things worse
-        body = f"{reason}\n".encode()
-        text = f"HTTP/1.1 {status}\r\nDate: {_date(int(time.time()))}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        self._send(f"{text}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode("latin-1") + body)
+    def _send(self, *pieces: bytes) -> None:
+        """Send these, together if they are short. Raises TimeoutError for a client that does not read."""
+        is_short = sum(map(len, pieces)) <= SEND_BYTES
+        for data in [b"".join(pieces)] if is_short else pieces:
+            give_up_at = time.monotonic() + SEND_SECS + len(data) / LEAST_BYTES_A_SEC
+            view = memoryview(data)
+            while view:
+                self._sock.settimeout(max(0.001, min(SEND_SECS, give_up_at - time.monotonic())))
+                self._server.begin_waiting(self)
+                view = view[self._sock.send(view[:SEND_BYTES]) :]
+                self._server.end_waiting(self)
+                self.sent_at = time.monotonic()
+                if view:
+                    self._turns.pause()
 
     def _linger(self) -> None:
         """Read on for a moment before the connection is closed: closing it while the client still sends would reset
@@ -297,7 +278,7 @@ class Connection:
         try:
             data = self._recv()
         except TimeoutError:
-            raise BadBody("408 Request Timeout", "The body did not come in time.") from None
+            raise BadRequest("The body did not come in time.", "408 Request Timeout") from None
         if len(data) == READ_BYTES:
             let_others()  # there is probably more, and a client that sends so fast would never make us wait
         return data
@@ -338,30 +319,13 @@ class HangupWatch:
             self._callback()
             return
         # The client has sent its next request ahead, which would wake us again and again.
-        self._watcher = gevent.get_hub().loop.timer(STEADY_LOOK_SECS, repeat=STEADY_LOOK_SECS)
-        self._watcher.start(self._look_steadily)
-
-    def _look_steadily(self) -> None:
-        if self._is_hung_up():
-            self.stop()
-            self._callback()
+        self._watcher = gevent.get_hub().loop.timer(STEADY_LOOK_SECS)
+        self._watcher.start(self._look)
 
     def _is_hung_up(self) -> bool:
         poller = select.poll()
         poller.register(self._sock.fileno(), HANGUP_SIGNS)
         return bool(poller.poll(0))
-
-
-def _is_worth_reading(head: Head) -> bool:
-    """Whether to read a body that the application does not want, so that the connection can be kept."""
-    if head.expects_continue or head.length_bytes is None:
-        return False
-    return head.length_bytes <= SMALL_BODY_BYTES
-
-
-@lru_cache(maxsize=1)
-def _date(now: int) -> str:
-    return formatdate(now, usegmt=True)
 
 
 def _in_one_line(value: str) -> str:

@@ -40,10 +40,11 @@ SINGLE = frozenset(
 PARAM = "mcp-param-"  # a tool may have chosen a name with an underscore
 
 
-class BadHead(Exception):
-    """A head that is refused; `reason` is for the client."""
+class BadRequest(Exception):
+    """A request that is refused; `reason` is for the client. The connection has to end: where the next request begins
+    is unknown."""
 
-    def __init__(self, status: str, reason: str) -> None:
+    def __init__(self, reason: str, status: str = "400 Bad Request") -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
@@ -62,40 +63,45 @@ class Head(NamedTuple):
 
 
 def parse(raw: bytes) -> Head:
-    """Parse everything before the empty line. Raises BadHead."""
+    """Parse everything before the empty line. Raises BadRequest."""
     line, _, rest = raw.partition(b"\r\n")
     found = REQUEST_LINE.fullmatch(line)
     if found is None:
-        raise BadHead("400 Bad Request", "The request line is not one of HTTP/1.1.")
+        raise BadRequest("The request line is not one of HTTP/1.1.")
     method, target, major, minor = found.groups()
     if len(target) > MAX_TARGET_CHARS:
-        raise BadHead("414 URI Too Long", f"The path may have {MAX_TARGET_CHARS} characters.")
+        raise BadRequest(f"The path may have {MAX_TARGET_CHARS} characters.", "414 URI Too Long")
     if major != b"1":
-        raise BadHead("505 HTTP Version Not Supported", "This server speaks HTTP/1.1.")
+        raise BadRequest("This server speaks HTTP/1.1.", "505 HTTP Version Not Supported")
     if not target.startswith(b"/"):
-        raise BadHead("400 Bad Request", "The target of a request must be a path.")
+        raise BadRequest("The target of a request must be a path.")
     fields = _fields(rest + b"\r\n" if rest else b"")
     minor_version = int(minor)
     if minor_version and "host" not in fields:
-        raise BadHead("400 Bad Request", "A request needs one Host.")
+        raise BadRequest("A request needs one Host.")
+    length_bytes = _length_of(fields, minor_version)
+    expected = fields.get("expect")
+    if expected is not None and expected.lower() != "100-continue":
+        raise BadRequest("The only expectation is 100-continue.", "417 Expectation Failed")
+    options = {each.strip(" \t") for each in fields.get("connection", "").lower().split(",")}
     return Head(
         method.decode("ascii"),
         target.decode("ascii"),
         minor_version,
         fields,
-        _length_of(fields, minor_version),
-        is_kept_alive=_is_kept_alive(fields.get("connection"), minor_version),
-        expects_continue=_expects_continue(fields) and minor_version > 0,
+        length_bytes,
+        is_kept_alive="close" not in options and (minor_version > 0 or "keep-alive" in options),
+        expects_continue=expected is not None and minor_version > 0,
     )
 
 
 def _fields(raw: bytes) -> dict[str, str]:
     if FIELDS.fullmatch(raw) is None:
-        raise BadHead("400 Bad Request", "A header line is not well-formed.")
+        raise BadRequest("A header line is not well-formed.")
     lines = raw.decode("latin-1").split("\r\n")
     lines.pop()
     if len(lines) > MAX_FIELDS:
-        raise BadHead("431 Request Header Fields Too Large", f"A request may have {MAX_FIELDS} header lines.")
+        raise BadRequest(f"A request may have {MAX_FIELDS} header lines.", "431 Request Header Fields Too Large")
     fields: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
@@ -105,7 +111,7 @@ def _fields(raw: bytes) -> dict[str, str]:
         if name not in fields:
             fields[name] = value
         elif name in SINGLE or name.startswith(PARAM):
-            raise BadHead("400 Bad Request", f"The header {name} occurs twice.")
+            raise BadRequest(f"The header {name} occurs twice.")
         else:
             fields[name] += f", {value}"
     return fields
@@ -118,26 +124,10 @@ def _length_of(fields: dict[str, str], minor_version: int) -> int | None:
         if length is None:
             return 0
         if LENGTH.fullmatch(length) is None:
-            raise BadHead("400 Bad Request", "Content-Length is not a number.")
+            raise BadRequest("Content-Length is not a number.")
         return int(length)
     if length is not None:
-        raise BadHead("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other.")
+        raise BadRequest("Content-Length and Transfer-Encoding exclude each other.")
     if encoding.lower() != "chunked" or not minor_version:
-        raise BadHead("501 Not Implemented", "The only transfer encoding is chunked, from HTTP/1.1 on.")
+        raise BadRequest("The only transfer encoding is chunked, from HTTP/1.1 on.", "501 Not Implemented")
     return None
-
-
-def _is_kept_alive(connection: str | None, minor_version: int) -> bool:
-    if connection is None:
-        return minor_version > 0
-    options = {each.strip(" \t") for each in connection.lower().split(",")}
-    return "close" not in options and (minor_version > 0 or "keep-alive" in options)
-
-
-def _expects_continue(fields: dict[str, str]) -> bool:
-    expected = fields.get("expect")
-    if expected is None:
-        return False
-    if expected.lower() != "100-continue":
-        raise BadHead("417 Expectation Failed", "The only expectation is 100-continue.")
-    return True

@@ -8,12 +8,13 @@ come back later; each caller has a share of those.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import re
 import socket as native
 import stat
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,17 +43,6 @@ CLIENT_BITS = 64  # of an IPv6 address
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 Application = Callable[[Request], Response]
-
-
-class Limits(NamedTuple):
-    """How many connections there may be, and what each may take."""
-
-    connections: int
-    idle_secs: float
-    head_secs: float
-    body_secs: float
-    body_bytes: int
-    send_secs: float
 
 
 class Address(NamedTuple):
@@ -93,13 +83,9 @@ def is_loopback(host: str) -> bool:
 
 
 def place_of(address: tuple[str, int] | str) -> str:
-    """Where a client comes from, by the address of its socket. It distinguishes callers without a name."""
-    return _network_of(address[0]) if isinstance(address, tuple) else ""
-
-
-@lru_cache(maxsize=1024)
-def _network_of(host: str) -> str:
-    """In IPv6 each client has a whole network."""
+    """Where a client comes from, by the address of its socket. It distinguishes callers without a name. In IPv6 each
+    client has a whole network."""
+    host = address[0] if isinstance(address, tuple) else ""
     if ":" not in host:
         return host
     parsed = ipaddress.IPv6Address(host)
@@ -109,7 +95,10 @@ def _network_of(host: str) -> str:
 def listen(address: Address) -> native.socket:
     """Make a listening socket. Raises UsageError, with what to do, if that fails."""
     try:
-        return _listen_at_path(address.path) if address.path else _listen_at_port(address)
+        if address.path:
+            return _listen_at_path(address.path)
+        found = native.getaddrinfo(address.host, address.port, type=native.SOCK_STREAM, flags=native.AI_PASSIVE)
+        return _bound(found[0][0], found[0][4])
     except OSError as error:
         shown = address.path or f"{address.host}:{address.port}"
         raise UsageError(f"--http {shown}: {error.strerror or error}; choose another address") from error
@@ -133,12 +122,6 @@ def address_of(sock: native.socket) -> Address:
     if sock.family == native.AF_UNIX:
         return Address(path=os.fsdecode(name))
     return Address(name[0], name[1])
-
-
-def _listen_at_port(address: Address) -> native.socket:
-    found = native.getaddrinfo(address.host, address.port, type=native.SOCK_STREAM, flags=native.AI_PASSIVE)
-    family, _, _, _, where = found[0]
-    return _bound(family, where)
 
 
 def _listen_at_path(path: str) -> native.socket:
@@ -168,13 +151,7 @@ def _bound(family: int, where: object) -> native.socket:
 def _has_listener(path: str) -> bool:
     with native.socket(native.AF_UNIX, native.SOCK_STREAM) as probe:
         probe.settimeout(1)
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            return False
-        except OSError:
-            return True
-        return True
+        return probe.connect_ex(path) != errno.ECONNREFUSED
 
 
 class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
@@ -183,18 +160,24 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     max_accept = 16  # at a time, before each of them has a place or is refused
 
     def __init__(
-        self, listener: native.socket, application: Application, *, limits: Limits, tls: SSLContext | None = None
+        self,
+        listener: native.socket,
+        application: Application,
+        *,
+        max_connections: int,
+        max_body_bytes: int,
+        tls: SSLContext | None = None,
     ) -> None:
         self.application = application
-        self.limits = limits
-        self.is_ending = False  # then each connection has one more answer, which says so
-        self._tls = tls
-        self.serving = Shares(limits.connections)  # connections with a request of a known caller
-        self._waiting: dict[str, OrderedDict[Connection, None]] = {}  # by where they come from, the oldest first
+        self.max_body_bytes = max_body_bytes
+        self.tls = tls
+        self.is_ending = False  # then each connection, also a new one, has one more answer, which says so
+        self.serving = Shares(max_connections)  # connections with a request of a known caller
+        self._waiting: dict[Connection, None] = {}  # for their clients, the oldest first
         self._open: set[Connection] = set()
         # Twice as many greenlets: some clients are being refused, or are on their way out. The TLS context is not
         # passed on, because gevent would give a handshake all the time in the world.
-        super().__init__(listener, spawn=2 * limits.connections)
+        super().__init__(listener, spawn=2 * max_connections)
 
     @property
     def connections(self) -> int:
@@ -206,18 +189,18 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
 
     def handle(self, sock: native.socket, address: tuple[str, int] | str) -> None:
         """Serve one client, in a greenlet of its own; gevent closes the socket afterwards."""
-        if len(self._open) >= self.limits.connections and not self._evict_waiting():
+        if len(self._open) >= self.serving.size and not self._evict_waiting():
             self._turn_away(sock)
             return
         if sock.family != native.AF_UNIX:
             sock.setsockopt(native.IPPROTO_TCP, native.TCP_NODELAY, 1)
-        if self._tls is not None:
+        if self.tls is not None:
             try:
-                sock = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+                sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
             except OSError as error:
                 journal.debug("a client is gone before the TLS handshake: %s", error)
                 return
-        connection = Connection(sock, self, place_of(address), is_secure=self._tls is not None)
+        connection = Connection(sock, self, place_of(address))
         self._open.add(connection)
         connection.handle()
 
@@ -226,8 +209,7 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         False if there is none."""
         if self.serving.has_room(owner):
             return True
-        waiting = (each for connections in self._waiting.values() for each in connections if each.owner == owner)
-        oldest = next(waiting, None)
+        oldest = next((each for each in self._waiting if each.owner == owner), None)
         if oldest is not None:
             self._end_early(oldest)
         return oldest is not None
@@ -235,24 +217,14 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     def begin_waiting(self, connection: Connection) -> None:
         """This connection waits for its client. If it waits already, it keeps its place in the order."""
         if connection in self._open:
-            self._waiting.setdefault(connection.place, OrderedDict()).setdefault(connection)
+            self._waiting.setdefault(connection)
 
     def end_waiting(self, connection: Connection) -> None:
-        waiting = self._waiting.get(connection.place)
-        if waiting is not None:
-            waiting.pop(connection, None)
-            if not waiting:
-                del self._waiting[connection.place]
+        self._waiting.pop(connection, None)
 
     def forget(self, connection: Connection) -> None:
         self._open.discard(connection)
         self.end_waiting(connection)
-
-    def drain(self) -> None:
-        """From now on each connection, also a new one, has one more answer, which says so."""
-        self.is_ending = True
-        for connection in self._open:
-            connection.is_wanted = False
 
     def stop_listening(self) -> None:
         """Close the listening socket, after accepting all clients that the system has accepted for us."""
@@ -264,22 +236,17 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             journal.warning("clients that have just connected cannot be answered: %s", error)
         self.socket.close()
 
-    def end_idle(self) -> None:
-        """Close idle connections."""
+    def end_connections(self, *, only_idle: bool = False) -> None:
         for connection in list(self._open):
-            if connection.is_idle:
+            if connection.is_idle or not only_idle:
                 connection.end()
-
-    def end_all(self) -> None:
-        for connection in list(self._open):
-            connection.end()
 
     def _evict_waiting(self) -> bool:
         """Close a connection that waits for its client. Return False if there is none."""
         if not self._waiting:
             return False
-        most = max(self._waiting, key=lambda place: len(self._waiting[place]))
-        oldest = next(iter(self._waiting[most]))
+        ((most, _),) = Counter(each.place for each in self._waiting).most_common(1)
+        oldest = next(each for each in self._waiting if each.place == most)
         journal.info("all %d connections are taken; the one that has been idle longest is closed", len(self._open))
         self._end_early(oldest)
         return True
@@ -289,7 +256,7 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         connection.end()
 
     def _turn_away(self, sock: native.socket) -> None:
-        if self._tls is not None:
+        if self.tls is not None:
             return  # we could say nothing before the handshake
         sock.settimeout(0)
         try:

@@ -1,4 +1,5 @@
-"""How many bytes all streams of the server may hold together: frames that are unread, and events that were sent.
+"""All streams of one server, and how many bytes they may hold together: frames that are unread, and events that were
+sent and are kept for a client that comes back.
 
 An answer for which there is no room waits, in the greenlet of its call. Each caller has a share of the room, so a
 client that does not read holds up little but its own answers.
@@ -11,72 +12,54 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import partial
 from time import monotonic
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
+from mcpgreen.links.sink import Answerable, Line
 from mcpgreen.running.shares import Shares
+from mcpgreen.transports.http.streams.outlet import Outlet
 
 SMALL_BYTES = 1 << 16  # of a frame that may wait in the room beyond the limit, which is as large again
 RETRY_SECS = 0.02
 LOOK_SECS = 0.25  # between two looks for streams that are not read
 
-
-class Unread(Protocol):
-    """A stream with frames that its client has not read."""
-
-    owner: Hashable
-    unread_bytes: int
-
-    @property
-    def is_over(self) -> bool: ...
-
-    @property
-    def is_lost(self) -> bool: ...
-
-    @property
-    def unread_since(self) -> float:
-        """When something of it was read last, or when there was first something to read."""
-
-    def break_off(self) -> None: ...
+OnFrame = Callable[[Line, Answerable | None], None]
 
 
-class Kept(Protocol):
-    """A stream that keeps events which were sent, for a client that comes back."""
+class Outlets:
+    """The outlets of one server. They hold `max_backlog_bytes` of unread frames and one answer, and as many bytes of
+    kept events. While an answer waits, streams that have not been read for `patience_secs` lose their connection.
+    `on_frame` is called for every frame."""
 
-    owner: Hashable
-    kept_bytes: int
-
-    def forget_kept(self) -> None: ...
-
-
-class Backlog:
-    """Limits what is unread, to `limit_bytes` and one answer. While an answer waits, streams that have not been read
-    for `patience_secs` lose their connection."""
-
-    def __init__(self, *, limit_bytes: int, patience_secs: float) -> None:
-        self._bytes = Shares(limit_bytes)
+    def __init__(self, *, max_backlog_bytes: int, patience_secs: float = 15, on_frame: OnFrame | None = None) -> None:
+        self.max_backlog_bytes = max_backlog_bytes
+        self.on_frame = on_frame
+        self.new = partial(Outlet, self)
         self._patience_secs = patience_secs
-        self._holders: set[Unread] = set()
+        self._unread = Shares(max_backlog_bytes)
+        self._kept = Shares(max_backlog_bytes)
+        self._with_unread: set[Outlet] = set()
+        self._with_kept: OrderedDict[Outlet, None] = OrderedDict()  # the one that was sent something longest ago first
         self._turns: WeakValueDictionary[Hashable, Semaphore] = WeakValueDictionary()  # of owners that wait for room
         self._looked_at = 0.0
 
     def __repr__(self) -> str:
-        return f"<Backlog of {self._bytes.held} bytes, {len(self._holders)} readers>"
+        return f"<Outlets with {self._unread.held} bytes unread, of {len(self._with_unread)} streams>"
 
     @property
     def has_answers(self) -> bool:
         """Whether connections are still sending answers."""
-        return any(holder.is_over and not holder.is_lost for holder in self._holders)
+        return any(outlet.is_over and not outlet.is_lost for outlet in self._with_unread)
 
     def has_room(self, owner: Hashable, size_bytes: int) -> bool:
         """Whether a frame of this size may come now. It may take more room than is left: else a large answer would
         wait for all other clients, as slow as they may be."""
-        return self._bytes.has_room(owner, 0, spare=self._bytes.size if size_bytes <= SMALL_BYTES else 0)
+        return self._unread.has_room(owner, 0, spare=self._unread.size if size_bytes <= SMALL_BYTES else 0)
 
     def wait_for_room(self, owner: Hashable, size_bytes: int, *, is_needless: Callable[[], bool]) -> None:
         """Wait until there is room, or none is needed any more. The answers of one owner wait in their order."""
@@ -101,14 +84,27 @@ class Backlog:
         if turn is not None:
             turn.wait()
 
-    def add(self, holder: Unread, size_bytes: int) -> None:
-        self._bytes.take(holder.owner, size_bytes)
-        self._holders.add(holder)
+    def count_unread(self, outlet: Outlet, change_bytes: int) -> None:
+        """The stream has so many unread bytes more, or fewer."""
+        self._unread.take(outlet.owner, change_bytes)
+        if outlet.unread_bytes:
+            self._with_unread.add(outlet)
+        else:
+            self._with_unread.discard(outlet)
 
-    def remove(self, holder: Unread, size_bytes: int) -> None:
-        self._bytes.give_back(holder.owner, size_bytes)
-        if not holder.unread_bytes:
-            self._holders.discard(holder)
+    def count_kept(self, outlet: Outlet, change_bytes: int) -> None:
+        """The stream keeps so many bytes more, or fewer. Beyond the limit, the stream that was sent something longest
+        ago forgets what it kept, of the caller for which most is kept."""
+        self._kept.take(outlet.owner, change_bytes)
+        if not outlet.kept_bytes:
+            self._with_kept.pop(outlet, None)
+            return
+        self._with_kept[outlet] = None
+        if change_bytes > 0:
+            self._with_kept.move_to_end(outlet)
+        while self._kept.held > self._kept.size and len(self._with_kept) > 1:
+            greediest = self._kept.greediest
+            next(each for each in self._with_kept if each.owner == greediest).forget_kept()
 
     def _make_room(self, owner: Hashable) -> None:
         """Break off the stream that has been unread for longest, if that is too long: one of this owner, if it is only
@@ -117,31 +113,9 @@ class Backlog:
         if now < self._looked_at + LOOK_SECS:
             return
         self._looked_at = now
-        is_full = self._bytes.held > self._bytes.size
-        holders = (each for each in self._holders if is_full or each.owner == owner)
-        slowest = min(holders, key=lambda each: each.unread_since, default=None)
+        is_full = self._unread.held > self._unread.size
+        candidates = (each for each in self._with_unread if is_full or each.owner == owner)
+        slowest = min(candidates, key=lambda each: each.unread_since, default=None)
         if slowest is not None and slowest.unread_since + self._patience_secs <= now:
             journal.warning("a client has left %d bytes unread; its connection is closed", slowest.unread_bytes)
             slowest.break_off()
-
-
-class History:
-    """Limits what is kept. Beyond the limit, the stream that was sent something longest ago forgets what it kept, of
-    the caller for which most is kept."""
-
-    def __init__(self, *, limit_bytes: int) -> None:
-        self._bytes = Shares(limit_bytes)
-        self._holders: OrderedDict[Kept, None] = OrderedDict()
-
-    def change(self, holder: Kept, change_bytes: int) -> None:
-        """The stream keeps so many bytes more, or fewer."""
-        self._bytes.take(holder.owner, change_bytes)
-        if not holder.kept_bytes:
-            self._holders.pop(holder, None)
-            return
-        self._holders[holder] = None
-        if change_bytes > 0:
-            self._holders.move_to_end(holder)
-        while self._bytes.held > self._bytes.size and len(self._holders) > 1:
-            greediest = self._bytes.greediest
-            next(each for each in self._holders if each.owner == greediest).forget_kept()
