@@ -490,8 +490,8 @@ FAULTS = [
     Fault(
         "backup-that-everybody-reads",
         "mcpgreen/cli/clients/install.py",
-        "        os.fchmod(descriptor, stat.S_IMODE(self.status.st_mode))\n",
-        "        os.fchmod(descriptor, 0o644)\n",
+        "        mode = 0o600 if self.status is None else stat.S_IMODE(self.status.st_mode)\n",
+        "        mode = 0o644\n",
         "tests/cli/clients/test_install.py::test_file_and_backup_keep_the_mode",
     ),
     Fault(
