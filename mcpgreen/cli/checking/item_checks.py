@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import keys_in
@@ -22,7 +23,7 @@ from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Problem
-from mcpgreen.cli.checking.reading.places import Item, Source, source_of
+from mcpgreen.cli.checking.reading.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.reading.syntax import Reader
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
@@ -116,13 +117,13 @@ class Checks:
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():
             for item in discovery.items if not isinstance(discovery, OSError) else ():
+                yield from completions_beside(item)
                 if isinstance(item, Tool) or (isinstance(item, Prompt) and item.is_program and item.path):
                     yield str(item.path)
-                elif isinstance(item, (Resource, ResourceTemplate)):
-                    script = script_for(item.provider, self._project)
-                    if script is not None:
-                        yield script.path
-        yield from completions(self._project)
+                elif isinstance(item, (Resource, ResourceTemplate)) and (
+                    script := script_for(item.provider, self._project)
+                ):
+                    yield script.path
 
     def _problems(self, item: Item, source: Source) -> Iterator[Problem]:
         if isinstance(item, Tool):
@@ -133,7 +134,7 @@ class Checks:
             yield from self._provider_problems(item.provider, source)
             if isinstance(item, Resource):
                 yield from self._file_problems(item, source)
-        for path in completions_beside(getattr(item, "path", None)):
+        for path in completions_beside(item):
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
 
     def _tool_problems(self, tool: Tool, source: Source) -> Iterator[Problem]:
@@ -208,7 +209,7 @@ class Checks:
                     f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{did_you_mean(name, known)}"
                 )
                 path = prompt.path or source.path
-                position = source.position_of_text(path, f"{{{{{name}}}}}", f"{{{{ {name} }}}}")
+                position = position_in_file(path, f"{{{{{name}}}}}", f"{{{{ {name} }}}}") if path else None
                 fix = "declare it in arguments, or correct the placeholder"
                 yield Problem("warning", "placeholder", sentence, fix, path, position)
 
@@ -223,12 +224,8 @@ def _doubles(source: Source) -> Iterator[Problem]:
 def _lacks_shebang(path: str) -> bool:
     """Whether a text lacks a #! line. A binary needs none."""
     with suppress(OSError):
-        head = metadata.read_start(path, media.HEAD_BYTES)
-        return (
-            head.strip() != b""
-            and not head.removeprefix(shebang.BYTE_ORDER_MARK).startswith(shebang.MARK)
-            and b"\0" not in head
-        )
+        head = metadata.read_start(path, media.HEAD_BYTES).removeprefix(shebang.BYTE_ORDER_MARK)
+        return head.strip() != b"" and not head.startswith(shebang.MARK) and b"\0" not in head
     return False
 
 
@@ -257,58 +254,40 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def not_tools(project: Project) -> Iterator[Finding]:
-    count = 0
-    for directory in survey(project, [project.tools_dir]).directories:
-        for name, reason, fix in _no_tools_in(directory):
-            count += 1
-            if count > MOST_NOT_TOOLS:
-                return
-            path = f"{project.shown(directory.path)}/{name}"
-            yield Finding("info", "tools", f"{path}: not a tool: {reason}", "not-a-tool", fix, path)
+    """Report files in the directory of tools that are not offered, and that the catalogue skips silently."""
+    found = (
+        (f"{project.shown(directory.path)}/{name}", reason, fix)
+        for directory in survey(project, [project.tools_dir]).directories
+        for name, reason, fix in _no_tools_in(directory)
+    )
+    for path, reason, fix in islice(found, MOST_NOT_TOOLS):
+        yield Finding("info", "tools", f"{path}: not a tool: {reason}", "not-a-tool", fix, path)
 
 
 def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
-    """Executable files that are not offered: name, reason and fix of each."""
+    """The name of each file, the reason, and the fix."""
     executables = [name for name, status in directory.files.items() if status.st_mode & metadata.EXECUTABLE_BITS]
-    others = [name for name in executables if name != "smoke.sh" and not metadata.is_description(name)]
+    has_tool = any(name != "smoke.sh" and not metadata.is_description(name) for name in executables)
     for name in executables:
         if metadata.is_description(name):
             yield name, "it is executable, but a description", "take the executable bit from it (chmod -x)"
-        elif name == "smoke.sh" and not others:  # beside a tool it is its test, as the author knows
+        elif name == "smoke.sh" and not has_tool:  # beside a tool it is its test, as the author knows
             yield name, "smoke.sh is the name of a test", "give it another name if it shall be a tool"
-    with os.scandir(directory.path) as entries:
-        for entry in entries:
-            if (reason := _why_unseen(entry)) is not None:
-                yield (entry.name, *reason)
+    for name in os.listdir(directory.path):
+        with suppress(OSError):
+            mode = os.lstat(f"{directory.path}/{name}").st_mode
+            if stat.S_ISLNK(mode) and not os.path.exists(f"{directory.path}/{name}"):
+                yield name, "it is a link to nothing", "correct the link, or remove it"
+            elif stat.S_ISREG(mode) and name.startswith(".") and mode & metadata.EXECUTABLE_BITS:
+                reason = "its name begins with a dot, and what is hidden is not offered"
+                yield name, reason, "rename it if it shall be a tool"
+            elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+                yield name, "it is no regular file", "put a script there, or remove it"
 
 
-def _why_unseen(entry: os.DirEntry[str]) -> tuple[str, str] | None:
-    """The reason and fix for an entry that the scan skips silently, or None."""
-    try:
-        status = entry.stat(follow_symlinks=False)
-        if stat.S_ISLNK(status.st_mode):
-            if not os.path.exists(entry.path):
-                return "it is a link to nothing", "correct the link, or remove it"
-            return None
-    except OSError:
-        return None
-    if stat.S_ISREG(status.st_mode) and entry.name.startswith(".") and status.st_mode & metadata.EXECUTABLE_BITS:
-        return "its name begins with a dot, and what is hidden is not offered", "rename it if it shall be a tool"
-    if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
-        return "it is no regular file", "put a script there, or remove it"
-    return None
-
-
-def completions(project: Project) -> Iterator[str]:
-    for home in (project.prompts_dir, project.resources_dir):
-        for directory in survey(project, [home]).directories:
-            for name in directory.files:
-                if name.endswith(metadata.COMPLETION_SUFFIXES):
-                    yield f"{directory.path}/{name}"
-
-
-def completions_beside(path: str | None) -> Iterator[str]:
+def completions_beside(item: Item) -> Iterator[str]:
     """The completion script of an item."""
+    path = getattr(item, "path", None)
     if path is None:
         return
     stem = os.path.join(os.path.dirname(path), metadata.described_stem(os.path.basename(path)))

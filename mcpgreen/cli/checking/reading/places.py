@@ -150,6 +150,15 @@ def bad_byte_in(path: str) -> Position | None:
     return None
 
 
+def position_in_file(path: str, *texts: str) -> Position | None:
+    """The place of the first of these texts in a file."""
+    with suppress(OSError):
+        content = metadata.read_start(path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
+        found = (content.find(text) for text in texts)
+        return next((Position(*_end_of(content[:at])) for at in found if at >= 0), None)
+    return None
+
+
 def _end_of(text: str) -> tuple[int, int]:
     """The line and column behind a text."""
     return text.count("\n") + 1, len(text) - text.rfind("\n")
@@ -177,23 +186,11 @@ class Source(NamedTuple):
     def warning(self, code: str, sentence: str, fix: str, *keys: str | int) -> Problem:
         return Problem("warning", code, sentence, fix, self.path, self.position(*keys))
 
-    def position_of_text(self, path: str | None, *texts: str) -> Position | None:
-        """The place of the first of these texts in a file."""
-        with suppress(OSError):
-            content = metadata.read_start(path, metadata.MAX_META_BYTES).decode("utf-8", "replace") if path else ""
-            for text in texts:
-                at = content.find(text)
-                if at >= 0:
-                    return Description(content).position_at(at)
-        return None
-
 
 def source_of(project: Project, registration: Registration | None, kind: str, item: Item) -> Source:
     """The source of an item that was found or registered."""
-    if registration is not None and registration.items.get(kind) is not None:
-        found = _registered(project, registration, kind, item.name)
-        if found is not None:
-            return found
+    if registration is not None and (found := _registered(project, registration, kind, item.name)):
+        return found
     path = _path_of(project, kind, item)
     if path is None:
         return Source(None, {}, None)
@@ -214,8 +211,7 @@ def _fields_in(kind: str, path: str) -> Json | None:
 
 
 def _registered(project: Project, registration: Registration, kind: str, name: str) -> Source | None:
-    entries = registration.items[kind] or []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(registration.items.get(kind) or ()):
         if entry.get("name") == name:
             path = os.path.join(project.root, registration.source)
             is_text = path.endswith(".json")  # a script says it in its own way
@@ -227,8 +223,7 @@ def _path_of(project: Project, kind: str, item: Item) -> str | None:
     if getattr(item, "path", None):
         return str(item.path)
     relative = getattr(item, "relative_path", "")
-    home = {"prompts": project.prompts_dir, "resources": project.resources_dir}.get(kind, project.resources_dir)
-    for base in (home, project.root):
+    for base in (project.prompts_dir if kind == "prompts" else project.resources_dir, project.root):
         path = os.path.join(base, relative)
         if relative and os.path.isfile(path):
             return path

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from mcpgreen.cli import children
@@ -38,20 +38,7 @@ _OPTIONS = {"bash": ("--noprofile", "--norc", "-n"), **dict.fromkeys(NODE, ("--c
 
 Fault = tuple[str, Position]  # what is wrong, and where
 
-# Asks only for the first part of a name, because Python imports that to look for the second.
-_QUESTION = """
-import importlib.util, site, sys
-sys.path.append(site.getusersitepackages())
-for name in sys.argv[1:]:
-    try:
-        found = importlib.util.find_spec(name) is not None
-    except Exception:
-        found = True
-    if not found:
-        print("missing", name)
-"""
 _HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth")
-MODULES_AT_ONCE = 500
 
 
 class SdkImport(NamedTuple):
@@ -76,9 +63,8 @@ class Reading(NamedTuple):
     fault: Fault | None = None
     sdk_imports: tuple[SdkImport, ...] = ()
     has_crlf: bool = False
-    needs: tuple[Need, ...] = ()
-    missing: tuple[Need, ...] = ()  # the needs that the interpreter does not find
-    interpreter: str = ""  # the path of the Python that the first line names
+    missing: tuple[Need, ...] = ()  # the modules that the interpreter does not find
+    interpreter: str = ""  # the path of the program that the first line names
     is_isolated: bool = False  # the first line keeps Python from looking where the SDK is
 
 
@@ -94,20 +80,17 @@ class Reader:
     def readings(self, paths: Iterable[str]) -> dict[str, Reading]:
         """Read scripts, by path. A file that is no script, or too long to be one, has an empty reading."""
         found = {path: self._first_look(path) for path in sorted(set(paths))[:MAX_SCRIPTS]}
-        questions = [(path, each.language) for path, each in found.items() if each.language in (*SHELLS, *NODE)]
-        for path, fault in self._faults(questions).items():
-            found[path] = found[path]._replace(fault=fault)
         of_python: dict[str, list[str]] = {}
         for path, reading in found.items():
-            if _PYTHON.fullmatch(reading.language):
-                of_python.setdefault(reading.language, []).append(path)
+            if reading.language in (*SHELLS, *NODE):
+                found[path] = reading._replace(fault=self.fault(path, reading.language))
+            elif _PYTHON.fullmatch(reading.language):
+                of_python.setdefault(self._python_for(reading), []).append(path)
         for program, scripts in of_python.items():
-            place = shutil.which(program, path=self._path) or sys.executable
             for start in range(0, len(scripts), AT_ONCE):
                 some = scripts[start : start + AT_ONCE]
-                for path, answer in zip(some, self._answers(place, some), strict=True):
-                    found[path] = _with_answer(found[path], answer)
-        self._find_missing(found)
+                for path, answer in zip(some, self._answers(program, some), strict=True):
+                    found[path] = self._with_answer(path, found[path], answer)
         return found
 
     def _first_look(self, path: str) -> Reading:
@@ -123,50 +106,60 @@ class Reader:
         is_isolated = _ISOLATED.match(content) is not None
         return Reading(program, has_crlf=b"\r\n" in content, interpreter=interpreter, is_isolated=is_isolated)
 
-    def _find_missing(self, readings: dict[str, Reading]) -> None:
-        """Add the missing modules to the readings: one question for each interpreter."""
-        users: dict[str, list[str]] = {}
-        for path, reading in readings.items():
-            if reading.needs and reading.interpreter:
-                users.setdefault(reading.interpreter, []).append(path)
-        for interpreter, paths in users.items():
-            names = {need.module for path in paths for need in readings[path].needs}
-            missing = missing_from(interpreter, names, root=self._root, path=self._path)
-            for path in paths:
-                needs = (need for need in readings[path].needs if need.module in missing)
-                lost = tuple(need for need in needs if not is_beside(os.path.dirname(path), need.module))
-                readings[path] = readings[path]._replace(missing=lost)
+    def _python_for(self, reading: Reading) -> str:
+        """The interpreter that reads a script: its own, unless that lies in the project."""
+        if reading.interpreter and not self._is_of_project(reading.interpreter):
+            return reading.interpreter
+        return shutil.which(reading.language, path=self._path) or sys.executable
 
-    def reading(self, path: str) -> Reading:
-        return self.readings([path])[path]
+    def _is_of_project(self, interpreter: str) -> bool:
+        return is_within(os.path.abspath(interpreter), self._root) or is_within(
+            os.path.realpath(interpreter), self._root
+        )
 
-    def fault_by_bash(self, path: str) -> Fault | None:
-        """The syntax error in a file that bash sources, whatever its first line says."""
-        return self._faults([(path, "bash")]).get(path)
+    def fault(self, path: str, program: str) -> Fault | None:
+        """The syntax error that a shell or node finds in a file."""
+        place = shutil.which(program, path=self._path)
+        options = _OPTIONS.get(program, ("-n",))
+        status, said = children.answer_of([place, *options, path], path=self._path) if place else (0, "")
+        if not status:
+            return None
+        return _fault_by_node(said) if program in NODE else _fault_by_shell(program, status, said)
 
-    def _faults(self, questions: list[tuple[str, str]]) -> dict[str, Fault]:
-        """The syntax errors that programs find, from pairs of file and program."""
-        faults: dict[str, Fault] = {}
-        for path, program in questions:
-            place = shutil.which(program, path=self._path)
-            options = _OPTIONS.get(program, ("-n",))
-            status, said = children.answer_of([place, *options, path], path=self._path) if place else (0, "")
-            if status:
-                fault = _fault_by_node(said) if program in NODE else _fault_by_shell(program, status, said)
-                faults |= {path: fault} if fault else {}
-        return faults
-
-    def _answers(self, place: str, paths: list[str]) -> list[Json]:
+    def _answers(self, program: str, paths: list[str]) -> list[Json]:
         """Let `python_reader` read scripts. If one of them brings it down, each is read alone."""
-        command = [place, "-I", "-S", "-W", "ignore", os.path.abspath(python_reader.__file__), *paths]
+        command = [program, "-I", "-W", "ignore", os.path.abspath(python_reader.__file__), *paths]
         _, said = children.answer_of(command, path=self._path)
         try:
             answers: list[Json] = [jsontext.loads(line) for line in said.splitlines() if line.startswith("{")]
         except ValueError:
             answers = []
         if len(answers) < len(paths):
-            return [self._answers(place, [path])[0] for path in paths] if len(paths) > 1 else [{}]
+            return [self._answers(program, [path])[0] for path in paths] if len(paths) > 1 else [{}]
         return answers
+
+    def _with_answer(self, path: str, reading: Reading, answer: Json) -> Reading:
+        if fault := answer.get("fault"):
+            line, column, message = fault
+            return reading._replace(fault=(f"SyntaxError: {message}", Position(line, column or None)))
+        known_at = answer.get("knows_sdk_at", 0)
+        imports = tuple(
+            SdkImport(Position(line, column), tuple(names), is_found=not reading.is_isolated or 0 < known_at <= line)
+            for line, column, names in answer.get("imports", ())
+        )
+        # A script that changes where Python looks may find more than we do. The SDK is always there.
+        needs = [] if known_at or not reading.interpreter else answer.get("needs", ())
+        absent = {module for _, _, module, is_found in needs if not is_found}
+        if self._is_of_project(reading.interpreter):
+            absent = _missing_from_environment(reading.interpreter, {module for _, _, module, _ in needs})
+        missing = tuple(
+            Need(Position(line, column), module)
+            for line, column, module, _ in needs
+            if module in absent
+            and not module.startswith(python_reader.SDK)
+            and not is_beside(os.path.dirname(path), module)
+        )
+        return reading._replace(sdk_imports=imports, missing=missing)
 
 
 def _fault_by_shell(program: str, status: int, said: str) -> Fault:
@@ -200,39 +193,9 @@ def _first_line_words(content: bytes) -> list[str]:
     return content[len(shebang.MARK) : shebang.LINE_BYTES].partition(b"\n")[0].decode("utf-8", "replace").split()
 
 
-def _with_answer(reading: Reading, answer: Json) -> Reading:
-    if fault := answer.get("fault"):
-        line, column, message = fault
-        return reading._replace(fault=(f"SyntaxError: {message}", Position(line, column or None)))
-    known_at = answer.get("knows_sdk_at", 0)
-    imports = tuple(
-        SdkImport(Position(line, column), tuple(names), is_found=not reading.is_isolated or 0 < known_at <= line)
-        for line, column, names in answer.get("imports", ())
-    )
-    # A script that changes where Python looks may find more than we do. The SDK is always there.
-    needs = tuple(
-        Need(Position(line, column), module)
-        for line, column, module in answer.get("needs", ())
-        if not known_at and not module.startswith(python_reader.SDK)
-    )
-    return reading._replace(sdk_imports=imports, needs=needs)
-
-
-def missing_from(interpreter: str, names: Collection[str], *, root: str, path: str) -> set[str]:
-    """The names of modules that this interpreter does not find.
-
-    One that lies in the project, in a virtual environment, is not run: the files of the environment tell."""
-    wanted = sorted(names)[:MODULES_AT_ONCE]
-    if is_within(os.path.abspath(interpreter), root):
-        return _missing_from_environment(os.path.dirname(os.path.dirname(os.path.abspath(interpreter))), wanted)
-    command = [interpreter, "-I", "-W", "ignore", "-c", _QUESTION, *wanted]
-    status, said = children.answer_of(command, path=path)
-    if status != 0:
-        return set()
-    return {line.split()[1] for line in said.splitlines() if line.startswith("missing ")}
-
-
-def _missing_from_environment(place: str, names: list[str]) -> set[str]:
+def _missing_from_environment(interpreter: str, names: set[str]) -> set[str]:
+    """The modules that a virtual environment of the project lacks. It is not run: its files tell."""
+    place = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
     try:
         with open(os.path.join(place, "pyvenv.cfg"), encoding="utf-8") as file:
             settings = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in file)}
@@ -244,8 +207,7 @@ def _missing_from_environment(place: str, names: list[str]) -> set[str]:
     others = any(entry.endswith(".pth") and entry not in _HARMLESS_PTH for entry in entries)
     if others or settings.get("include-system-site-packages") == "true":
         return set()  # modules may lie elsewhere
-    known = {entry.partition(".")[0] for entry in entries} | set(sys.stdlib_module_names)
-    return {name for name in names if name not in known}
+    return names - {entry.partition(".")[0] for entry in entries} - sys.stdlib_module_names
 
 
 def is_beside(directory: str, name: str) -> bool:
