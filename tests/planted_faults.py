@@ -503,7 +503,7 @@ FAULTS = [
     ),
     Fault(
         "python-children-of-a-run-stay",
-        "mcpgreen/sdk/python/mcp_tool_runs.py",
+        "mcpgreen/sdk/python/mcp_tool_commands.py",
         "os.killpg(process.pid, number)",
         "os.kill(process.pid, number)",
         "tests/sdk/test_python_sdk.py::test_a_cancelled_run_is_stopped_with_its_children",

@@ -1,4 +1,5 @@
-"""Run a command with the arguments of the call. A part of `mcp_tool`, loaded on demand.
+"""Run commands: with the arguments of the call, or with the progress that they print. A part of `mcp_tool`, loaded on
+demand.
 
 No shell reads the words, and a client cannot add options: a value that begins with `-` is refused where the command
 could take it for an option.
@@ -6,16 +7,22 @@ could take it for an option.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import selectors
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Sequence
+from subprocess import CompletedProcess, Popen
 from tempfile import TemporaryFile
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import mcp_tool
 
-__all__ = ["CommandLine"]
+__all__ = ["CommandLine", "run_with_progress"]
 
 LIMIT_BYTES = 1_000_000  # of the output of the command
 STDERR_BYTES = 4000  # of the end of its stderr
@@ -24,6 +31,10 @@ CHUNK_BYTES = 65536
 TASK_RUNNERS = ("make", "gmake", "just", "npm", "pnpm", "yarn", "bun")  # they pass their words to a shell
 PLACE = "{}"
 ALL_PLACES = "{}..."
+EXTRACTS = ("json", "match1", "ratio")
+CANCELLED = 130
+WORKING = "Working..."
+MAX_MESSAGE_CHARS = 1000
 
 
 class CommandLine:
@@ -104,7 +115,7 @@ class CommandLine:
             stdin.write(self._stdin.encode("utf-8", "replace"))
             stdin.seek(0)
             try:
-                process = subprocess.Popen(self.words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process = Popen(self.words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             except FileNotFoundError:
                 _end(127, f"{self.words[0]} cannot be found. Is it installed, and on the PATH of the server?")
             except (OSError, ValueError) as error:  # not executable, too long, or with a NUL
@@ -158,7 +169,7 @@ def _end(status: int, reason: str, complaint: str = "", printed: str = "") -> No
     raise SystemExit(status)
 
 
-def _output(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes, bool]:
+def _output(process: Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes, bool]:
     """The output up to the limit, the end of stderr, and whether there was more output."""
     assert process.stdout is not None and process.stderr is not None
     printed, complaint = bytearray(), bytearray()
@@ -187,3 +198,127 @@ def _text(value: object) -> str:
     if isinstance(value, float) and value.is_integer():  # JSON does not tell 5 from 5.0
         value = int(value)
     return value if isinstance(value, str) else str(value)
+
+
+def run_with_progress(
+    command: Sequence[str],
+    pattern: str,
+    *,
+    extract: str = "match1",
+    total: float | None = None,
+    progress_file: str = "",
+    stdout_file: str = "",
+    stderr_file: str = "",
+    interval: float = 0.05,
+    quiet: bool = False,
+    dry_run: bool = False,
+) -> CompletedProcess[str]:
+    """Run a command. Lines of its stderr, or of a file, that match are progress. The status is 130 after a cancel."""
+    is_list = isinstance(command, Sequence) and not isinstance(command, (str, bytes))
+    problems = {
+        "the command must be a list of a program and its arguments": not command or not is_list,
+        "a pattern is required": not pattern,
+        f"unknown extract {extract!r}; it is one of {', '.join(EXTRACTS)}": extract not in EXTRACTS,
+        "total must be positive": total is not None and not total > 0,
+        "interval must be positive": not interval > 0,
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise ValueError(f"run_with_progress: {problem}")
+    search = re.compile(pattern).search
+    if mcp_tool.is_cancelled():
+        return CompletedProcess(command, CANCELLED, "", "")
+    last = 0.0
+    # Files instead of pipes, so that the command never waits for a reader. Temporary files have no names to clean up.
+    with (
+        _opened(stdout_file) as out,
+        TemporaryFile() as err,
+        _opened(progress_file or os.devnull) as followed,
+        _opened(stderr_file) as others,
+    ):
+        # Children inherit ignored signals, and this one must end on SIGTERM.
+        preexec = _restore_sigterm if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN else None
+        process = Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=preexec)
+        try:
+            for line in _lines(process, followed if progress_file else err, interval):
+                if match := search(line):
+                    last = _report(*_reading(match, extract, total), last=last, dry_run=dry_run)
+                    continue
+                if not quiet:
+                    mcp_tool.debug(line)
+                if not progress_file:
+                    others.write(f"{line}\n".encode("utf-8", "replace"))
+        finally:
+            status = _stop(process)
+        if progress_file:
+            others.write(_content(err))
+            for line in [] if quiet else _content(err).decode("utf-8", "replace").splitlines():
+                mcp_tool.debug(line)
+        others.flush()
+        texts = [
+            "" if name else _content(file).decode("utf-8", "replace")
+            for name, file in ((stdout_file, out), (stderr_file, others))
+        ]
+    return CompletedProcess(command, status, *texts)
+
+
+def _restore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _report(percent: float | None, message: str, *, last: float, dry_run: bool) -> float:
+    """Report progress to the client, or with `dry_run` print it on stderr. Return the last percentage."""
+    if not dry_run:
+        # Without a number, repeat the last one: the server extends the timeout for each report.
+        mcp_tool.progress(last if percent is None else percent, message)
+    elif percent is not None:
+        shown = {"progress": int(max(0, min(percent, 100))), "message": message}
+        print(json.dumps(shown), file=sys.stderr, flush=True)
+    return last if percent is None else percent
+
+
+def _opened(path: str) -> IO[bytes]:
+    """An empty file of that name, or a temporary file."""
+    return open(path, "w+b") if path else TemporaryFile()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    # The command shares the position of the file, so do not move it.
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _lines(process: Popen[bytes], source: IO[bytes], interval: float) -> Iterator[str]:
+    offset, rest, is_over = 0, b"", False
+    while not is_over:
+        time.sleep(interval)
+        # Checked before reading, so that the last line is not missed.
+        is_over = process.poll() is not None or mcp_tool.is_cancelled()
+        data = os.pread(source.fileno(), max(0, os.fstat(source.fileno()).st_size - offset), offset)
+        offset += len(data)
+        *lines, rest = (rest + data + b"\n" * is_over).replace(b"\r", b"\n").split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines if line)
+
+
+def _reading(match: re.Match[str], extract: str, total: float | None) -> tuple[float | None, str]:
+    """The progress in a matching line, or None if it has no usable number; and its message."""
+    try:
+        if extract == "json":
+            event: dict[str, Any] = json.loads(match.string)
+            return float(event["progress"]), str(event.get("message") or WORKING)
+        whole = float(match[2] if extract == "ratio" else total or 100)
+        return round(100 * float(match[1]) / whole, 6), match.string[:MAX_MESSAGE_CHARS]
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None, WORKING if extract == "json" else match.string[:MAX_MESSAGE_CHARS]
+
+
+def _stop(process: Popen[bytes]) -> int:
+    """Stop the process group if it still runs: SIGTERM, and a second later SIGKILL. Return the exit status."""
+    try:
+        for number in [15, *[0] * 20, 9] if mcp_tool.is_cancelled() or process.poll() is None else []:
+            os.killpg(process.pid, number)
+            time.sleep(0.05)
+            process.poll()
+    except OSError:
+        pass  # the group has ended
+    status = process.wait()
+    return CANCELLED if mcp_tool.is_cancelled() else status
