@@ -475,7 +475,7 @@ FAULTS = [
     ),
     Fault(
         "interpreter-of-the-project",
-        "mcpgreen/cli/checking/reading/syntax.py",
+        "mcpgreen/cli/checking/scripts.py",
         " if not is_within(os.path.realpath(place), root)",
         "",
         "tests/cli/checking/test_findings.py::test_nothing_of_a_project_is_run",

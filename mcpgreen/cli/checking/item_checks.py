@@ -23,10 +23,9 @@ from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Problem
-from mcpgreen.cli.checking.reading.places import Item, Source, position_in_file, source_of
-from mcpgreen.cli.checking.reading.syntax import Reader
+from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
+from mcpgreen.cli.checking.scripts import Scripts, refused
 from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import Denied, ProjectError
@@ -38,7 +37,7 @@ from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
-from mcpgreen.running.scripts import jq, shebang
+from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
 from mcpgreen.text.json_offsets import Keys
@@ -85,8 +84,8 @@ class Checks:
         self._settings = settings
         self._registration = registration
         self._found = discoveries(project, registration)
-        reader = Reader(project.root, jq.path_in(environ))
-        self._scripts = ScriptChecks(project, environ, reader.readings(self._script_paths()))
+        self._scripts = Scripts(project, environ)
+        self._scripts.read(self._script_paths())
 
     def findings(self, *, is_served: bool) -> Iterator[Finding]:
         """All findings. Items without problems are listed only if the project `is_served`."""

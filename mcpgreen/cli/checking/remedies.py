@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.descriptions.in_script import keys_in
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.findings import Finding, Position
-from mcpgreen.cli.checking.reading.places import Description, bad_byte_in, description_beside, description_in
+from mcpgreen.cli.checking.places import Description, bad_byte_in, description_beside, description_in
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_offsets import Keys
 

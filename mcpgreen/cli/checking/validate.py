@@ -21,10 +21,9 @@ from mcpgreen.catalog.manual.rules import Registration, is_script
 from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import Checks
-from mcpgreen.cli.checking.reading.places import description_in
-from mcpgreen.cli.checking.reading.syntax import Reader, content_of
+from mcpgreen.cli.checking.places import description_in
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.script_checks import MEND_LINE_ENDS, refused
+from mcpgreen.cli.checking.scripts import MEND_LINE_ENDS, Scripts, content_of, refused
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.cli.opening import open_named
@@ -35,7 +34,7 @@ from mcpgreen.project.project import DEFAULT_DIRECTORIES, REMEDY, TEXT_FIELDS, P
 from mcpgreen.project.roots import refused_directories, roots_in_file
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.hooks.shell import HookShell
-from mcpgreen.running.scripts import jq, shebang
+from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.settings.settings import Settings, load
@@ -195,12 +194,10 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
             return Problem("error", "not-executable", sentence, "chmod +x, or begin it with #!/bin/bash", path)
     except ProjectError as error:
         return Problem("error", "unreadable", error.reason, "let the user who runs the server read it", path)
-    reader = Reader(project.root, jq.path_in(os.environ))
-    if fault := reader.fault(path, "bash"):
-        message, position = fault
-        sentence = f"line {position.line}: {message}"
-        fix = MEND_LINE_ENDS if b"\r\n" in (content_of(path) or b"") else "correct the script at that line"
-        return Problem("error", "syntax", sentence, fix, path, position)
+    if fault := Scripts(project, os.environ).syntax_fault(path, "bash"):
+        sentence = f"line {fault.position.line}: {fault.sentence}"
+        fix = MEND_LINE_ENDS if b"\r\n" in (content_of(path) or b"") else fault.fix
+        return Problem("error", fault.code, sentence, fix, path, fault.position)
     for place, complaint in project.complaints:
         if place == path:
             fix = "see that it ends with status 0: it is sourced by bash, in the project's directory"
