@@ -1,8 +1,9 @@
-"""Run commands: with the arguments of the call, or with the progress that they print. A part of `mcp_tool`, loaded on
-demand.
+"""Run other programs. A part of `mcp_tool`, loaded on demand.
 
-No shell reads the words, and a client cannot add options: a value that begins with `-` is refused where the command
-could take it for an option.
+`CommandLine` takes the arguments of the call. No shell reads the words, and a client cannot add options: a value that
+begins with `-` is refused where the command could take it for an option. `run_with_progress` reports what a program
+prints, `with_retry` tries again, and `download_safe` leaves fetching to the https provider of the server, which checks
+hosts, addresses, redirects, size and time.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from subprocess import CompletedProcess, Popen
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from subprocess import DEVNULL, PIPE, CompletedProcess, Popen
 from tempfile import TemporaryFile
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, TypeVar, overload
 
 import mcp_tool
 
-__all__ = ["CommandLine", "run_with_progress"]
+__all__ = ["CommandLine", "download_safe", "download_safe_or_fail", "run_with_progress", "with_retry"]
+
+Json = dict[str, Any]
+T = TypeVar("T")
 
 LIMIT_BYTES = 1_000_000  # of the output of the command
 STDERR_BYTES = 4000  # of the end of its stderr
@@ -35,6 +40,15 @@ EXTRACTS = ("json", "match1", "ratio")
 CANCELLED = 130
 WORKING = "Working..."
 MAX_MESSAGE_CHARS = 1000
+FINAL_STATUSES = (0, 1, 2)  # success, failure, wrong usage: another try would end the same way
+MAX_TIMEOUT_SECS = 60
+# The exit statuses of a provider, and whether another try may help.
+PROVIDER_ENDINGS = {
+    4: ("host_blocked", False),
+    5: ("network_error", True),
+    6: ("size_exceeded", False),
+    7: ("redirect", False),
+}
 
 
 class CommandLine:
@@ -115,7 +129,7 @@ class CommandLine:
             stdin.write(self._stdin.encode("utf-8", "replace"))
             stdin.seek(0)
             try:
-                process = Popen(self.words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process = Popen(self.words, stdin=stdin, stdout=PIPE, stderr=PIPE)
             except FileNotFoundError:
                 _end(127, f"{self.words[0]} cannot be found. Is it installed, and on the PATH of the server?")
             except (OSError, ValueError) as error:  # not executable, too long, or with a NUL
@@ -237,7 +251,8 @@ def run_with_progress(
         _opened(stderr_file) as others,
     ):
         # Children inherit ignored signals, and this one must end on SIGTERM.
-        preexec = _restore_sigterm if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN else None
+        is_ignored = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        preexec = partial(signal.signal, signal.SIGTERM, signal.SIG_DFL) if is_ignored else None
         process = Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=preexec)
         try:
             for line in _lines(process, followed if progress_file else err, interval):
@@ -260,10 +275,6 @@ def run_with_progress(
             for name, file in ((stdout_file, out), (stderr_file, others))
         ]
     return CompletedProcess(command, status, *texts)
-
-
-def _restore_sigterm() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _report(percent: float | None, message: str, *, last: float, dry_run: bool) -> float:
@@ -322,3 +333,142 @@ def _stop(process: Popen[bytes]) -> int:
         pass  # the group has ended
     status = process.wait()
     return CANCELLED if mcp_tool.is_cancelled() else status
+
+
+@overload
+def with_retry(
+    attempts: int, delay_secs: float, operation: Sequence[str], *, retry_on: tuple[type[Exception], ...] = ...
+) -> CompletedProcess[str]: ...
+@overload
+def with_retry(
+    attempts: int, delay_secs: float, operation: Callable[[], T], *, retry_on: tuple[type[Exception], ...] = ...
+) -> T: ...
+def with_retry(
+    attempts: int,
+    delay_secs: float,
+    operation: Sequence[str] | Callable[[], Any],
+    *,
+    retry_on: tuple[type[Exception], ...] = (OSError,),
+) -> Any:
+    """Run a program, or call a function, until it succeeds or `attempts` are used up. Return the last outcome.
+
+    A program is tried again after any exit status except 0, 1 and 2; a function after the exceptions in `retry_on`. The
+    delay doubles each time, and a random time of up to half of it is added.
+    """
+    if attempts < 1 or delay_secs < 0:
+        raise ValueError("with_retry: at least one attempt, and a delay that is not negative")
+    while True:
+        attempts -= 1
+        if callable(operation):
+            try:
+                return operation()
+            except retry_on:
+                if not attempts or mcp_tool.is_cancelled():
+                    raise
+        else:
+            ended = subprocess.run(operation, stdin=DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+            if ended.returncode in FINAL_STATUSES or not attempts or mcp_tool.is_cancelled():
+                return ended
+        _pause(delay_secs)
+        delay_secs *= 2
+
+
+def download_safe(
+    url: str,
+    out: str | os.PathLike[str],
+    *,
+    allow: Iterable[str] = (),
+    deny: Iterable[str] = (),
+    max_bytes: int | None = None,
+    timeout: float | None = None,
+    user_agent: str | None = None,
+    retry: int = 1,
+    retry_delay: float = 1.0,
+) -> Json:
+    """Fetch an https URL into a file: {"success": True, "bytes", "path"}, or {"success": False, "error"}."""
+    problems = {
+        "max_bytes must be positive.": max_bytes is not None and max_bytes < 1,
+        f"timeout must be positive, and at most {MAX_TIMEOUT_SECS} seconds.": timeout is not None
+        and not 0 < timeout <= MAX_TIMEOUT_SECS,
+        "retry must be at least 1, and retry_delay not negative.": retry < 1 or not retry_delay >= 0,
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            return _failure("invalid_params", problem)
+    if not isinstance(url, str) or not url.lower().startswith("https://"):
+        return _failure("invalid_url", "The URL must begin with https://.")
+    provider = _provider()
+    if provider is None:
+        return _failure("provider_unavailable", "The https provider is not installed beside this SDK.")
+    # The operator's denied hosts stay denied.
+    denied = os.environ.get("MCPGREEN_HTTPS_DENY_HOSTS") or os.environ.get("MCPBASH_HTTPS_DENY_HOSTS") or ""
+    # An empty entry allows no host, and an empty setting would be none.
+    allowed = "".join(f",{host}" for host in _hosts(allow))
+    settings = {
+        "ALLOW_HOSTS": allowed,
+        "ALLOW_ALL": "false" if allowed else "",
+        "DENY_HOSTS": " ".join([denied, *_hosts(deny)]).strip(),
+        "MAX_BYTES": max_bytes,
+        "TIMEOUT_SECS": timeout,
+        "USER_AGENT": user_agent,
+    }
+    env = {**os.environ, **{f"MCPGREEN_HTTPS_{name}": str(value) for name, value in settings.items() if value}}
+    target = os.fspath(out)
+    beside = f"{target}.{os.urandom(8).hex()}.part"
+    try:
+        for attempt in range(1, retry + 1):
+            with open(beside, "xb" if attempt == 1 else "wb") as file:
+                ended = subprocess.run(["sh", provider, url], env=env, stdin=DEVNULL, stdout=file, stderr=PIPE)
+            if ended.returncode == 0:
+                size = os.path.getsize(beside)
+                os.replace(beside, target)
+                return {"success": True, "bytes": size, "path": target}
+            kind, may_help = PROVIDER_ENDINGS.get(ended.returncode, ("provider_error", True))
+            if not may_help or attempt == retry or mcp_tool.is_cancelled():
+                break
+            _pause(retry_delay * 2 ** (attempt - 1))
+        return _refusal(kind, ended)
+    except OSError as error:
+        return _failure("write_error", f"{target} cannot be written: {error.strerror}.")
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
+
+
+def download_safe_or_fail(url: str, out: str | os.PathLike[str], **options: Any) -> str:
+    """The same as `download_safe`, but return the path, or end the call with -32602."""
+    outcome = download_safe(url, out, **options)
+    if not outcome["success"]:
+        mcp_tool.fail_invalid_args(f"Download failed ({outcome['error']['type']}): {outcome['error']['message']}")
+    return str(outcome["path"])
+
+
+def _pause(secs: float) -> None:
+    from random import random
+
+    time.sleep(secs * (1 + random() / 2))
+
+
+def _provider() -> str | None:
+    here = os.path.dirname(os.path.abspath(__file__))
+    for home in (os.environ.get("MCPBASH_HOME"), os.path.dirname(os.path.dirname(here))):
+        path = os.path.join(home or "", "providers", "https.sh")
+        if home and os.path.isfile(path):
+            return path
+    return None
+
+
+def _hosts(hosts: Iterable[str]) -> list[str]:
+    return [hosts] if isinstance(hosts, str) else list(hosts)
+
+
+def _refusal(kind: str, ended: CompletedProcess[bytes]) -> Json:
+    said = ended.stderr.decode("utf-8", "replace").strip()
+    if kind == "redirect":
+        location = said.partition("\n")[0].removeprefix("redirect:")
+        return _failure(kind, "The URL has moved; redirects are not followed.", location=location)
+    return _failure(kind, said or f"The https provider ended with status {ended.returncode}.")
+
+
+def _failure(kind: str, message: str, **more: str) -> Json:
+    return {"success": False, "error": {"type": kind, "message": message, **more}}

@@ -95,7 +95,7 @@ def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     if members is not None:
         return _one_of(value, members, scope, where)
     origin = getattr(kind, "__origin__", None)
-    if origin is not None and _is_typing(origin, "Literal"):
+    if _is_typing(origin, "Literal"):
         for choice in kind.__args__:
             if type(value) is type(_plain_choice(choice)) and value == _plain_choice(choice):
                 return choice
@@ -128,10 +128,7 @@ def resolved(kind: Any, scope: Scope) -> Any:
             kind = kind.__value__
         elif type(kind).__name__ == "InitVar":
             kind = kind.type
-        elif any(
-            _is_typing(getattr(kind, "__origin__", None), name)
-            for name in ("Required", "NotRequired", "ReadOnly", "Final")
-        ):
+        elif _is_typing(getattr(kind, "__origin__", None), "Required", "NotRequired", "ReadOnly", "Final"):
             kind = kind.__args__[0]
         else:
             return kind
@@ -173,27 +170,23 @@ def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, w
         if not isinstance(value, kind):
             raise Unfit(where, "true or false" if kind is bool else "a string", value)
     elif kind is int or kind is float:
-        return _number(value, kind, where)
+        if isinstance(value, bool) or not isinstance(value, _NUMBERS) or (kind is int and value != int(value)):
+            raise Unfit(where, "an integer" if kind is int else "a number", value)
+        return kind(value)  # JSON does not tell 5 from 5.0
     elif is_enum(kind):
         return _enum(value, kind, where)
     elif is_record(kind):
         if not isinstance(value, dict):
             raise Unfit(where, "an object", value)
-        if hasattr(kind, "__required_keys__"):
-            return _typed_dict(value, kind, where)
-        is_mapping = issubclass(kind, dict) or kind.__name__ in _MAPPINGS
-        return _mapping(value, inner, scope, where) if is_mapping else _record(value, kind, where)
+        has_members = not issubclass(kind, dict) and kind.__name__ not in _MAPPINGS
+        if has_members or hasattr(kind, "__required_keys__"):
+            return _record(value, kind, where)
+        return _mapping(value, inner, scope, where)
     elif kind.__module__ in _TEXTS or kind.__module__.startswith("pathlib."):
         return _from_text(value, kind, where)
     elif issubclass(kind, (list, tuple, set, frozenset)) or kind.__module__ in ("collections", "collections.abc"):
         return _collection(value, kind, inner, scope, where)
     return value
-
-
-def _number(value: object, kind: type, where: str) -> object:
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS) or (kind is int and value != int(value)):
-        raise Unfit(where, "an integer" if kind is int else "a number", value)
-    return kind(value)  # JSON does not tell 5 from 5.0
 
 
 def _enum(value: object, kind: Any, where: str) -> object:
@@ -207,33 +200,31 @@ def _enum(value: object, kind: Any, where: str) -> object:
 
 
 def _record(value: Json, kind: Any, where: str) -> object:
-    scope = _scope_of(kind)
-    if hasattr(kind, "__dataclass_fields__"):
+    """Make a dataclass, a named tuple or a typed dictionary of an object."""
+    is_dict = hasattr(kind, "__required_keys__")
+    kinds: Json = {}
+    if is_dict:
+        for each in (*reversed(kind.__mro__), kind):
+            kinds.update(_annotations(each))
+    elif hasattr(kind, "__dataclass_fields__"):
         kinds = {name: field.type for name, field in kind.__dataclass_fields__.items() if field.init}
         for name, each in _annotations(kind).items():  # fields that only the constructor has
             if type(each).__name__ == "InitVar" or "InitVar" in str(each):
                 kinds[name] = each
     else:
         kinds = {name: _annotations(kind).get(name, object) for name in kind._fields}
-    for name in value:
-        if name not in kinds:
-            raise Unfit(where, f"an object without {name}", value)
-    members = {name: converted(each, kinds[name], scope, f"{where}.{name}") for name, each in value.items()}
-    try:
-        return kind(**members)
-    except TypeError as error:
-        raise Unfit(where, f"a whole {kind.__name__} ({error})", value) from None
-
-
-def _typed_dict(value: Json, kind: Any, where: str) -> object:
-    kinds: Json = {}
-    for each in (*reversed(kind.__mro__), kind):
-        kinds.update(_annotations(each))
-    for name in kind.__required_keys__:
+    for name in kind.__required_keys__ if is_dict else ():
         if name not in value:
             raise Unfit(where, f"an object with {name}", value)
-    scope = _scope_of(kind)
-    return {name: converted(each, kinds.get(name, object), scope, f"{where}.{name}") for name, each in value.items()}
+    for name in () if is_dict else value:
+        if name not in kinds:
+            raise Unfit(where, f"an object without {name}", value)
+    scope: Scope = getattr(sys.modules.get(kind.__module__), "__dict__", {})
+    members = {name: converted(each, kinds.get(name, object), scope, f"{where}.{name}") for name, each in value.items()}
+    try:
+        return members if is_dict else kind(**members)
+    except TypeError as error:
+        raise Unfit(where, f"a whole {kind.__name__} ({error})", value) from None
 
 
 def _mapping(value: Json, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
@@ -301,20 +292,13 @@ def _plain_choice(value: object) -> object:
     return member_of_enum(value) if is_enum(type(value)) else value
 
 
-def _is_typing(value: object, name: str) -> bool:
-    if value is None:
-        return False
-    modules = (sys.modules.get("typing"), sys.modules.get("typing_extensions"))
-    return any(module is not None and getattr(module, name, None) is value for module in modules)
+def _is_typing(value: object, *names: str) -> bool:
+    modules = [sys.modules.get(each) for each in ("typing", "typing_extensions")]
+    return value is not None and any(getattr(module, name, None) is value for module in modules for name in names)
 
 
 def _annotations(kind: object) -> Json:
-    found: Json = getattr(kind, "__annotations__", {})
-    return found if kind is not object else {}
-
-
-def _scope_of(kind: object) -> Scope:
-    return getattr(sys.modules.get(kind.__module__), "__dict__", {})
+    return getattr(kind, "__annotations__", {})
 
 
 def _name_of(kind: object) -> str:
