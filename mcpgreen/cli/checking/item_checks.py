@@ -201,14 +201,16 @@ class Checks:
         if prompt.is_program and prompt.path is not None:
             yield from self._scripts.problems(prompt.path, below=self._project.prompts_dir, obeys_first_line=True)
             return
-        known = _arguments_of(prompt)
+        # Placeholders get the values of declared arguments, and of answers to input requests.
+        known = [argument["name"] for argument in prompt.definition.get("arguments", ())]
+        for key, request in prompt.input_requests.items():
+            known += arguments_from(key, request)
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
-                sentence = (
-                    f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{did_you_mean(name, known)}"
-                )
+                placeholder, question = f"{{{{{name}}}}}", did_you_mean(name, known)
+                sentence = f"{placeholder} is no declared argument, so clients cannot fill it{question}"
                 path = prompt.path or source.path
-                position = position_in_file(path, f"{{{{{name}}}}}", f"{{{{ {name} }}}}") if path else None
+                position = position_in_file(path, placeholder, f"{{{{ {name} }}}}") if path else None
                 fix = "declare it in arguments, or correct the placeholder"
                 yield Problem("warning", "placeholder", sentence, fix, path, position)
 
@@ -228,20 +230,11 @@ def _lacks_shebang(path: str) -> bool:
     return False
 
 
-def _arguments_of(prompt: Prompt) -> list[str]:
-    """The names of all placeholders that get values: declared arguments, and answers to input requests."""
-    names = [argument["name"] for argument in prompt.definition.get("arguments", ())]
-    for key, request in prompt.input_requests.items():
-        names += arguments_from(key, request)
-    return names
-
-
 def _texts_of(prompt: Prompt) -> Iterator[str]:
-    if prompt.messages is not None:
-        yield from _texts_in([message.get("content") for message in prompt.messages])
-    elif prompt.path is not None:
+    if prompt.messages is None and prompt.path is not None:
         with suppress(OSError):
             yield metadata.read_start(prompt.path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
+    yield from _texts_in([message.get("content") for message in prompt.messages or ()])
 
 
 def _texts_in(value: object) -> Iterator[str]:

@@ -135,8 +135,9 @@ class Scripts:
         if content is None:
             return Reading()
         program = program_of(path, content)
-        words = _first_line_words(content)
-        if words and os.path.basename(words[0]) != "env":
+        first_line = content[: shebang.LINE_BYTES].partition(b"\n")[0]
+        words = first_line[len(shebang.MARK) :].decode("utf-8", "replace").split()
+        if first_line.startswith(shebang.MARK) and words and os.path.basename(words[0]) != "env":
             interpreter = words[0] if os.path.isabs(words[0]) and os.access(words[0], os.X_OK) else ""
         else:
             interpreter = shutil.which(program, path=self._search_path) or ""
@@ -146,12 +147,19 @@ class Scripts:
 
     def syntax_fault(self, path: str, program: str) -> Complaint | None:
         """The syntax error that a shell or node finds in a file."""
-        place = shutil.which(program, path=self._path)
+        shell = shutil.which(program, path=self._path)
         options = _OPTIONS.get(program, ("-n",))
-        status, said = children.answer_of([place, *options, path], path=self._path) if place else (0, "")
+        status, said = children.answer_of([shell, *options, path], path=self._path) if shell else (0, "")
         if not status:
             return None
-        return _fault_by_node(said) if program in NODE else _fault_by_shell(program, status, said)
+        if program in NODE:
+            place, reason = _NODE_COMPLAINT.search(said), _NODE_REASON.search(said)
+            position = Position(int(place[1]), len(place[3]) + 1) if place else Position(1)
+            # Otherwise it is not about the script: node is too old, or out of memory.
+            return Complaint(position, reason[1][:200]) if reason else None
+        if complaint := _SHELL_COMPLAINT.search(said):
+            return Complaint(Position(int(complaint[1])), complaint[2][:200])
+        return Complaint(Position(1), f"{program} rejects it with status {status}")
 
     def _python_for(self, reading: Reading) -> str:
         """The interpreter that reads a script: its own, unless that lies in the project."""
@@ -212,20 +220,6 @@ def refused(sentence: str, problem: str, path: str) -> Problem:
     return Problem("error", "untrusted", sentence, "put the file itself there, as a regular file of your own", path)
 
 
-def _fault_by_shell(program: str, status: int, said: str) -> Complaint:
-    for line in said.splitlines():
-        if complaint := _SHELL_COMPLAINT.search(line):
-            return Complaint(Position(int(complaint[1])), complaint[2][:200])
-    return Complaint(Position(1), f"{program} rejects it with status {status}")
-
-
-def _fault_by_node(said: str) -> Complaint | None:
-    place, reason = _NODE_COMPLAINT.search(said), _NODE_REASON.search(said)
-    if reason is None:
-        return None  # it is not about the script: node is too old, or out of memory
-    return Complaint(Position(int(place[1]), len(place[3]) + 1) if place else Position(1), reason[1][:200])
-
-
 def content_of(path: str) -> bytes | None:
     """The whole script; None if it is none, or too long to read."""
     try:
@@ -234,13 +228,6 @@ def content_of(path: str) -> bytes | None:
     except OSError:
         return None
     return None if len(content) > MAX_SCRIPT_BYTES or b"\0" in content[: shebang.LINE_BYTES] else content
-
-
-def _first_line_words(content: bytes) -> list[str]:
-    """The words of a first line that names an interpreter."""
-    if not content.startswith(shebang.MARK):
-        return []
-    return content[len(shebang.MARK) : shebang.LINE_BYTES].partition(b"\n")[0].decode("utf-8", "replace").split()
 
 
 def _modules_in_environment(interpreter: str) -> set[str] | None:

@@ -59,7 +59,9 @@ def report_on(options: Options) -> Report:
             fixes += fix(_bare(options))
         project, settings, environ = open_named(options)
     except Untrusted as error:
-        return _not_opened(options, error)
+        project = _bare(options)
+        problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
+        return Report(project, [problem.about(project, "server", project.shown(error.path))], 0, options["--strict"])
     findings = [*server_findings(project, settings), *fixes, *_items(project, settings, environ)]
     return Report(project, findings, sum(each.code == FIXED for each in fixes), options["--strict"])
 
@@ -99,13 +101,6 @@ def _bare(options: Options) -> Project:
     return project
 
 
-def _not_opened(options: Options, error: Untrusted) -> Report:
-    project = _bare(options)
-    problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
-    finding = problem.about(project, "server", project.shown(error.path))
-    return Report(project, [finding], 0, options["--strict"])
-
-
 def server_findings(project: Project, settings: Settings) -> Iterator[Finding]:
     """Check settings, description, roots and hooks. `open_project` has collected complaints about the variables."""
     for problem in _setting_problems(project, settings):
@@ -116,9 +111,8 @@ def server_findings(project: Project, settings: Settings) -> Iterator[Finding]:
             line = _LINE.search(complaint)
             position = Position(int(line[1])) if line else None
             fix = "write KEY=value, or begin the line with #"
-            yield Problem("warning", "env", complaint, fix, path, position).about(
-                project, "server", project.shown(path)
-            )
+            problem = Problem("warning", "env", complaint, fix, path, position)
+            yield problem.about(project, "server", project.shown(path))
     yield from _roots_file(project)
     for name in HOOKS:
         path = os.path.join(project.server_dir, name)

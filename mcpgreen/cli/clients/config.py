@@ -106,7 +106,7 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
     is_dry = options["--dry-run"]
     if launch is None:
         return uninstall(target, show=show, is_dry=is_dry)
-    if not client.takes_name(name):
+    if not re.fullmatch(client.names, name, re.DOTALL):
         raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
@@ -157,14 +157,12 @@ def shown(change: Change) -> str:
     """The change as a unified diff. Empty if nothing changes."""
     old, new = ((text or "").splitlines() for text in (change.before, change.after))
     old_name, new_name = ("/dev/null" if text is None else change.path for text in (change.before, change.after))
-    lines = difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm="")
-    return "".join(f"{_cut(line)}\n" for line in lines)
-
-
-def _cut(line: str) -> str:
-    """Shorten a line: some files have only one."""
-    safe = harmless(line[:MAX_LINE_CHARS])
-    return safe if len(line) <= MAX_LINE_CHARS else f"{safe}... ({len(line)} characters)"
+    text = ""
+    for line in difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm=""):
+        # Some files have only one line.
+        rest = f"... ({len(line)} characters)" if len(line) > MAX_LINE_CHARS else ""
+        text += f"{harmless(line[:MAX_LINE_CHARS])}{rest}\n"
+    return text
 
 
 def _print(options: Options, client: Client | None, launch: Launch, root: str) -> int:

@@ -427,7 +427,11 @@ def download_safe(
             if not may_help or attempt == retry or mcp_tool.is_cancelled():
                 break
             _pause(retry_delay * 2 ** (attempt - 1))
-        return _refusal(kind, ended)
+        text = ended.stderr.decode("utf-8", "replace").strip()
+        if kind == "redirect":
+            location = text.partition("\n")[0].removeprefix("redirect:")
+            return _failure(kind, "The URL has moved; redirects are not followed.", location=location)
+        return _failure(kind, text or f"The https provider ended with status {ended.returncode}.")
     except OSError as error:
         return _failure("write_error", f"{target} cannot be written: {error.strerror}.")
     finally:
@@ -460,14 +464,6 @@ def _provider() -> str | None:
 
 def _hosts(hosts: Iterable[str]) -> list[str]:
     return [hosts] if isinstance(hosts, str) else list(hosts)
-
-
-def _refusal(kind: str, ended: CompletedProcess[bytes]) -> Json:
-    said = ended.stderr.decode("utf-8", "replace").strip()
-    if kind == "redirect":
-        location = said.partition("\n")[0].removeprefix("redirect:")
-        return _failure(kind, "The URL has moved; redirects are not followed.", location=location)
-    return _failure(kind, said or f"The https provider ended with status {ended.returncode}.")
 
 
 def _failure(kind: str, message: str, **more: str) -> Json:

@@ -36,7 +36,8 @@ class Unfit(Exception):
     """A value does not fit an annotation."""
 
     def __init__(self, where: str, wanted: str, value: object) -> None:
-        super().__init__(f"{where} must be {wanted}, got {_shown(value)}")
+        text = json.dumps(value, default=str)
+        super().__init__(f"{where} must be {wanted}, got {text if len(text) <= 80 else text[:77] + '...'}")
 
 
 class Signature:
@@ -162,7 +163,8 @@ def _one_of(value: object, members: tuple[Any, ...], scope: Scope, where: str) -
             problems.append(problem)
     if len(members) == 2 and type(None) in members:
         raise problems[0 if members[1] is type(None) else 1]
-    raise Unfit(where, " or ".join(_name_of(member) for member in members), value)
+    names = ("null" if each is type(None) else str(getattr(each, "__name__", each)) for each in members)
+    raise Unfit(where, " or ".join(names), value)
 
 
 def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
@@ -299,15 +301,6 @@ def _is_typing(value: object, *names: str) -> bool:
 
 def _annotations(kind: object) -> Json:
     return getattr(kind, "__annotations__", {})
-
-
-def _name_of(kind: object) -> str:
-    return "null" if kind is type(None) else str(getattr(kind, "__name__", kind))
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def promises_null(kind: object) -> bool:
