@@ -475,7 +475,7 @@ FAULTS = [
     ),
     Fault(
         "interpreter-of-the-project",
-        "mcpgreen/cli/checking/reading/syntax.py",
+        "mcpgreen/cli/checking/scripts.py",
         " if not is_within(os.path.realpath(place), root)",
         "",
         "tests/cli/checking/test_findings.py::test_nothing_of_a_project_is_run",
@@ -490,8 +490,8 @@ FAULTS = [
     Fault(
         "backup-that-everybody-reads",
         "mcpgreen/cli/clients/install.py",
-        "        os.fchmod(descriptor, stat.S_IMODE(self.status.st_mode))\n",
-        "        os.fchmod(descriptor, 0o644)\n",
+        "        mode = 0o600 if self.status is None else stat.S_IMODE(self.status.st_mode)\n",
+        "        mode = 0o644\n",
         "tests/cli/clients/test_install.py::test_file_and_backup_keep_the_mode",
     ),
     Fault(
@@ -503,7 +503,7 @@ FAULTS = [
     ),
     Fault(
         "python-children-of-a-run-stay",
-        "mcpgreen/sdk/python/mcp_tool_runs.py",
+        "mcpgreen/sdk/python/mcp_tool_commands.py",
         "os.killpg(process.pid, number)",
         "os.kill(process.pid, number)",
         "tests/sdk/test_python_sdk.py::test_a_cancelled_run_is_stopped_with_its_children",

@@ -18,7 +18,7 @@ from mcpgreen.catalog.resources import ResourceTemplate
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import WORD_OF, discoveries, parts_of
-from mcpgreen.cli.checking.reading.places import Item, Source, source_of
+from mcpgreen.cli.checking.places import Item, Source, source_of
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.names import SAFE_NAME

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.asking import Say, Talk, answered, talk, unanswered
-from tests.support.waiting import eventually
 
 from .conftest import SDK
 
@@ -64,12 +62,6 @@ def test_each_question_has_a_place_of_its_own_for_the_reply(tmp_path: Path) -> N
 
     first, second = (question["reply"] for question in ended.questions)
     assert first != second
-
-
-def test_a_system_without_fifos_gets_its_reply_in_a_file(tmp_path: Path) -> None:
-    body = "del os.mkfifo\nprint(mcp_tool.confirm('Go?'))"
-
-    assert run(tmp_path, body, form({"confirmed": True})).stdout == "True\n"
 
 
 def test_a_long_reply_arrives_whole(tmp_path: Path) -> None:
@@ -305,14 +297,13 @@ def test_a_server_that_is_gone_is_a_failure(tmp_path: Path) -> None:
     assert ended == "AskFailed: The server cannot be asked: Bad file descriptor.\n"
 
 
-@pytest.mark.parametrize("prepare", ["", "del os.mkfifo"], ids=["FIFO", "file"])
-def test_a_cancelled_call_does_not_wait_for_its_reply(tmp_path: Path, prepare: str) -> None:
+def test_a_cancelled_call_does_not_wait_for_its_reply(tmp_path: Path) -> None:
     cancelled = tmp_path / "cancelled"
 
     def say(_: Any) -> None:
         cancelled.touch()
 
-    ended = outcome(tmp_path, CONFIRM, say, prepare, MCP_CANCEL_FILE=str(cancelled))
+    ended = outcome(tmp_path, CONFIRM, say, MCP_CANCEL_FILE=str(cancelled))
     assert ended == "CallCancelled: The call was cancelled.\n"
 
 
@@ -334,42 +325,6 @@ from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(2) as pool:
     print(list(pool.map(mcp_tool.confirm, ["One?", "Two?"])))"""
     assert run(tmp_path, body, say).stdout == "[True, True]\n"
-
-
-def test_the_reply_is_read_while_it_is_still_written(tmp_path: Path) -> None:
-    """A server may write in pieces; the reply ends when it closes."""
-    done = threading.Event()
-
-    def say(line: Any) -> None:
-        def write() -> None:
-            with open(line["reply"], "wb", buffering=0) as fifo:
-                for piece in (b'{"question":{"status":"answered",', b'"result":{"action":"decline"}}}', b"\n"):
-                    fifo.write(piece)
-            done.set()
-
-        threading.Thread(target=write).start()
-
-    ended = run(tmp_path, f"print(mcp_tool.elicit('Who?', {FORM}).action)", say)
-    assert ended.stdout == "decline\n"
-    eventually(done.is_set)
-
-
-def test_a_writer_that_leaves_without_a_word_is_no_reply(tmp_path: Path) -> None:
-    def say(line: Any) -> Any:
-        with open(line["reply"], "wb"):
-            pass
-        return form({"confirmed": True})(line)
-
-    assert run(tmp_path, "print(mcp_tool.confirm('Go?'))", say).stdout == "True\n"
-
-
-def test_a_call_that_is_cancelled_after_such_a_writer_does_not_wait(tmp_path: Path) -> None:
-    def say(line: Any) -> None:
-        with open(line["reply"], "wb"):
-            (tmp_path / "cancelled").touch()
-
-    ended = outcome(tmp_path, CONFIRM, say, MCP_CANCEL_FILE="cancelled")
-    assert ended == "CallCancelled: The call was cancelled.\n"
 
 
 @pytest.mark.parametrize(

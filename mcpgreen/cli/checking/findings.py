@@ -112,17 +112,10 @@ class Report(NamedTuple):
             defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
             lines.append(f"Without server.d/server.meta.json: {defaults}")
         lines += [finding.as_line() for finding in self.findings]
-        return "\n".join([*lines, self._verdict(), ""])
-
-    def _verdict(self) -> str:
         errors, warnings = self.count("error"), self.count("warning")
-        verdict = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+        verdict = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
         if self.fixes:
             verdict += f", {self.fixes} fixed"
         if self.is_strict and warnings and not errors:
             verdict += " (strict: warnings count as errors)"
-        return verdict
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        return "\n".join([*lines, verdict, ""])

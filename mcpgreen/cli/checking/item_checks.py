@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import keys_in
@@ -22,10 +23,9 @@ from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Problem
-from mcpgreen.cli.checking.reading.places import Item, Source, source_of
-from mcpgreen.cli.checking.reading.syntax import Reader
+from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.script_checks import ScriptChecks, refused
+from mcpgreen.cli.checking.scripts import Scripts, refused
 from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import Denied, ProjectError
@@ -37,7 +37,7 @@ from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.file import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
-from mcpgreen.running.scripts import jq, shebang
+from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
 from mcpgreen.text.json_offsets import Keys
@@ -84,8 +84,8 @@ class Checks:
         self._settings = settings
         self._registration = registration
         self._found = discoveries(project, registration)
-        reader = Reader(project.root, jq.path_in(environ))
-        self._scripts = ScriptChecks(project, environ, reader.readings(self._script_paths()))
+        self._scripts = Scripts(project, environ)
+        self._scripts.read(self._script_paths())
 
     def findings(self, *, is_served: bool) -> Iterator[Finding]:
         """All findings. Items without problems are listed only if the project `is_served`."""
@@ -116,13 +116,13 @@ class Checks:
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():
             for item in discovery.items if not isinstance(discovery, OSError) else ():
+                yield from completions_beside(item)
                 if isinstance(item, Tool) or (isinstance(item, Prompt) and item.is_program and item.path):
                     yield str(item.path)
-                elif isinstance(item, (Resource, ResourceTemplate)):
-                    script = script_for(item.provider, self._project)
-                    if script is not None:
-                        yield script.path
-        yield from completions(self._project)
+                elif isinstance(item, (Resource, ResourceTemplate)) and (
+                    script := script_for(item.provider, self._project)
+                ):
+                    yield script.path
 
     def _problems(self, item: Item, source: Source) -> Iterator[Problem]:
         if isinstance(item, Tool):
@@ -133,7 +133,7 @@ class Checks:
             yield from self._provider_problems(item.provider, source)
             if isinstance(item, Resource):
                 yield from self._file_problems(item, source)
-        for path in completions_beside(getattr(item, "path", None)):
+        for path in completions_beside(item):
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
 
     def _tool_problems(self, tool: Tool, source: Source) -> Iterator[Problem]:
@@ -201,14 +201,16 @@ class Checks:
         if prompt.is_program and prompt.path is not None:
             yield from self._scripts.problems(prompt.path, below=self._project.prompts_dir, obeys_first_line=True)
             return
-        known = _arguments_of(prompt)
+        # Placeholders get the values of declared arguments, and of answers to input requests.
+        known = [argument["name"] for argument in prompt.definition.get("arguments", ())]
+        for key, request in prompt.input_requests.items():
+            known += arguments_from(key, request)
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
-                sentence = (
-                    f"{{{{{name}}}}} is no declared argument, so clients cannot fill it{did_you_mean(name, known)}"
-                )
+                placeholder, question = f"{{{{{name}}}}}", did_you_mean(name, known)
+                sentence = f"{placeholder} is no declared argument, so clients cannot fill it{question}"
                 path = prompt.path or source.path
-                position = source.position_of_text(path, f"{{{{{name}}}}}", f"{{{{ {name} }}}}")
+                position = position_in_file(path, placeholder, f"{{{{ {name} }}}}") if path else None
                 fix = "declare it in arguments, or correct the placeholder"
                 yield Problem("warning", "placeholder", sentence, fix, path, position)
 
@@ -223,29 +225,16 @@ def _doubles(source: Source) -> Iterator[Problem]:
 def _lacks_shebang(path: str) -> bool:
     """Whether a text lacks a #! line. A binary needs none."""
     with suppress(OSError):
-        head = metadata.read_start(path, media.HEAD_BYTES)
-        return (
-            head.strip() != b""
-            and not head.removeprefix(shebang.BYTE_ORDER_MARK).startswith(shebang.MARK)
-            and b"\0" not in head
-        )
+        head = metadata.read_start(path, media.HEAD_BYTES).removeprefix(shebang.BYTE_ORDER_MARK)
+        return head.strip() != b"" and not head.startswith(shebang.MARK) and b"\0" not in head
     return False
 
 
-def _arguments_of(prompt: Prompt) -> list[str]:
-    """The names of all placeholders that get values: declared arguments, and answers to input requests."""
-    names = [argument["name"] for argument in prompt.definition.get("arguments", ())]
-    for key, request in prompt.input_requests.items():
-        names += arguments_from(key, request)
-    return names
-
-
 def _texts_of(prompt: Prompt) -> Iterator[str]:
-    if prompt.messages is not None:
-        yield from _texts_in([message.get("content") for message in prompt.messages])
-    elif prompt.path is not None:
+    if prompt.messages is None and prompt.path is not None:
         with suppress(OSError):
             yield metadata.read_start(prompt.path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
+    yield from _texts_in([message.get("content") for message in prompt.messages or ()])
 
 
 def _texts_in(value: object) -> Iterator[str]:
@@ -257,58 +246,40 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def not_tools(project: Project) -> Iterator[Finding]:
-    count = 0
-    for directory in survey(project, [project.tools_dir]).directories:
-        for name, reason, fix in _no_tools_in(directory):
-            count += 1
-            if count > MOST_NOT_TOOLS:
-                return
-            path = f"{project.shown(directory.path)}/{name}"
-            yield Finding("info", "tools", f"{path}: not a tool: {reason}", "not-a-tool", fix, path)
+    """Report files in the directory of tools that are not offered, and that the catalogue skips silently."""
+    found = (
+        (f"{project.shown(directory.path)}/{name}", reason, fix)
+        for directory in survey(project, [project.tools_dir]).directories
+        for name, reason, fix in _no_tools_in(directory)
+    )
+    for path, reason, fix in islice(found, MOST_NOT_TOOLS):
+        yield Finding("info", "tools", f"{path}: not a tool: {reason}", "not-a-tool", fix, path)
 
 
 def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
-    """Executable files that are not offered: name, reason and fix of each."""
+    """The name of each file, the reason, and the fix."""
     executables = [name for name, status in directory.files.items() if status.st_mode & metadata.EXECUTABLE_BITS]
-    others = [name for name in executables if name != "smoke.sh" and not metadata.is_description(name)]
+    has_tool = any(name != "smoke.sh" and not metadata.is_description(name) for name in executables)
     for name in executables:
         if metadata.is_description(name):
             yield name, "it is executable, but a description", "take the executable bit from it (chmod -x)"
-        elif name == "smoke.sh" and not others:  # beside a tool it is its test, as the author knows
+        elif name == "smoke.sh" and not has_tool:  # beside a tool it is its test, as the author knows
             yield name, "smoke.sh is the name of a test", "give it another name if it shall be a tool"
-    with os.scandir(directory.path) as entries:
-        for entry in entries:
-            if (reason := _why_unseen(entry)) is not None:
-                yield (entry.name, *reason)
+    for name in os.listdir(directory.path):
+        with suppress(OSError):
+            mode = os.lstat(f"{directory.path}/{name}").st_mode
+            if stat.S_ISLNK(mode) and not os.path.exists(f"{directory.path}/{name}"):
+                yield name, "it is a link to nothing", "correct the link, or remove it"
+            elif stat.S_ISREG(mode) and name.startswith(".") and mode & metadata.EXECUTABLE_BITS:
+                reason = "its name begins with a dot, and what is hidden is not offered"
+                yield name, reason, "rename it if it shall be a tool"
+            elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+                yield name, "it is no regular file", "put a script there, or remove it"
 
 
-def _why_unseen(entry: os.DirEntry[str]) -> tuple[str, str] | None:
-    """The reason and fix for an entry that the scan skips silently, or None."""
-    try:
-        status = entry.stat(follow_symlinks=False)
-        if stat.S_ISLNK(status.st_mode):
-            if not os.path.exists(entry.path):
-                return "it is a link to nothing", "correct the link, or remove it"
-            return None
-    except OSError:
-        return None
-    if stat.S_ISREG(status.st_mode) and entry.name.startswith(".") and status.st_mode & metadata.EXECUTABLE_BITS:
-        return "its name begins with a dot, and what is hidden is not offered", "rename it if it shall be a tool"
-    if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
-        return "it is no regular file", "put a script there, or remove it"
-    return None
-
-
-def completions(project: Project) -> Iterator[str]:
-    for home in (project.prompts_dir, project.resources_dir):
-        for directory in survey(project, [home]).directories:
-            for name in directory.files:
-                if name.endswith(metadata.COMPLETION_SUFFIXES):
-                    yield f"{directory.path}/{name}"
-
-
-def completions_beside(path: str | None) -> Iterator[str]:
+def completions_beside(item: Item) -> Iterator[str]:
     """The completion script of an item."""
+    path = getattr(item, "path", None)
     if path is None:
         return
     stem = os.path.join(os.path.dirname(path), metadata.described_stem(os.path.basename(path)))

@@ -8,6 +8,7 @@ Rule: a new complaint of the catalogue gets a row here. Without one it has the c
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.descriptions.in_script import keys_in
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.findings import Finding, Position
-from mcpgreen.cli.checking.reading.places import Description, bad_byte_in, description_beside, description_in
+from mcpgreen.cli.checking.places import Description, bad_byte_in, description_beside, description_in
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_offsets import Keys
 
@@ -115,16 +116,17 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
     level = level or ("error" if is_lost else "warning")
     path, rest = _split(project, sentence)
     if path is not None and level == "info":
-        code = "not-a-tool" if "not a tool" in rest else "note"
-        fix = None
-        if code == "not-a-tool":
-            fix = NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
+        code, fix = "note", None
+        if "not a tool" in rest:
+            code, fix = "not-a-tool", NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
         return Finding(level, section, sentence, code, fix, project.shown(path), _own_place(rest))
     item: Keys = ()
     if path and os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
         item = _item(description_in(path), _KIND_OF.get(registered[1], section), registered[2])
         rest = registered[3]
-    remedy, fix = _remedy_for(rest)
+    found = ((row, re.search(row.pattern, rest)) for row in ROWS)
+    remedy, match = next(((row, match) for row, match in found if match), (GENERAL, None))
+    fix = remedy.fix.replace("{0}", match[1]) if match and match.re.groups and match[1] else remedy.fix
     if path is None:
         return Finding(level, section, sentence, remedy.code, fix)
     source, position = located(path, rest, remedy, item)
@@ -165,14 +167,6 @@ def _own_place(rest: str) -> Position | None:
     return Position(*map(int, place.groups())) if place else None
 
 
-def _remedy_for(rest: str) -> tuple[Remedy, str]:
-    """The row for a sentence, and its fix with the name from the sentence."""
-    found = ((row, re.search(row.pattern, rest)) for row in ROWS)
-    row, match = next(((row, match) for row, match in found if match), (GENERAL, None))
-    name = match[1] if match and match.re.groups else None
-    return row, row.fix.replace("{0}", name) if name else row.fix
-
-
 def _split(project: Project, sentence: str) -> tuple[str | None, str]:
     """The file that a sentence begins with, and what follows."""
     at = sentence.find(": ")
@@ -186,8 +180,6 @@ def _split(project: Project, sentence: str) -> tuple[str | None, str]:
 
 def _item(description: Description | None, kind: str, name: str) -> Keys:
     """The keys that lead to the registered item of this name."""
-    import json
-
     if description is None or description.is_yaml:
         return ()
     try:

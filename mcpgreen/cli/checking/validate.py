@@ -18,13 +18,12 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import read_script
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.manual.rules import Registration, is_script
-from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import Checks
-from mcpgreen.cli.checking.reading.places import description_in
-from mcpgreen.cli.checking.reading.syntax import Reader, content_of
+from mcpgreen.cli.checking.places import description_in
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.script_checks import MEND_LINE_ENDS, refused
+from mcpgreen.cli.checking.scripts import MEND_LINE_ENDS, Scripts, content_of, refused
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.cli.opening import open_named
@@ -35,7 +34,7 @@ from mcpgreen.project.project import DEFAULT_DIRECTORIES, REMEDY, TEXT_FIELDS, P
 from mcpgreen.project.roots import refused_directories, roots_in_file
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.hooks.shell import HookShell
-from mcpgreen.running.scripts import jq, shebang
+from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.settings.settings import Settings, load
@@ -60,7 +59,9 @@ def report_on(options: Options) -> Report:
             fixes += fix(_bare(options))
         project, settings, environ = open_named(options)
     except Untrusted as error:
-        return _not_opened(options, error)
+        project = _bare(options)
+        problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
+        return Report(project, [problem.about(project, "server", project.shown(error.path))], 0, options["--strict"])
     findings = [*server_findings(project, settings), *fixes, *_items(project, settings, environ)]
     return Report(project, findings, sum(each.code == FIXED for each in fixes), options["--strict"])
 
@@ -100,13 +101,6 @@ def _bare(options: Options) -> Project:
     return project
 
 
-def _not_opened(options: Options, error: Untrusted) -> Report:
-    project = _bare(options)
-    problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
-    finding = problem.about(project, "server", project.shown(error.path))
-    return Report(project, [finding], 0, options["--strict"])
-
-
 def server_findings(project: Project, settings: Settings) -> Iterator[Finding]:
     """Check settings, description, roots and hooks. `open_project` has collected complaints about the variables."""
     for problem in _setting_problems(project, settings):
@@ -117,9 +111,8 @@ def server_findings(project: Project, settings: Settings) -> Iterator[Finding]:
             line = _LINE.search(complaint)
             position = Position(int(line[1])) if line else None
             fix = "write KEY=value, or begin the line with #"
-            yield Problem("warning", "env", complaint, fix, path, position).about(
-                project, "server", project.shown(path)
-            )
+            problem = Problem("warning", "env", complaint, fix, path, position)
+            yield problem.about(project, "server", project.shown(path))
     yield from _roots_file(project)
     for name in HOOKS:
         path = os.path.join(project.server_dir, name)
@@ -195,12 +188,10 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
             return Problem("error", "not-executable", sentence, "chmod +x, or begin it with #!/bin/bash", path)
     except ProjectError as error:
         return Problem("error", "unreadable", error.reason, "let the user who runs the server read it", path)
-    reader = Reader(project.root, jq.path_in(os.environ))
-    if fault := reader.fault_by_bash(path):
-        message, position = fault
-        sentence = f"line {position.line}: {message}"
-        fix = MEND_LINE_ENDS if reader.reading(path).has_crlf else "correct the script at that line"
-        return Problem("error", "syntax", sentence, fix, path, position)
+    if fault := Scripts(project, os.environ).syntax_fault(path, "bash"):
+        sentence = f"line {fault.position.line}: {fault.sentence}"
+        fix = MEND_LINE_ENDS if b"\r\n" in (content_of(path) or b"") else fault.fix
+        return Problem("error", fault.code, sentence, fix, path, fault.position)
     for place, complaint in project.complaints:
         if place == path:
             fix = "see that it ends with status 0: it is sourced by bash, in the project's directory"
@@ -210,39 +201,40 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
 
 def fix(project: Project) -> Iterator[Finding]:
     """Fix what can be fixed. Yield an info for each success, and an error for each failure."""
-    yield from _lock_out_others(project)
-    for path in _scripts_without_bit(project):
-        yield _change_mode(project, path, "made executable", "chmod +x", add=metadata.EXECUTABLE_BITS)
-    for path in _scripts(project):
-        content = content_of(path)
-        if content and _has_wrong_ends(path, content):
-            yield _rewrite(project, path, content.replace(b"\r\n", b"\n"))
-
-
-def _lock_out_others(project: Project) -> Iterator[Finding]:
-    """Let only the owner write to what is executed, or decides what is executed."""
-    for path in _executed(project):
-        with suppress(OSError):
-            status = os.lstat(path)
-            is_wanted = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-            if is_wanted and status.st_mode & WRITABLE_BY_OTHERS and status.st_uid == os.geteuid():
-                done = "others may no longer write to it"
-                yield _change_mode(project, path, done, "chmod go-w", remove=WRITABLE_BY_OTHERS)
-
-
-def _executed(project: Project) -> Iterator[str]:
-    yield project.root
-    for home in (project.server_dir, project.tools_dir, project.prompts_dir, project.providers_dir):
-        if not is_within(home, project.root):
-            continue
-        place = home
-        while place != project.root:
-            yield place
+    homes = (project.server_dir, project.tools_dir, project.prompts_dir, project.providers_dir)
+    tree = survey(project, [home for home in homes if is_within(home, project.root)])
+    places = {project.root}
+    for place in [directory.path for directory in tree.directories]:
+        while place not in places:
+            places.add(place)
             place = os.path.dirname(place)
-        for directory in survey(project, [home]).directories:
-            if directory.path != home:
-                yield directory.path
-            yield from (f"{directory.path}/{name}" for name in directory.files)
+    for place in sorted(places):
+        yield from _lock_out_others(project, place)
+    for directory in tree.directories:
+        for name in directory.files:
+            path = f"{directory.path}/{name}"
+            if not os.path.islink(path):  # its target may have another owner
+                yield from _lock_out_others(project, path)
+                yield from _fix_script(project, directory, name)
+
+
+def _lock_out_others(project: Project, path: str) -> Iterator[Finding]:
+    """Let only the owner write to what is executed, or decides what is executed."""
+    with suppress(OSError):
+        status = os.lstat(path)
+        is_wanted = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+        if is_wanted and status.st_mode & WRITABLE_BY_OTHERS and status.st_uid == os.geteuid():
+            done = "others may no longer write to it"
+            yield _change_mode(project, path, done, "chmod go-w", remove=WRITABLE_BY_OTHERS)
+
+
+def _fix_script(project: Project, directory: Directory, name: str) -> Iterator[Finding]:
+    path = f"{directory.path}/{name}"
+    if is_within(path, project.tools_dir) and _lacks_bit(directory, name):
+        yield _change_mode(project, path, "made executable", "chmod +x", add=metadata.EXECUTABLE_BITS)
+    content = content_of(path) if not metadata.is_description(name) else None
+    if content and _has_wrong_ends(path, content):
+        yield _rewrite(project, path, content.replace(b"\r\n", b"\n"))
 
 
 def _change_mode(project: Project, path: str, done: str, command: str, *, add: int = 0, remove: int = 0) -> Finding:
@@ -255,30 +247,17 @@ def _change_mode(project: Project, path: str, done: str, command: str, *, add: i
     return Finding("info", "tools", f"{shown}: {done}", FIXED, file=shown)
 
 
-def _scripts_without_bit(project: Project) -> Iterator[str]:
-    """Scripts that are described as tools and are not executable. No links: their targets may have another owner."""
-    for directory in survey(project, [project.tools_dir]).directories:
-        for name, status in directory.files.items():
-            if name.endswith(metadata.ACCOMPANYING) or status.st_mode & metadata.EXECUTABLE_BITS:
-                continue
-            path = f"{directory.path}/{name}"
-            if os.path.islink(path):
-                continue
-            with suppress(OSError, ProjectError):  # the checks report it
-                # A text beside a script may share its description.
-                is_script = path.endswith(shebang.SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
-                meta_file = metadata.meta_file_for(name, directory.files)
-                if is_script and (meta_file or read_script(path, metadata.head_of(path) or b"") is not None):
-                    yield path
-
-
-def _scripts(project: Project) -> Iterator[str]:
-    homes = (project.tools_dir, project.prompts_dir, project.providers_dir, project.server_dir)
-    for directory in survey(project, [home for home in homes if is_within(home, project.root)]).directories:
-        for name in directory.files:
-            path = f"{directory.path}/{name}"
-            if not metadata.is_description(name) and not os.path.islink(path):
-                yield path
+def _lacks_bit(directory: Directory, name: str) -> bool:
+    """Whether a script is described as a tool and is not executable."""
+    if name.endswith(metadata.ACCOMPANYING) or directory.files[name].st_mode & metadata.EXECUTABLE_BITS:
+        return False
+    path = f"{directory.path}/{name}"
+    with suppress(OSError, ProjectError):  # the checks report it
+        # A text beside a script may share its description.
+        is_script = path.endswith(shebang.SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
+        meta_file = metadata.meta_file_for(name, directory.files)
+        return is_script and bool(meta_file or read_script(path, metadata.head_of(path) or b""))
+    return False
 
 
 def _has_wrong_ends(path: str, content: bytes) -> bool:

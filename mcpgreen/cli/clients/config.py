@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from urllib.parse import quote
 
 from mcpgreen import journal
@@ -35,8 +34,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
 set -- {program} serve --project-root "$root" "$@"
 """
 
-WRAPPER_PLAIN = """exec "$@"
-"""
+WRAPPER_PLAIN = 'exec "$@"\n'
 
 # The profile must not print to the client or read its messages.
 WRAPPER_WITH_ENVIRONMENT = """
@@ -49,8 +47,6 @@ exec 3<&0 4>&1
 exec "$shell" -l -c 'exec "$0" "$@" <&3 >&4 3<&- 4>&-' "$@" </dev/null >&2
 """
 
-Way = Callable[[Client, Launch, str], str]
-
 
 def run(options: Options) -> int:
     client = client_named(options["--client"]) if options["--client"] is not None else None
@@ -60,14 +56,14 @@ def run(options: Options) -> int:
     project, settings, _ = open_named(options)
     launch = launch_of(project, settings, os.environ, options["--name"] or "")
     if options["--wrapper"] or options["--wrapper-env"]:
-        return write_wrapper(launch, project.root, has_environment=options["--wrapper-env"])
+        return _write_wrapper(launch, project.root, has_environment=options["--wrapper-env"])
     if options["--inspector"]:
-        say(inspector_line(launch) + "\n", is_exact=True)
+        words = ("npx", "@modelcontextprotocol/inspector", *_variables(launch, "-e"), "--", *launch.words)
+        say(shlex.join(words) + "\n", is_exact=True)
         return 0
-    if client and options["--uninstall"]:
-        return _make_change(options, client, launch.name, project.root)
-    if client and options["--install"]:
-        return _make_change(options, client, launch.name, project.root, launch)
+    if client and (options["--install"] or options["--uninstall"]):
+        new = None if options["--uninstall"] else launch
+        return _make_change(options, client, launch.name, project.root, new)
     return _print(options, client, launch, project.root)
 
 
@@ -110,7 +106,7 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
     is_dry = options["--dry-run"]
     if launch is None:
         return uninstall(target, show=show, is_dry=is_dry)
-    if not client.takes_name(name):
+    if not re.fullmatch(client.names, name, re.DOTALL):
         raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
@@ -161,14 +157,12 @@ def shown(change: Change) -> str:
     """The change as a unified diff. Empty if nothing changes."""
     old, new = ((text or "").splitlines() for text in (change.before, change.after))
     old_name, new_name = ("/dev/null" if text is None else change.path for text in (change.before, change.after))
-    lines = difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm="")
-    return "".join(f"{_cut(line)}\n" for line in lines)
-
-
-def _cut(line: str) -> str:
-    """Shorten a line: some files have only one."""
-    safe = harmless(line[:MAX_LINE_CHARS])
-    return safe if len(line) <= MAX_LINE_CHARS else f"{safe}... ({len(line)} characters)"
+    text = ""
+    for line in difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm=""):
+        # Some files have only one line.
+        rest = f"... ({len(line)} characters)" if len(line) > MAX_LINE_CHARS else ""
+        text += f"{harmless(line[:MAX_LINE_CHARS])}{rest}\n"
+    return text
 
 
 def _print(options: Options, client: Client | None, launch: Launch, root: str) -> int:
@@ -229,43 +223,25 @@ def snippet(client: Client, launch: Launch) -> str:
 
 def links(client: Client, launch: Launch) -> list[str]:
     """Links that install the entry when the person opens them and agrees."""
-    return [LINKS[client.word](client, launch, "")] if client.word in LINKS else []
+    entry, name = client.entry(launch), quote(launch.name, "")
+    config = quote(base64.b64encode(_json(entry).encode()).decode("ascii"), "")
+    known = {
+        "cursor": f"cursor://anysphere.cursor-deeplink/mcp/install?name={name}&config={config}",
+        "vscode": "vscode:mcp/install?" + quote(_json({"name": launch.name, **entry}), ""),
+    }
+    return [known[client.word]] if client.word in known else []
 
 
 def command_lines(client: Client, launch: Launch, scope: str) -> list[str]:
-    return [COMMANDS[client.word](client, launch, scope)] if client.word in COMMANDS else []
-
-
-def inspector_line(launch: Launch) -> str:
-    return shlex.join(("npx", "@modelcontextprotocol/inspector", *_variables(launch, "-e"), "--", *launch.words))
-
-
-def _cursor_link(client: Client, launch: Launch, scope: str) -> str:
-    config = base64.b64encode(_json(client.entry(launch)).encode()).decode("ascii")
-    return f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(launch.name, '')}&config={quote(config, '')}"
-
-
-def _vscode_link(client: Client, launch: Launch, scope: str) -> str:
-    return "vscode:mcp/install?" + quote(_json({"name": launch.name, **client.entry(launch)}), "")
-
-
-def _claude(client: Client, launch: Launch, scope: str) -> str:
+    """Commands of the client that install the entry."""
     # The variables follow the name, because `--env` takes all words up to the next option.
-    words = ("claude", "mcp", "add", "--scope", scope, launch.name, *_variables(launch, "--env"), "--", *launch.words)
-    return shlex.join(words)
-
-
-def _code(client: Client, launch: Launch, scope: str) -> str:
-    return shlex.join(("code", "--add-mcp", _json({"name": launch.name, **client.entry(launch)})))
-
-
-def _add(client: Client, launch: Launch, scope: str) -> str:
-    """For clients with a command `CLIENT mcp add`."""
-    return shlex.join((client.word, "mcp", "add", launch.name, *_variables(launch, "--env"), "--", *launch.words))
-
-
-LINKS: dict[str, Way] = {"cursor": _cursor_link, "vscode": _vscode_link}
-COMMANDS: dict[str, Way] = {"claude-code": _claude, "vscode": _code, "codex": _add, "copilot": _add, "opencode": _add}
+    server = (launch.name, *_variables(launch, "--env"), "--", *launch.words)
+    known = {
+        "claude-code": ("claude", "mcp", "add", "--scope", scope, *server),
+        "vscode": ("code", "--add-mcp", _json({"name": launch.name, **client.entry(launch)})),
+        **{word: (word, "mcp", "add", *server) for word in ("codex", "copilot", "opencode")},
+    }
+    return [shlex.join(known[client.word])] if client.word in known else []
 
 
 def _variables(launch: Launch, option: str) -> list[str]:
@@ -276,19 +252,15 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _wrapper(launch: Launch, *, has_environment: bool) -> str:
-    program = shlex.join(launch.words[: launch.words.index("serve")])
-    return (WRAPPER_HEAD + (WRAPPER_WITH_ENVIRONMENT if has_environment else WRAPPER_PLAIN)).format(program=program)
-
-
-def write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
+def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
     """Write a script that serves the project: to a file in its root at a terminal, else to stdout."""
-    text = _wrapper(launch, has_environment=has_environment)
-    if not sys.stdout.isatty():
-        say(text, is_exact=True)
-        return 0
-    if not FILE_NAME.fullmatch(launch.name):
+    program = shlex.join(launch.words[: launch.words.index("serve")])
+    text = WRAPPER_HEAD + (WRAPPER_WITH_ENVIRONMENT if has_environment else WRAPPER_PLAIN)
+    text = text.format(program=program)
+    is_file_name = FILE_NAME.fullmatch(launch.name) is not None
+    if not is_file_name and sys.stdout.isatty():
         tell(f"mcpgreen: {launch.name!r} is no name for a file; this is what would be in it.\n")
+    if not is_file_name or not sys.stdout.isatty():
         say(text, is_exact=True)
         return 0
     path = os.path.join(root, f"{launch.name}.sh")

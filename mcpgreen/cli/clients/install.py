@@ -11,15 +11,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
 from mcpgreen.cli.clients.formats.spot import Format, Spot, Unfit
+from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import new_file, unguessable, without_waiting
+from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.text.json_types import Json
 
 # An entry without both is not ours; what we write always has the second.
@@ -54,8 +54,6 @@ Show = Callable[[Change], None]
 
 def install(target: Target, entry: Json, *, show: Show, is_dry: bool = False) -> Change:
     """Put in the entry. If this raises Refused, the file is as it was."""
-    if not is_dry:
-        ClientFile(target.path).make_directory()
     return _change(target, lambda before: _with_entry(before or "", target, entry), show=show, is_dry=is_dry)
 
 
@@ -74,7 +72,7 @@ def _change(target: Target, decide: Callable[[str | None], str | None], *, show:
         try:
             before = None if content is None else content.decode("utf-8")
             after = decide(before)
-            new_content = (after or "").encode("utf-8")
+            new_content = None if after is None else after.encode("utf-8")
         except UnicodeDecodeError as error:
             raise Refused(target.path, f"it is not UTF-8, at byte {error.start}; it is left as it is") from None
         except UnicodeEncodeError:
@@ -88,10 +86,7 @@ def _change(target: Target, decide: Callable[[str | None], str | None], *, show:
         show(change)
         if is_dry:
             return change
-        if after is None:
-            file.remove()
-            return change
-        backup = None if before is None else file.back_up()
+        backup = None if before is None or after is None else file.back_up()
         file.replace(new_content)
         return change._replace(backup=backup)
 
@@ -154,7 +149,6 @@ class ClientFile:
                 self.status = os.fstat(file.fileno())
                 self.content = file.read(MAX_BYTES + 1)
         except FileNotFoundError:
-            self.status = self.content = None
             return None
         except OSError as error:
             raise Refused(self.named, f"it cannot be read: {error.strerror}") from None
@@ -171,22 +165,16 @@ class ClientFile:
         if self.status.st_nlink > 1:
             raise Refused(self.named, "it has another name (a hard link), which would keep the old content")
 
-    def make_directory(self) -> None:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the directory and lock it. A lock on the file would not survive its replacement."""
         directory = os.path.dirname(self.path)
         try:
             os.makedirs(directory, 0o700, exist_ok=True)
-        except OSError as error:
-            reason = f"its directory {directory} cannot be made: {error.strerror}; name another file with --file"
-            raise Refused(self.named, reason) from None
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the directory. A lock on the file would not survive its replacement."""
-        directory = os.path.dirname(self.path)
-        try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise Refused(self.named, f"its directory cannot be opened: {error.strerror}") from None
+            reason = f"its directory {directory} cannot be used: {error.strerror}; name another file with --file"
+            raise Refused(self.named, reason) from None
         try:
             with suppress(OSError):  # without locks on this file system, `replace` detects other writers
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -207,15 +195,11 @@ class ClientFile:
                     return name
         raise Refused(self.named, f"there are {MAX_BACKUPS} backups of it already; remove some of them")
 
-    def replace(self, content: bytes) -> None:
-        """Replace the content. Raises Refused if another program has changed the file since it was read."""
-        place = f"{self.path}.{unguessable()}.tmp"
-        self._write(place, content)
-        with self._removing_on_failure(place):
-            self._require_unchanged()
-            os.replace(place, self.path)
-
-    def remove(self) -> None:
+    def replace(self, content: bytes | None) -> None:
+        """Replace the content, or remove the file. Raises Refused if another program has changed it meanwhile."""
+        if content is not None:
+            self._write(self.path, content)
+            return
         self._require_unchanged()
         try:
             os.unlink(self.path)
@@ -223,40 +207,29 @@ class ClientFile:
             raise Refused(self.named, f"it cannot be removed: {error.strerror}") from None
 
     def _require_unchanged(self) -> None:
-        now = ClientFile(self.path)
-        if now.read() != self.content:
+        if ClientFile(self.path).read() != self.content:
             raise Refused(self.named, "another program has changed it meanwhile; try again")
 
     def _write(self, path: str, content: bytes) -> None:
-        """Write a new file with the mode, owner and attributes of the original."""
+        """Write a whole file with the mode, owner and attributes of the original."""
+        mode = 0o600 if self.status is None else stat.S_IMODE(self.status.st_mode)
         try:
-            descriptor = new_file(path)
+            with replacing(path, mode=mode) as file:
+                self._copy_attributes(file.fileno())
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+                self._require_unchanged()
         except OSError as error:
             reason = f"its directory cannot be written to: {error.strerror}; name another file with --file"
             raise Refused(self.named, reason) from None
-        with self._removing_on_failure(path), open(descriptor, "wb") as file:
-            self._copy_attributes(path, file.fileno())
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
 
-    @contextmanager
-    def _removing_on_failure(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            with suppress(OSError):
-                os.unlink(path)
-            if isinstance(error, OSError):
-                raise Refused(self.named, f"it cannot be written: {error.strerror}") from None
-            raise
-
-    def _copy_attributes(self, path: str, descriptor: int) -> None:
+    def _copy_attributes(self, descriptor: int) -> None:
         if self.status is None:
             return
         now = os.fstat(descriptor)
         if (now.st_uid, now.st_gid) != (self.status.st_uid, self.status.st_gid):
             os.fchown(descriptor, self.status.st_uid, self.status.st_gid)
         with suppress(OSError):  # attributes that belong to the system, or that this file system lacks
-            shutil.copystat(self.path, path)
-        os.fchmod(descriptor, stat.S_IMODE(self.status.st_mode))
+            for name in os.listxattr(self.path) if hasattr(os, "listxattr") else ():
+                os.setxattr(descriptor, name, os.getxattr(self.path, name))

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from shutil import which
 from typing import NamedTuple
 
@@ -47,14 +47,21 @@ def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], 
     info = project.server_info()
     program = program_words(environ)
     names = [name for name in sorted(environ) if environ[name] and _is_ours(name) and not _is_secret(name)]
+    secrets = [name for name in sorted(environ) if _is_ours(name) and _is_secret(name)]
+    # Variables that are passed to tools by name may be private, too.
+    named = {*settings.tool_env_allowlist, *settings.provider_env_allowlist}
+    private = [name for name in sorted(named) if environ.get(name) and not _is_ours(name)]
+    # Allow all tools, as mcp-bash requires, unless the project decides: the variable would overrule it.
+    is_decided = any(settings.origin(name) != "default" for name in ("tool_allowlist", "tool_allow_default"))
+    allow_list = {} if is_decided else {ALLOW_LIST: "*"}
     return Launch(
         name=name or info["name"],
         description=str(info.get("description") or info["title"]),
         command=program[0],
         arguments=(*program[1:], "serve", "--project-root", project.root),
-        env={ROOT: project.root, **_allow_list(settings), **{name: environ[name] for name in names}},
+        env={ROOT: project.root, **allow_list, **{name: environ[name] for name in names}},
         tool_secs=settings.default_tool_timeout,
-        left_out=tuple(_left_out(environ, settings)),
+        left_out=(*secrets, *private),
     )
 
 
@@ -86,12 +93,6 @@ def _is_program(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def _allow_list(settings: Settings) -> dict[str, str]:
-    """Allow all tools, as mcp-bash requires, unless the project decides: the variable would overrule it."""
-    is_decided = any(settings.origin(name) != "default" for name in ("tool_allowlist", "tool_allow_default"))
-    return {} if is_decided else {ALLOW_LIST: "*"}
-
-
 def _is_ours(name: str) -> bool:
     return (name in _SETTINGS or name.startswith((OUR_PREFIX, ALIAS_PREFIX))) and name not in _NOT_FOR_ENTRIES
 
@@ -99,10 +100,3 @@ def _is_ours(name: str) -> bool:
 def _is_secret(name: str) -> bool:
     row = _SETTINGS.get(name)
     return row.secret if row else _MAY_BE_SECRET.search(name) is not None
-
-
-def _left_out(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    """Secrets, and the variables that are passed to tools by name, which may be private."""
-    yield from (name for name in sorted(environ) if _is_ours(name) and _is_secret(name))
-    named = (*settings.tool_env_allowlist, *settings.provider_env_allowlist)
-    yield from (name for name in sorted(set(named)) if environ.get(name) and not _is_ours(name))

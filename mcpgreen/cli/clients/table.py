@@ -45,7 +45,7 @@ class Client(NamedTuple):
     other_words: tuple[str, ...] = ()
     why_no_place: str = ""
     spoiler: str = ""  # a file that the client would no longer read if we made ours
-    names: str = ""  # a pattern for the names that it accepts; empty for any
+    names: str = ".*"  # a pattern for the names that it accepts
     patience: Patience | None = None
 
     def spot(self, name: str) -> Spot:
@@ -57,9 +57,6 @@ class Client(NamedTuple):
         if self.patience and secs > self.patience.default_secs:
             entry[self.patience.key] = math.ceil(secs * self.patience.per_second)
         return entry
-
-    def takes_name(self, name: str) -> bool:
-        return not self.names or re.fullmatch(self.names, name) is not None
 
     def user_places(self, environ: Mapping[str, str], system: str = sys.platform) -> list[str]:
         """The places of its file, the best first."""
@@ -143,31 +140,16 @@ def _goose(launch: Launch) -> Entry:
     }
 
 
-def _opencode(launch: Launch) -> Entry:
-    return {"type": "local", "command": list(launch.words), "enabled": True, "environment": dict(launch.env)}
-
+_IN_VSCODE = Spot("servers", has_comments=True, has_trailing_commas=True)
+_IN_ZED = _IN_VSCODE._replace(root="context_servers")
 
 CLIENTS = (
     Client("claude-desktop", "Claude Desktop", _plain, ("{support}/Claude/claude_desktop_config.json",)),
     Client("claude-code", "Claude Code", _typed, ("{claude}/.claude.json",), ".mcp.json", other_words=("claude-cli",)),
     Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
-    Client(
-        "vscode",
-        "VS Code",
-        _typed,
-        ("{support}/Code/User/mcp.json",),
-        ".vscode/mcp.json",
-        entries=Spot("servers", has_comments=True, has_trailing_commas=True),
-    ),
+    Client("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
     Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
-    Client(
-        "zed",
-        "Zed",
-        _plain,
-        ("{zed}/settings.json",),
-        ".zed/settings.json",
-        entries=Spot("context_servers", has_comments=True, has_trailing_commas=True),
-    ),
+    Client("zed", "Zed", _plain, ("{zed}/settings.json",), ".zed/settings.json", entries=_IN_ZED),
     Client(
         "gemini",
         "Gemini CLI",
@@ -236,10 +218,10 @@ CLIENTS = (
     Client(
         "opencode",
         "OpenCode",
-        _opencode,
+        lambda launch: {"type": "local", "command": [*launch.words], "enabled": True, "environment": dict(launch.env)},
         ("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
         "opencode.json",
-        entries=Spot("mcp", has_comments=True, has_trailing_commas=True),
+        entries=_IN_VSCODE._replace(root="mcp"),
         patience=Patience("timeout", 1000, 60),
     ),
     Client(

@@ -41,10 +41,9 @@ MOST_NAMED = 5
 # The variables that both official SDKs pass on; others have to be in the entry.
 KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
 # The PATH of a program that was started from the desktop.
-DESKTOP_PATH = {
-    "darwin": "/usr/bin:/bin:/usr/sbin:/sbin",
-    "linux": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-}
+DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+if sys.platform != "darwin":
+    DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 IN_TERMINAL = ("claude-code", "gemini", "codex", "goose", "copilot", "opencode", "qwen")
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
@@ -75,32 +74,34 @@ class Met(NamedTuple):
     tools: list[str]
 
 
-def files_of(client: Client, file: str | None, root: str, name: str, environ: Mapping[str, str]) -> list[str]:
+def files_of(client: Client, file: str | None, root: str, name: str) -> list[str]:
     """The files that may have the entry, in the client's order. Raises UsageError for a client without a usual file."""
     if file:
         return [os.path.abspath(os.path.expanduser(file))]
     places = [client.project_place(root, name)] if client.project else []
-    places += client.user_places(environ)
+    places += client.user_places(os.environ)
     if not places:
         raise UsageError(f"{client.title}: {client.why_no_place}.")
     return places
 
 
-def start_by(client: Client, path: str, *, name: str, root: str, environ: Mapping[str, str]) -> Start | None:
-    """The start that the entry in this file describes; None without an entry. Raises ProjectError for a bad file."""
-    content = ClientFile(path).read()
-    if content is None:
-        return None
-    try:
-        text = content.decode("utf-8-sig")
-        spot = client.spot(name)
-        entry = spot.entry_in(FORMATS[client.format].values(text, spot))
-    except (Unfit, UnicodeDecodeError) as error:
-        raise ProjectError(path, f"{client.title} cannot read it: {error}") from error
-    return None if entry is None else _start(client, path, entry, root, environ)
+def find_start(client: Client, places: list[str], *, name: str, root: str) -> Start | None:
+    """The start that the first entry in these files describes; None without one. Raises ProjectError for a bad file."""
+    spot = client.spot(name)
+    for path in places:
+        content = ClientFile(path).read()
+        if content is None:
+            continue
+        try:
+            entry = spot.entry_in(FORMATS[client.format].values(content.decode("utf-8-sig"), spot))
+        except (Unfit, UnicodeDecodeError) as error:
+            raise ProjectError(path, f"{client.title} cannot read it: {error}") from error
+        if entry is not None:
+            return _start(client, path, entry, root)
+    return None
 
 
-def _start(client: Client, path: str, entry: object, root: str, environ: Mapping[str, str]) -> Start:
+def _start(client: Client, path: str, entry: object, root: str) -> Start:
     if not isinstance(entry, dict):
         raise ProjectError(path, "the entry is no object")
     command = next((entry[key] for key in COMMAND_KEYS if key in entry), None)
@@ -113,10 +114,9 @@ def _start(client: Client, path: str, entry: object, root: str, environ: Mapping
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
     is_in_terminal = client.word in IN_TERMINAL
-    desktop_path = DESKTOP_PATH.get(sys.platform, DESKTOP_PATH["linux"])
-    own_path = (environ.get("PATH") if is_in_terminal else None) or desktop_path
-    kept = {key: environ[key] for key in KEPT_VARIABLES if key in environ}
-    env = {**kept, "PATH": own_path, **{str(key): str(value) for key, value in given.items()}}
+    own_path = os.environ.get("PATH") if is_in_terminal else None
+    kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
+    env = {**kept, "PATH": own_path or DESKTOP_PATH, **{str(key): str(value) for key, value in given.items()}}
     cwd = entry.get("cwd")
     default = root if is_in_terminal else os.sep
     return Start(client, path, (command, *map(str, arguments)), env, cwd if isinstance(cwd, str) and cwd else default)
@@ -131,9 +131,8 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
         yield Check("entry", ERROR, f"{start.client.title} does not find {command}, on the PATH that it has", fix)
         return
     if not os.path.isdir(start.cwd):
-        yield Check(
-            "entry", ERROR, f"the directory {start.cwd} of the entry does not exist", "correct cwd in the entry"
-        )
+        message = f"the directory {start.cwd} of the entry does not exist"
+        yield Check("entry", ERROR, message, "correct cwd in the entry")
         return
     yield Check("entry", OK, f"{start.path}: {' '.join(start.words)}")
     yield from _overruled(start, settings)

@@ -21,9 +21,9 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.checking.findings import ERROR, OK, SIGN_OF, WARNING, Check, Finding
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
-from mcpgreen.cli.clients.table import CLIENTS, client_named
+from mcpgreen.cli.clients.table import CLIENTS, Client, client_named
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.doctor.client_start import files_of, start_by, start_checks
+from mcpgreen.cli.doctor.client_start import files_of, find_start, start_checks
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json, say
 from mcpgreen.cli.registry import file_status
@@ -44,6 +44,7 @@ REQUIREMENTS_FILE = "requirements.json"
 KNOWN_FRAMEWORK = (1, 3)  # the newest mcp-bash whose projects can be served
 MOST_FILES = 10  # reported
 MEND = "chmod go-w, or run mcpgreen validate --fix"
+MEND_FILE = "correct that file, or restore its backup"
 
 
 def run(options: Options) -> int:
@@ -52,63 +53,49 @@ def run(options: Options) -> int:
     if options["--file"] and client is None:
         raise UsageError("--file needs --as with the client that reads the file.")
     status = 0
-    project: Project | None = None
-    settings: Settings | None = None
-    environ: Mapping[str, str] = os.environ
-    checks: list[Check] = []
     try:
         project, settings, environ = open_named(options)
     except ProjectError as error:
         status, fix = 2, "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         if isinstance(error, Untrusted):
             status, fix = 1, "run mcpgreen validate --fix"
-        checks.append(Check("project", ERROR, str(error), fix))
-    checks = [*machine_checks(environ, settings), *checks]
-    if project is not None and settings is not None:
-        checks += project_checks(project, settings, environ)
+        checks = [*machine_checks(os.environ, None), Check("project", ERROR, str(error), fix)]
+    else:
         name = options["--name"] or project.server_name()
-        if client is not None:
-            checks += _as_client(options, project, settings, name)
-        else:
-            checks += _clients(project, name)
+        of_clients = (
+            _as_client(client, options["--file"], project, settings, name) if client else _clients(project, name)
+        )
+        checks = [*machine_checks(environ, settings), *project_checks(project, settings, environ), *of_clients]
     _print(checks, as_json=options["--json"])
     return status or (1 if any(check.status == ERROR for check in checks) else 0)
 
 
-def _as_client(options: Options, project: Project, settings: Settings, name: str) -> Iterator[Check]:
-    client = client_named(options["--as"])
-    places = files_of(client, options["--file"], project.root, name, os.environ)
-    for path in places:
-        try:
-            start = start_by(client, path, name=name, root=project.root, environ=os.environ)
-        except ProjectError as error:
-            yield Check("client", ERROR, str(error), "correct that file, or restore its backup")
-            return
-        if start is not None:
-            yield Check("client", OK, f"{client.title} has an entry {name} in {path}")
-            yield from start_checks(start, project, settings)
-            return
-    file = f" --file {options['--file']}" if options["--file"] else ""
-    fix = f"mcpgreen config --client {client.word}{file} --install"
-    yield Check("client", ERROR, f"{client.title} has no entry {name} in {' or '.join(places)}", fix)
+def _as_client(client: Client, file: str | None, project: Project, settings: Settings, name: str) -> Iterator[Check]:
+    places = files_of(client, file, project.root, name)
+    try:
+        start = find_start(client, places, name=name, root=project.root)
+    except ProjectError as error:
+        yield Check("client", ERROR, str(error), MEND_FILE)
+        return
+    if start is None:
+        fix = f"mcpgreen config --client {client.word}{f' --file {file}' if file else ''} --install"
+        yield Check("client", ERROR, f"{client.title} has no entry {name} in {' or '.join(places)}", fix)
+        return
+    yield Check("client", OK, f"{client.title} has an entry {name} in {start.path}")
+    yield from start_checks(start, project, settings)
 
 
 def _clients(project: Project, name: str) -> Iterator[Check]:
     """Report which clients have an entry, without starting any."""
     found = []
     for client in CLIENTS:
-        try:
-            places = files_of(client, None, project.root, name, os.environ)
-        except UsageError:
-            continue  # it has no file of its own
-        for path in places:
+        with suppress(UsageError):  # it has no file of its own
+            places = files_of(client, None, project.root, name)
             try:
-                if start_by(client, path, name=name, root=project.root, environ=os.environ) is not None:
-                    found.append(f"{client.word} ({path})")
-                    break
+                if start := find_start(client, places, name=name, root=project.root):
+                    found.append(f"{client.word} ({start.path})")
             except ProjectError as error:
-                yield Check("client", WARNING, str(error), "correct that file, or restore its backup")
-                break
+                yield Check("client", WARNING, str(error), MEND_FILE)
     message = f"no client has an entry {name}; mcpgreen config --client NAME --install writes one"
     if found:
         message = f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it"
@@ -136,9 +123,10 @@ def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Ite
     path = jq.path_in(environ)
     if settings is not None:
         yield _jq(settings, path)
-    bash = shutil.which("bash", path=path)
-    lack = Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
-    yield Check("bash", OK, bash) if bash else lack
+    if bash := shutil.which("bash", path=path):
+        yield Check("bash", OK, bash)
+    else:
+        yield Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
 
 
 def _packages() -> Iterator[Check]:
@@ -248,12 +236,11 @@ def _remedy(problem: str) -> str:
 def _settings(settings: Settings) -> Iterator[Check]:
     for note in settings.notes:
         yield Check("settings", WARNING, note, "correct the variable, or remove it")
-    for row in ROWS:
-        origin = settings.origin(row.name)
-        if origin != "default":
-            value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
-            yield Check("settings", OK, f"{row.name} = {value} (from {origin})")
-    if all(settings.origin(row.name) == "default" for row in ROWS) and not settings.notes:
+    changed = [row for row in ROWS if settings.origin(row.name) != "default"]
+    for row in changed:
+        value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
+        yield Check("settings", OK, f"{row.name} = {value} (from {settings.origin(row.name)})")
+    if not changed and not settings.notes:
         yield Check("settings", OK, "all are defaults")
 
 
@@ -268,13 +255,10 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
     files = {project.shown(project.server_file(name)) for name in HOOKS}
     there = [finding for finding in findings if finding.file in files]
     for finding in there:
-        if finding.level == "ok":
-            note = ""
-            if finding.message.endswith("register.sh") and not settings.allow_project_hooks:
-                note = ", but not run: MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
-            yield Check("hooks", OK, finding.message + note)
-        else:
-            yield Check("hooks", ERROR, finding.message, finding.fix)
+        message = finding.message
+        if finding.level == OK and message.endswith("register.sh") and not settings.allow_project_hooks:
+            message += ", but not run: MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
+        yield Check("hooks", OK if finding.level == OK else ERROR, message, finding.fix)
     if not there:
         yield Check("hooks", OK, "there are none")
 
@@ -282,23 +266,21 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
 def _registry(project: Project) -> Iterator[Check]:
     directory = project.registry_dir
     shown = project.shown(directory)
-    if not os.path.isdir(directory):
-        if os.path.lexists(directory):
-            yield Check("registry", WARNING, f"{shown} is no directory, so no lists are kept", "remove it")
-        else:
-            yield Check("registry", OK, f"{shown} is not there yet; lists are kept in it when something is listed")
-        return
-    if not os.access(directory, os.W_OK | os.X_OK):
+    if not os.path.lexists(directory):
+        yield Check("registry", OK, f"{shown} is not there yet; lists are kept in it when something is listed")
+    elif not os.path.isdir(directory):
+        yield Check("registry", WARNING, f"{shown} is no directory, so no lists are kept", "remove it")
+    elif not os.access(directory, os.W_OK | os.X_OK):
         fix = "let the user who runs the server write to it, or set MCPGREEN_REGISTRY_DIR"
         yield Check("registry", WARNING, f"{shown} cannot be written to, so no lists are kept", fix)
-        return
-    files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
-    broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
-    for name in broken:
-        fix = "run mcpgreen registry refresh"
-        yield Check("registry", WARNING, f"{shown}/{name} cannot be read as JSON", fix)
-    if not broken:
-        yield Check("registry", OK, shown)
+    else:
+        files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
+        broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
+        for name in broken:
+            fix = "run mcpgreen registry refresh"
+            yield Check("registry", WARNING, f"{shown}/{name} cannot be read as JSON", fix)
+        if not broken:
+            yield Check("registry", OK, shown)
 
 
 def _offer(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:

@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
     from mcp_tool_asking import *  # noqa: F403  # for type checkers: the same names as in _ELSEWHERE
     from mcp_tool_commands import *  # noqa: F403
-    from mcp_tool_config import *  # noqa: F403
     from mcp_tool_content import *  # noqa: F403
+    from mcp_tool_documents import *  # noqa: F403
     from mcp_tool_functions import *  # noqa: F403
-    from mcp_tool_jsontext import *  # noqa: F403
-    from mcp_tool_network import *  # noqa: F403
-    from mcp_tool_runs import *  # noqa: F403
 
     Json = dict[str, Any]
 
@@ -37,14 +34,11 @@ _ELSEWHERE = {
     "Unsupported ask ask_string can_elicit can_sample choice confirm elicit elicit_url form_request input_required "
     "input_responses multi_choice request_state roots_request sample sampling_request titled_choice "
     "titled_multi_choice url_request",
-    "mcp_tool_commands": "CommandLine",
-    "mcp_tool_config": "config_get config_load",
+    "mcp_tool_commands": "CommandLine download_safe download_safe_or_fail run_with_progress with_retry",
     "mcp_tool_content": "Block audio_block client_supports_ui image_block resource_block resource_link_block result "
     "result_text_with_resource result_with_ui text_block",
+    "mcp_tool_documents": "config_get config_load extract_cli_error json_truncate",
     "mcp_tool_functions": "Arg ToolError run tool",
-    "mcp_tool_jsontext": "extract_cli_error json_truncate",
-    "mcp_tool_network": "download_safe download_safe_or_fail with_retry",
-    "mcp_tool_runs": "run_with_progress",
 }
 
 _ABSENT: Any = object()  # because None may be a default

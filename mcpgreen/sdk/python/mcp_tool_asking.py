@@ -1,11 +1,11 @@
 """Ask the client while the tool runs. A part of `mcp_tool`, loaded on demand.
 
-A question goes out through the control pipe, and the reply comes in through a FIFO. A `*_request` function builds a
-question for `ask`; the other functions ask one question and wait. A function that returns the answer itself raises a
+A question goes out through the control pipe, and the server puts the reply into a file. A `*_request` function builds
+a question for `ask`; the other functions ask one question and wait. A function that returns the answer itself raises a
 `NotAnswered` if there is no answer.
 
-Rules: the FIFO is open for reading before the question is sent, so that the server always finds a reader, and it is
-removed when `ask` returns or raises. An answer is data from outside: if it does not fit the question, raise AskFailed.
+Rules: the file is removed when `ask` returns or raises. An answer is data from outside: if it does not fit the
+question, raise AskFailed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import select
-import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -29,7 +27,7 @@ __all__ += ["roots_request", "sample", "sampling_request", "titled_choice", "tit
 Json = dict[str, Any]
 
 MAX_LINE_BYTES = 1 << 20
-LOOK_SECS = 0.1  # between two looks whether the call is cancelled
+LOOK_SECS = 0.02  # between two looks whether there is a reply, or the call is cancelled
 _numbers = itertools.count(1)
 
 Titles = Mapping[str, str] | Iterable[tuple[str, str]]  # of options: by value, or pairs of value and title
@@ -250,28 +248,22 @@ def confirm(message: str, timeout: float | None = None) -> bool:
 
 def choice(message: str, options: Iterable[str], timeout: float | None = None) -> str:
     """Ask for one of the options."""
-    known = _options(options)
-    return _chosen(_ask_field(message, "choice", {"type": "string", "enum": known}, timeout), known)
+    return _pick(message, _options(options), "enum", timeout)[0]
 
 
 def titled_choice(message: str, options: Titles, timeout: float | None = None) -> str:
     """Ask for one of the options, which are shown by their titles, and return its value."""
-    titles = _titles(options)
-    return _chosen(_ask_field(message, "choice", {"type": "string", "oneOf": titles}, timeout), _values(titles))
+    return _pick(message, _titles(options), "oneOf", timeout)[0]
 
 
 def multi_choice(message: str, options: Iterable[str], timeout: float | None = None, **schema: object) -> list[str]:
     """Ask for any number of the options. More keywords go into the schema of the field, such as `minItems=1`."""
-    known = _options(options)
-    items = {"type": "string", "enum": known}
-    return _all_chosen(_ask_field(message, "choices", {"type": "array", "items": items, **schema}, timeout), known)
+    return _pick(message, _options(options), "enum", timeout, schema)
 
 
 def titled_multi_choice(message: str, options: Titles, timeout: float | None = None, **schema: object) -> list[str]:
     """Ask for any number of the options, which are shown by their titles, and return their values."""
-    titles = _titles(options)
-    field = {"type": "array", "items": {"anyOf": titles}, **schema}
-    return _all_chosen(_ask_field(message, "choices", field, timeout), _values(titles))
+    return _pick(message, _titles(options), "anyOf", timeout, schema)
 
 
 def sample(
@@ -289,62 +281,23 @@ def sample(
 
 def _round_trip(stream: str, line: bytes, path: str) -> Json | Reply:
     """The replies of the server by key, or one reply for all questions if there are none."""
-    fifo = _open_fifo(path)
+    replies = None
     try:
         mcp_tool._send(stream, line)
-        text = _from_file(path) if fifo is None else _from_fifo(fifo)
+        while not os.path.exists(path):
+            if mcp_tool.is_cancelled():
+                return Reply("cancelled", {})
+            time.sleep(LOOK_SECS)
+        with open(path, "rb") as file:  # it appears complete
+            replies = json.load(file)
     except OSError as error:
         return Reply("error", {}, f"The server cannot be asked: {error.strerror}.")
+    except ValueError:
+        pass
     finally:
-        if fifo is not None:
-            os.close(fifo)
         if os.path.lexists(path):
             os.unlink(path)
-    if text is None:
-        return Reply("cancelled", {})
-    try:
-        replies = json.loads(text)
-    except ValueError:
-        replies = None
     return replies if isinstance(replies, dict) else Reply("error", {}, "The server's reply is not a JSON object.")
-
-
-def _open_fifo(path: str) -> int | None:
-    """The reading end of a new FIFO; None on systems without FIFOs, where the server makes a file of that name."""
-    try:
-        os.mkfifo(path, 0o600)
-    except (AttributeError, OSError):
-        return None
-    # Do not wait for the writer: the server learns the path later, by the question.
-    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-
-def _from_fifo(fifo: int) -> bytes | None:
-    """Everything until the writer closes; None if the call is cancelled first."""
-    text = b""
-    while True:
-        is_ready = bool(select.select([fifo], [], [], LOOK_SECS)[0])
-        try:
-            chunk = os.read(fifo, 1 << 16)
-        except BlockingIOError:  # the writer has not written yet
-            chunk, is_ready = b"", False
-        else:
-            if text and not chunk:
-                return text
-        text += chunk
-        if not text and mcp_tool.is_cancelled():
-            return None
-        if is_ready and not chunk:
-            time.sleep(LOOK_SECS)  # no writer yet, or one that closed without writing; select does not wait for another
-
-
-def _from_file(path: str) -> bytes | None:
-    while not (os.path.exists(path) and stat.S_ISREG(os.stat(path).st_mode)):
-        if mcp_tool.is_cancelled():
-            return None
-        time.sleep(LOOK_SECS)
-    with open(path, "rb") as file:  # it appeared whole
-        return file.read()
 
 
 def _reply(said: object) -> Reply:
@@ -374,30 +327,30 @@ def _ask_field(message: str, field: str, schema: Json, timeout: float | None) ->
     return elicit(message, whole, timeout).content_or_raise().get(field)
 
 
-def _options(options: Iterable[str]) -> list[str]:
-    known = [options] if isinstance(options, str) else list(options)
-    if not known:
+def _pick(
+    message: str, options: list[Any], keyword: str, timeout: float | None, schema: Json | None = None
+) -> list[str]:
+    """Ask for one of the options, or for any number of them if there is a schema for the list."""
+    if not options:
         raise ValueError("a choice needs at least one option")
-    return known
+    known = [each["const"] if isinstance(each, dict) else each for each in options]
+    option = {keyword: options} if keyword == "anyOf" else {"type": "string", keyword: options}
+    if schema is None:
+        chosen: Any = [_ask_field(message, "choice", option, timeout)]
+    else:
+        chosen = _ask_field(message, "choices", {"type": "array", "items": option, **schema}, timeout)
+    if not isinstance(chosen, list) or not all(value in known for value in chosen):
+        _misfit("choice" if schema is None else "choices")
+    return chosen
+
+
+def _options(options: Iterable[str]) -> list[str]:
+    return [options] if isinstance(options, str) else list(options)
 
 
 def _titles(options: Titles) -> list[Json]:
-    pairs = list(options.items() if isinstance(options, Mapping) else options)
-    if not pairs:
-        raise ValueError("a choice needs at least one option")
+    pairs = options.items() if isinstance(options, Mapping) else options
     return [{"const": value, "title": title} for value, title in pairs]
-
-
-def _values(titles: list[Json]) -> list[str]:
-    return [each["const"] for each in titles]
-
-
-def _chosen(value: object, known: list[str]) -> str:
-    return value if isinstance(value, str) and value in known else _misfit("choice")
-
-
-def _all_chosen(values: object, known: list[str]) -> list[str]:
-    return values if isinstance(values, list) and all(value in known for value in values) else _misfit("choices")
 
 
 def _misfit(field: str) -> NoReturn:

@@ -1,21 +1,33 @@
-"""Run a command with the arguments of the call. A part of `mcp_tool`, loaded on demand.
+"""Run other programs. A part of `mcp_tool`, loaded on demand.
 
-No shell reads the words, and a client cannot add options: a value that begins with `-` is refused where the command
-could take it for an option.
+`CommandLine` takes the arguments of the call. No shell reads the words, and a client cannot add options: a value that
+begins with `-` is refused where the command could take it for an option. `run_with_progress` reports what a program
+prints, `with_retry` tries again, and `download_safe` leaves fetching to the https provider of the server, which checks
+hosts, addresses, redirects, size and time.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import selectors
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from subprocess import DEVNULL, PIPE, CompletedProcess, Popen
 from tempfile import TemporaryFile
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn, TypeVar, overload
 
 import mcp_tool
 
-__all__ = ["CommandLine"]
+__all__ = ["CommandLine", "download_safe", "download_safe_or_fail", "run_with_progress", "with_retry"]
+
+Json = dict[str, Any]
+T = TypeVar("T")
 
 LIMIT_BYTES = 1_000_000  # of the output of the command
 STDERR_BYTES = 4000  # of the end of its stderr
@@ -24,6 +36,19 @@ CHUNK_BYTES = 65536
 TASK_RUNNERS = ("make", "gmake", "just", "npm", "pnpm", "yarn", "bun")  # they pass their words to a shell
 PLACE = "{}"
 ALL_PLACES = "{}..."
+EXTRACTS = ("json", "match1", "ratio")
+CANCELLED = 130
+WORKING = "Working..."
+MAX_MESSAGE_CHARS = 1000
+FINAL_STATUSES = (0, 1, 2)  # success, failure, wrong usage: another try would end the same way
+MAX_TIMEOUT_SECS = 60
+# The exit statuses of a provider, and whether another try may help.
+PROVIDER_ENDINGS = {
+    4: ("host_blocked", False),
+    5: ("network_error", True),
+    6: ("size_exceeded", False),
+    7: ("redirect", False),
+}
 
 
 class CommandLine:
@@ -104,7 +129,7 @@ class CommandLine:
             stdin.write(self._stdin.encode("utf-8", "replace"))
             stdin.seek(0)
             try:
-                process = subprocess.Popen(self.words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process = Popen(self.words, stdin=stdin, stdout=PIPE, stderr=PIPE)
             except FileNotFoundError:
                 _end(127, f"{self.words[0]} cannot be found. Is it installed, and on the PATH of the server?")
             except (OSError, ValueError) as error:  # not executable, too long, or with a NUL
@@ -158,7 +183,7 @@ def _end(status: int, reason: str, complaint: str = "", printed: str = "") -> No
     raise SystemExit(status)
 
 
-def _output(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes, bool]:
+def _output(process: Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes, bool]:
     """The output up to the limit, the end of stderr, and whether there was more output."""
     assert process.stdout is not None and process.stderr is not None
     printed, complaint = bytearray(), bytearray()
@@ -187,3 +212,259 @@ def _text(value: object) -> str:
     if isinstance(value, float) and value.is_integer():  # JSON does not tell 5 from 5.0
         value = int(value)
     return value if isinstance(value, str) else str(value)
+
+
+def run_with_progress(
+    command: Sequence[str],
+    pattern: str,
+    *,
+    extract: str = "match1",
+    total: float | None = None,
+    progress_file: str = "",
+    stdout_file: str = "",
+    stderr_file: str = "",
+    interval: float = 0.05,
+    quiet: bool = False,
+    dry_run: bool = False,
+) -> CompletedProcess[str]:
+    """Run a command. Lines of its stderr, or of a file, that match are progress. The status is 130 after a cancel."""
+    is_list = isinstance(command, Sequence) and not isinstance(command, (str, bytes))
+    problems = {
+        "the command must be a list of a program and its arguments": not command or not is_list,
+        "a pattern is required": not pattern,
+        f"unknown extract {extract!r}; it is one of {', '.join(EXTRACTS)}": extract not in EXTRACTS,
+        "total must be positive": total is not None and not total > 0,
+        "interval must be positive": not interval > 0,
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise ValueError(f"run_with_progress: {problem}")
+    search = re.compile(pattern).search
+    if mcp_tool.is_cancelled():
+        return CompletedProcess(command, CANCELLED, "", "")
+    last = 0.0
+    # Files instead of pipes, so that the command never waits for a reader. Temporary files have no names to clean up.
+    with (
+        _opened(stdout_file) as out,
+        TemporaryFile() as err,
+        _opened(progress_file or os.devnull) as followed,
+        _opened(stderr_file) as others,
+    ):
+        # Children inherit ignored signals, and this one must end on SIGTERM.
+        is_ignored = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        preexec = partial(signal.signal, signal.SIGTERM, signal.SIG_DFL) if is_ignored else None
+        process = Popen(command, stdout=out, stderr=err, start_new_session=True, preexec_fn=preexec)
+        try:
+            for line in _lines(process, followed if progress_file else err, interval):
+                if match := search(line):
+                    last = _report(*_reading(match, extract, total), last=last, dry_run=dry_run)
+                    continue
+                if not quiet:
+                    mcp_tool.debug(line)
+                if not progress_file:
+                    others.write(f"{line}\n".encode("utf-8", "replace"))
+        finally:
+            status = _stop(process)
+        if progress_file:
+            others.write(_content(err))
+            for line in [] if quiet else _content(err).decode("utf-8", "replace").splitlines():
+                mcp_tool.debug(line)
+        others.flush()
+        texts = [
+            "" if name else _content(file).decode("utf-8", "replace")
+            for name, file in ((stdout_file, out), (stderr_file, others))
+        ]
+    return CompletedProcess(command, status, *texts)
+
+
+def _report(percent: float | None, message: str, *, last: float, dry_run: bool) -> float:
+    """Report progress to the client, or with `dry_run` print it on stderr. Return the last percentage."""
+    if not dry_run:
+        # Without a number, repeat the last one: the server extends the timeout for each report.
+        mcp_tool.progress(last if percent is None else percent, message)
+    elif percent is not None:
+        shown = {"progress": int(max(0, min(percent, 100))), "message": message}
+        print(json.dumps(shown), file=sys.stderr, flush=True)
+    return last if percent is None else percent
+
+
+def _opened(path: str) -> IO[bytes]:
+    """An empty file of that name, or a temporary file."""
+    return open(path, "w+b") if path else TemporaryFile()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    # The command shares the position of the file, so do not move it.
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _lines(process: Popen[bytes], source: IO[bytes], interval: float) -> Iterator[str]:
+    offset, rest, is_over = 0, b"", False
+    while not is_over:
+        time.sleep(interval)
+        # Checked before reading, so that the last line is not missed.
+        is_over = process.poll() is not None or mcp_tool.is_cancelled()
+        data = os.pread(source.fileno(), max(0, os.fstat(source.fileno()).st_size - offset), offset)
+        offset += len(data)
+        *lines, rest = (rest + data + b"\n" * is_over).replace(b"\r", b"\n").split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines if line)
+
+
+def _reading(match: re.Match[str], extract: str, total: float | None) -> tuple[float | None, str]:
+    """The progress in a matching line, or None if it has no usable number; and its message."""
+    try:
+        if extract == "json":
+            event: dict[str, Any] = json.loads(match.string)
+            return float(event["progress"]), str(event.get("message") or WORKING)
+        whole = float(match[2] if extract == "ratio" else total or 100)
+        return round(100 * float(match[1]) / whole, 6), match.string[:MAX_MESSAGE_CHARS]
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None, WORKING if extract == "json" else match.string[:MAX_MESSAGE_CHARS]
+
+
+def _stop(process: Popen[bytes]) -> int:
+    """Stop the process group if it still runs: SIGTERM, and a second later SIGKILL. Return the exit status."""
+    try:
+        for number in [15, *[0] * 20, 9] if mcp_tool.is_cancelled() or process.poll() is None else []:
+            os.killpg(process.pid, number)
+            time.sleep(0.05)
+            process.poll()
+    except OSError:
+        pass  # the group has ended
+    status = process.wait()
+    return CANCELLED if mcp_tool.is_cancelled() else status
+
+
+@overload
+def with_retry(
+    attempts: int, delay_secs: float, operation: Sequence[str], *, retry_on: tuple[type[Exception], ...] = ...
+) -> CompletedProcess[str]: ...
+@overload
+def with_retry(
+    attempts: int, delay_secs: float, operation: Callable[[], T], *, retry_on: tuple[type[Exception], ...] = ...
+) -> T: ...
+def with_retry(
+    attempts: int,
+    delay_secs: float,
+    operation: Sequence[str] | Callable[[], Any],
+    *,
+    retry_on: tuple[type[Exception], ...] = (OSError,),
+) -> Any:
+    """Run a program, or call a function, until it succeeds or `attempts` are used up. Return the last outcome.
+
+    A program is tried again after any exit status except 0, 1 and 2; a function after the exceptions in `retry_on`. The
+    delay doubles each time, and a random time of up to half of it is added.
+    """
+    if attempts < 1 or delay_secs < 0:
+        raise ValueError("with_retry: at least one attempt, and a delay that is not negative")
+    while True:
+        attempts -= 1
+        if callable(operation):
+            try:
+                return operation()
+            except retry_on:
+                if not attempts or mcp_tool.is_cancelled():
+                    raise
+        else:
+            ended = subprocess.run(operation, stdin=DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+            if ended.returncode in FINAL_STATUSES or not attempts or mcp_tool.is_cancelled():
+                return ended
+        _pause(delay_secs)
+        delay_secs *= 2
+
+
+def download_safe(
+    url: str,
+    out: str | os.PathLike[str],
+    *,
+    allow: Iterable[str] = (),
+    deny: Iterable[str] = (),
+    max_bytes: int | None = None,
+    timeout: float | None = None,
+    user_agent: str | None = None,
+    retry: int = 1,
+    retry_delay: float = 1.0,
+) -> Json:
+    """Fetch an https URL into a file: {"success": True, "bytes", "path"}, or {"success": False, "error"}."""
+    problems = {
+        "max_bytes must be positive.": max_bytes is not None and max_bytes < 1,
+        f"timeout must be positive, and at most {MAX_TIMEOUT_SECS} seconds.": timeout is not None
+        and not 0 < timeout <= MAX_TIMEOUT_SECS,
+        "retry must be at least 1, and retry_delay not negative.": retry < 1 or not retry_delay >= 0,
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            return _failure("invalid_params", problem)
+    if not isinstance(url, str) or not url.lower().startswith("https://"):
+        return _failure("invalid_url", "The URL must begin with https://.")
+    provider = _provider()
+    if provider is None:
+        return _failure("provider_unavailable", "The https provider is not installed beside this SDK.")
+    # The operator's denied hosts stay denied.
+    denied = os.environ.get("MCPGREEN_HTTPS_DENY_HOSTS") or os.environ.get("MCPBASH_HTTPS_DENY_HOSTS") or ""
+    # An empty entry allows no host, and an empty setting would be none.
+    allowed = "".join(f",{host}" for host in _hosts(allow))
+    settings = {
+        "ALLOW_HOSTS": allowed,
+        "ALLOW_ALL": "false" if allowed else "",
+        "DENY_HOSTS": " ".join([denied, *_hosts(deny)]).strip(),
+        "MAX_BYTES": max_bytes,
+        "TIMEOUT_SECS": timeout,
+        "USER_AGENT": user_agent,
+    }
+    env = {**os.environ, **{f"MCPGREEN_HTTPS_{name}": str(value) for name, value in settings.items() if value}}
+    target = os.fspath(out)
+    beside = f"{target}.{os.urandom(8).hex()}.part"
+    try:
+        for attempt in range(1, retry + 1):
+            with open(beside, "xb" if attempt == 1 else "wb") as file:
+                ended = subprocess.run(["sh", provider, url], env=env, stdin=DEVNULL, stdout=file, stderr=PIPE)
+            if ended.returncode == 0:
+                size = os.path.getsize(beside)
+                os.replace(beside, target)
+                return {"success": True, "bytes": size, "path": target}
+            kind, may_help = PROVIDER_ENDINGS.get(ended.returncode, ("provider_error", True))
+            if not may_help or attempt == retry or mcp_tool.is_cancelled():
+                break
+            _pause(retry_delay * 2 ** (attempt - 1))
+        text = ended.stderr.decode("utf-8", "replace").strip()
+        if kind == "redirect":
+            location = text.partition("\n")[0].removeprefix("redirect:")
+            return _failure(kind, "The URL has moved; redirects are not followed.", location=location)
+        return _failure(kind, text or f"The https provider ended with status {ended.returncode}.")
+    except OSError as error:
+        return _failure("write_error", f"{target} cannot be written: {error.strerror}.")
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
+
+
+def download_safe_or_fail(url: str, out: str | os.PathLike[str], **options: Any) -> str:
+    """The same as `download_safe`, but return the path, or end the call with -32602."""
+    outcome = download_safe(url, out, **options)
+    if not outcome["success"]:
+        mcp_tool.fail_invalid_args(f"Download failed ({outcome['error']['type']}): {outcome['error']['message']}")
+    return str(outcome["path"])
+
+
+def _pause(secs: float) -> None:
+    from random import random
+
+    time.sleep(secs * (1 + random() / 2))
+
+
+def _provider() -> str | None:
+    here = os.path.dirname(os.path.abspath(__file__))
+    for home in (os.environ.get("MCPBASH_HOME"), os.path.dirname(os.path.dirname(here))):
+        path = os.path.join(home or "", "providers", "https.sh")
+        if home and os.path.isfile(path):
+            return path
+    return None
+
+
+def _hosts(hosts: Iterable[str]) -> list[str]:
+    return [hosts] if isinstance(hosts, str) else list(hosts)
+
+
+def _failure(kind: str, message: str, **more: str) -> Json:
+    return {"success": False, "error": {"type": kind, "message": message, **more}}

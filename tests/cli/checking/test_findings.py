@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.cli.checking.findings import Position
-from mcpgreen.cli.checking.reading.places import Description
-from mcpgreen.cli.checking.reading.syntax import MAX_SCRIPT_BYTES
+from mcpgreen.cli.checking.places import Description
+from mcpgreen.cli.checking.scripts import MAX_SCRIPT_BYTES
 from tests.cli.checking.correct_project import correct_project, faults_in, linted, validated
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +17,10 @@ _HEAD = re.compile(r"[ \t]*\[.*\][ \t]*(#.*)?$")  # of a table
 
 
 def values(text: str, spot: Spot) -> Json:
-    tomllib = _parser()
+    try:
+        tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    except ImportError:
+        raise Unfit("to read TOML, use Python 3.11 or newer, or install mcpgreen[toml]") from None
     if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
         # The time of the parser grows with the square of the dots in a name.
         raise Unfit(f"a line in it has more than {MAX_DOTS} dots")
@@ -53,14 +56,6 @@ def removed(text: str, spot: Spot) -> str:
         if start and not lines[start - 1].strip() and (start == len(lines) or not lines[start].strip()):
             del lines[start - 1]  # the blank line that we put before a table
     return "".join(lines)
-
-
-def _parser() -> Any:
-    """Python has a parser from 3.11 on; for 3.10 there is an extra."""
-    for name in ("tomllib", "tomli"):
-        with suppress(ImportError):
-            return import_module(name)
-    raise Unfit("to read TOML, use Python 3.11 or newer, or install mcpgreen[toml]")
 
 
 def _table(spot: Spot, entry: Json, ending: str) -> str:

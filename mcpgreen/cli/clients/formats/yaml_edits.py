@@ -51,7 +51,11 @@ def put(text: str, spot: Spot, entry: Json) -> str:
     if spot.root not in document:
         preamble = [] if document else spot.preamble.splitlines()
         return "".join(lines) + _lines([*preamble, f"{_key(spot.root)}:", *_item(spot, entry, UNIT)], ending)
-    root, first = _line_of(text, spot.root), _first_line(text, spot)
+    root = _line_of(text, spot.root)
+    entries = [
+        line for keys, (line, _) in yaml_text.marks_in(text.encode("utf-8")).items() if keys[:-1] == (spot.root,)
+    ]
+    first = min(entries) - 1 if entries else None
     if first is None:
         lines[root] = _NOTHING.sub("", lines[root].rstrip("\r\n"), count=1) + ending
     elif first == root:
@@ -81,12 +85,6 @@ def removed(text: str, spot: Spot) -> str:
 
 def _line_of(text: str, *keys: str | int) -> int:
     return yaml_text.marks_in(text.encode("utf-8"))[keys][0] - 1
-
-
-def _first_line(text: str, spot: Spot) -> int | None:
-    """The line of the first entry."""
-    marks = yaml_text.marks_in(text.encode("utf-8"))
-    return min((line - 1 for keys, (line, _) in marks.items() if keys[0] == spot.root and len(keys) == 2), default=None)
 
 
 def _item(spot: Spot, entry: Json, indent: str) -> list[str]:

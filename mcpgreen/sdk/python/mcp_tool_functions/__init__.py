@@ -1,7 +1,8 @@
 """Run a function as a tool. A part of `mcp_tool`, loaded on demand.
 
 `tool` marks the function; it is called by `run`, or at the end of the file. The server reads its signature from the
-source. Here its arguments are converted to the annotated types, and its return value becomes the result.
+source. Here its arguments are converted to the annotated types, and its return value becomes the result. Without a
+server, the arguments are words of the command line.
 
 Rule: only the result goes to stdout. What the function and its children print goes to stderr, unless the function
 returns None: then it is the result.
@@ -9,13 +10,13 @@ returns None: then it is the result.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 import mcp_tool
 
-from mcp_tool_functions.conversion import Signature, Unfit, call_arguments, resolved
-from mcp_tool_functions.results import promises_null, result_of
+from mcp_tool_functions import conversion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -251,12 +252,10 @@ def _run(function: Function | None) -> int:
     try:
         chosen = function or _only_function()
         if not _is_called():
-            from mcp_tool_functions.by_hand import run_by_hand
-
-            return run_by_hand(chosen, lambda placed, named: _outcome(chosen, placed, named))
+            return _run_by_hand(chosen)
         _require_scopes()
-        arguments = call_arguments(chosen, mcp_tool.args())
-    except (Unfit, ToolError) as problem:
+        arguments = conversion.call_arguments(chosen, mcp_tool.args())
+    except (conversion.Unfit, ToolError) as problem:
         if _is_called():
             if _Registered.printed is not None:
                 _Registered.printed.restore()
@@ -311,14 +310,14 @@ def _public_functions() -> list[Function]:
 
 
 def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int:
-    kind = resolved(Signature(function).kinds.get("return", object), function.__globals__)
+    kind = conversion.resolved(conversion.Signature(function).kinds.get("return", object), function.__globals__)
     printed = _Registered.printed or _aside(function)
     try:
         result = _outcome(function, placed, named)
-        if result is None and not promises_null(kind):
+        if result is None and not conversion.promises_null(kind):
             printed.is_result = True
             return 0
-        made = result_of(result, kind, function.__globals__)
+        made = conversion.result_of(result, kind, function.__globals__)
     except ToolError as problem:
         printed.restore()
         return _failed(str(problem), status=0)
@@ -359,3 +358,51 @@ def _print_traceback(problem: BaseException) -> None:
     while trace is not None and trace.tb_frame.f_globals is globals():
         trace = trace.tb_next  # skip our own frames
     print_exception(type(problem), problem, trace)
+
+
+def _run_by_hand(function: Function) -> int:
+    """Call the function with the words of the command line, print its result, and return the exit status."""
+    signature = conversion.Signature(function)
+    words = {}
+    for word in sys.argv[1:]:
+        name, equals, text = word.partition("=")
+        if not equals:
+            return _usage(function, signature, "" if word in ("-h", "--help") else f"{word} is no NAME=VALUE")
+        words[name] = text
+    missing = [name for name in signature.required if name not in words]
+    if missing:
+        return _usage(function, signature, f"missing: {', '.join(missing)}")
+    result = _outcome(function, *conversion.call_arguments(function, _from_words(words, signature)))
+    blocks = conversion.content_of(result)
+    if blocks is not None and all(block["type"] == "text" for block in blocks):
+        mcp_tool.emit_text("\n".join(block["text"] for block in blocks) + "\n")
+    elif result is not None:
+        print(json.dumps(blocks or conversion.plain(result), ensure_ascii=False, indent=2))
+    return 0
+
+
+def _usage(function: Function, signature: conversion.Signature, problem: str) -> int:
+    stream = sys.stderr if problem else sys.stdout
+    words = [f"{name}=…" if name in signature.required else f"[{name}=…]" for name in signature.names]
+    lines = [f"{problem}\n"] if problem else []
+    lines += [f"Usage: {os.path.basename(sys.argv[0])} {' '.join(words)}", ""]
+    if function.__doc__:
+        lines += [function.__doc__.strip(), ""]
+    lines.append("Values that are not text are JSON. To call it like a client: mcpgreen run-tool NAME")
+    print("\n".join(lines), file=stream)
+    return 2 if problem else 0
+
+
+def _from_words(words: Json, signature: conversion.Signature) -> Json:
+    """The arguments that a person typed. A value is read as JSON unless the function wants text."""
+    from contextlib import suppress
+
+    found = dict(words)
+    for name, text in words.items():
+        kind = conversion.resolved(signature.kinds.get(name, object), signature.scope)
+        members = [conversion.resolved(each, signature.scope) for each in conversion.union_members(kind) or (kind,)]
+        choices = [conversion.member_of_enum(member) for each in members if conversion.is_enum(each) for member in each]
+        if str not in members and text not in choices:
+            with suppress(ValueError):  # the conversion will report the problem
+                found[name] = json.loads(text)
+    return found

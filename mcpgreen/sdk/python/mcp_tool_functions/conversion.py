@@ -1,4 +1,4 @@
-"""Convert the arguments of a call to the types that a function is annotated with.
+"""Convert the arguments of a call to the types that a function is annotated with, and its return value to a result.
 
 `typing` and `inspect` are not used, because importing them takes longer than most tools run. A value with an unknown
 annotation is passed on unchanged.
@@ -9,10 +9,12 @@ must understand them in the same way.
 
 from __future__ import annotations
 
+import json
 import sys
 
-TYPE_CHECKING = False
+import mcp_tool
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -24,14 +26,18 @@ if TYPE_CHECKING:
 
 _NUMBERS = (int, float)
 _TEXTS = ("datetime", "uuid", "decimal", "pathlib")
+_MAPPINGS = ("Mapping", "MutableMapping")
 POSITIONAL, KEYWORDS = 0x04, 0x08  # flags of code objects for *rest and **others
+IMAGES = ("png", "jpg", "jpeg", "gif", "webp", "svg")
+SOUNDS = ("wav", "mp3", "ogg", "flac")
 
 
 class Unfit(Exception):
     """A value does not fit an annotation."""
 
     def __init__(self, where: str, wanted: str, value: object) -> None:
-        super().__init__(f"{where} must be {wanted}, got {_shown(value)}")
+        text = json.dumps(value, default=str)
+        super().__init__(f"{where} must be {wanted}, got {text if len(text) <= 80 else text[:77] + '...'}")
 
 
 class Signature:
@@ -42,23 +48,19 @@ class Signature:
         while hasattr(inner, "__wrapped__"):
             inner = inner.__wrapped__
         code = inner.__code__
-        by_place = code.co_argcount
-        last = by_place + code.co_kwonlyargcount
-        names = code.co_varnames
+        names, count = code.co_varnames, code.co_argcount
+        last = count + code.co_kwonlyargcount
         self.kinds: Json = inner.__annotations__
         self.scope: Scope = inner.__globals__
-        self.by_place = names[: code.co_posonlyargcount]
-        self.by_name = names[code.co_posonlyargcount : last]
+        self.names = names[:last]
         self.rest = names[last] if code.co_flags & POSITIONAL else ""
         self.others = names[last + bool(self.rest)] if code.co_flags & KEYWORDS else ""
-        defaults = inner.__defaults__ or ()
-        optional = {*names[by_place - len(defaults) : by_place], *(inner.__kwdefaults__ or {})}
-        self.defaults = dict(zip(names[by_place - len(defaults) : by_place], defaults, strict=True))
-        self.names = [*self.by_place, *self.by_name]
-        self.required = [name for name in self.names if name not in optional]
         # Parameters before *rest have to be passed by position.
-        if self.rest:
-            self.by_place, self.by_name = names[:by_place], names[by_place:last]
+        self.by_place = names[: count if self.rest else code.co_posonlyargcount]
+        defaults = inner.__defaults__ or ()
+        self.defaults = dict(zip(names[count - len(defaults) : count], defaults, strict=True))
+        optional = {*self.defaults, *(inner.__kwdefaults__ or {})}
+        self.required = [name for name in self.names if name not in optional]
 
 
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
@@ -69,15 +71,14 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
             raise Unfit("the call", f"one with {name}", given)
     values: Json = {}
     for name, value in given.items():
-        if name not in signature.names and name != signature.rest and not signature.others:
-            raise Unfit("the call", f"one without {name}", given)
-        known = name in signature.names
-        kind = signature.kinds.get(name if known else signature.others, object)
+        is_known = name in signature.names
+        kind = signature.kinds.get(name if is_known or name == signature.rest else signature.others, object)
         if name == signature.rest:
-            item = signature.kinds.get(name, object)
-            values[name] = [converted(each, item, signature.scope, name) for each in value]
-        else:
+            values[name] = [converted(each, kind, signature.scope, name) for each in value]
+        elif is_known or signature.others:
             values[name] = converted(value, kind, signature.scope, name)
+        else:
+            raise Unfit("the call", f"one without {name}", given)
     placed: list[Any] = []
     for name in signature.by_place:
         if name not in values and name not in signature.defaults:
@@ -95,10 +96,11 @@ def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     if members is not None:
         return _one_of(value, members, scope, where)
     origin = getattr(kind, "__origin__", None)
-    if origin is not None and _is_typing(origin, "Literal"):
-        if not any(type(value) is type(_plain_choice(each)) and value == _plain_choice(each) for each in kind.__args__):
-            raise Unfit(where, "one of " + ", ".join(repr(_plain_choice(each)) for each in kind.__args__), value)
-        return next(each for each in kind.__args__ if value == _plain_choice(each))
+    if _is_typing(origin, "Literal"):
+        for choice in kind.__args__:
+            if type(value) is type(_plain_choice(choice)) and value == _plain_choice(choice):
+                return choice
+        raise Unfit(where, "one of " + ", ".join(repr(_plain_choice(each)) for each in kind.__args__), value)
     if kind is None or kind is type(None):
         if value is not None:
             raise Unfit(where, "null", value)
@@ -127,10 +129,7 @@ def resolved(kind: Any, scope: Scope) -> Any:
             kind = kind.__value__
         elif type(kind).__name__ == "InitVar":
             kind = kind.type
-        elif any(
-            _is_typing(getattr(kind, "__origin__", None), name)
-            for name in ("Required", "NotRequired", "ReadOnly", "Final")
-        ):
+        elif _is_typing(getattr(kind, "__origin__", None), "Required", "NotRequired", "ReadOnly", "Final"):
             kind = kind.__args__[0]
         else:
             return kind
@@ -150,8 +149,8 @@ def is_record(kind: object) -> bool:
     return isinstance(kind, type) and (
         hasattr(kind, "__dataclass_fields__")
         or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
-        or (issubclass(kind, dict))
-        or kind.__name__ in ("Mapping", "MutableMapping")
+        or issubclass(kind, dict)
+        or kind.__name__ in _MAPPINGS
     )
 
 
@@ -164,7 +163,8 @@ def _one_of(value: object, members: tuple[Any, ...], scope: Scope, where: str) -
             problems.append(problem)
     if len(members) == 2 and type(None) in members:
         raise problems[0 if members[1] is type(None) else 1]
-    raise Unfit(where, " or ".join(_name_of(member) for member in members), value)
+    names = ("null" if each is type(None) else str(getattr(each, "__name__", each)) for each in members)
+    raise Unfit(where, " or ".join(names), value)
 
 
 def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
@@ -172,26 +172,23 @@ def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, w
         if not isinstance(value, kind):
             raise Unfit(where, "true or false" if kind is bool else "a string", value)
     elif kind is int or kind is float:
-        return _number(value, kind, where)
+        if isinstance(value, bool) or not isinstance(value, _NUMBERS) or (kind is int and value != int(value)):
+            raise Unfit(where, "an integer" if kind is int else "a number", value)
+        return kind(value)  # JSON does not tell 5 from 5.0
     elif is_enum(kind):
         return _enum(value, kind, where)
-    elif hasattr(kind, "__dataclass_fields__") or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-        return _record(value, kind, where)
-    elif hasattr(kind, "__required_keys__"):
-        return _typed_dict(value, kind, where)
+    elif is_record(kind):
+        if not isinstance(value, dict):
+            raise Unfit(where, "an object", value)
+        has_members = not issubclass(kind, dict) and kind.__name__ not in _MAPPINGS
+        if has_members or hasattr(kind, "__required_keys__"):
+            return _record(value, kind, where)
+        return _mapping(value, inner, scope, where)
     elif kind.__module__ in _TEXTS or kind.__module__.startswith("pathlib."):
         return _from_text(value, kind, where)
-    elif kind.__name__ in ("Mapping", "MutableMapping") or issubclass(kind, dict):
-        return _mapping(value, inner, scope, where)
     elif issubclass(kind, (list, tuple, set, frozenset)) or kind.__module__ in ("collections", "collections.abc"):
         return _collection(value, kind, inner, scope, where)
     return value
-
-
-def _number(value: object, kind: type, where: str) -> object:
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS) or (kind is int and value != int(value)):
-        raise Unfit(where, "an integer" if kind is int else "a number", value)
-    return kind(value)  # JSON does not tell 5 from 5.0
 
 
 def _enum(value: object, kind: Any, where: str) -> object:
@@ -204,44 +201,35 @@ def _enum(value: object, kind: Any, where: str) -> object:
     raise Unfit(where, "one of " + ", ".join(repr(member_of_enum(member)) for member in kind), value)
 
 
-def _record(value: object, kind: Any, where: str) -> object:
-    if not isinstance(value, dict):
-        raise Unfit(where, "an object", value)
-    scope = _scope_of(kind)
-    if hasattr(kind, "__dataclass_fields__"):
+def _record(value: Json, kind: Any, where: str) -> object:
+    """Make a dataclass, a named tuple or a typed dictionary of an object."""
+    is_dict = hasattr(kind, "__required_keys__")
+    kinds: Json = {}
+    if is_dict:
+        for each in (*reversed(kind.__mro__), kind):
+            kinds.update(_annotations(each))
+    elif hasattr(kind, "__dataclass_fields__"):
         kinds = {name: field.type for name, field in kind.__dataclass_fields__.items() if field.init}
         for name, each in _annotations(kind).items():  # fields that only the constructor has
             if type(each).__name__ == "InitVar" or "InitVar" in str(each):
                 kinds[name] = each
     else:
         kinds = {name: _annotations(kind).get(name, object) for name in kind._fields}
-    for name in value:
+    for name in kind.__required_keys__ if is_dict else ():
+        if name not in value:
+            raise Unfit(where, f"an object with {name}", value)
+    for name in () if is_dict else value:
         if name not in kinds:
             raise Unfit(where, f"an object without {name}", value)
-    members = {name: converted(each, kinds[name], scope, f"{where}.{name}") for name, each in value.items()}
+    scope: Scope = getattr(sys.modules.get(kind.__module__), "__dict__", {})
+    members = {name: converted(each, kinds.get(name, object), scope, f"{where}.{name}") for name, each in value.items()}
     try:
-        return kind(**members)
+        return members if is_dict else kind(**members)
     except TypeError as error:
         raise Unfit(where, f"a whole {kind.__name__} ({error})", value) from None
 
 
-def _typed_dict(value: object, kind: Any, where: str) -> object:
-    if not isinstance(value, dict):
-        raise Unfit(where, "an object", value)
-    kinds: Json = {}
-    for each in reversed(kind.__mro__):
-        kinds.update(_annotations(each))
-    kinds.update(_annotations(kind))
-    for name in kind.__required_keys__:
-        if name not in value:
-            raise Unfit(where, f"an object with {name}", value)
-    scope = _scope_of(kind)
-    return {name: converted(each, kinds.get(name, object), scope, f"{where}.{name}") for name, each in value.items()}
-
-
-def _mapping(value: object, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
-    if not isinstance(value, dict):
-        raise Unfit(where, "an object", value)
+def _mapping(value: Json, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
     if len(inner) != 2:
         return value
     key_kind = resolved(inner[0], scope)
@@ -306,28 +294,119 @@ def _plain_choice(value: object) -> object:
     return member_of_enum(value) if is_enum(type(value)) else value
 
 
-def _is_typing(value: object, name: str) -> bool:
-    if value is None:
-        return False
-    modules = (sys.modules.get("typing"), sys.modules.get("typing_extensions"))
-    return any(module is not None and getattr(module, name, None) is value for module in modules)
+def _is_typing(value: object, *names: str) -> bool:
+    modules = [sys.modules.get(each) for each in ("typing", "typing_extensions")]
+    return value is not None and any(getattr(module, name, None) is value for module in modules for name in names)
 
 
 def _annotations(kind: object) -> Json:
-    found: Json = getattr(kind, "__annotations__", {})
-    return found if kind is not object else {}
+    return getattr(kind, "__annotations__", {})
 
 
-def _scope_of(kind: object) -> Scope:
-    return getattr(sys.modules.get(kind.__module__), "__dict__", {})
+def promises_null(kind: object) -> bool:
+    """Whether the output schema of the tool has null, as for `int | None`."""
+    return _has_output_schema() and type(None) in (union_members(kind) or ())
 
 
-def _name_of(kind: object) -> str:
-    return "null" if kind is type(None) else str(getattr(kind, "__name__", kind))
+def _has_output_schema() -> bool:
+    return "outputSchema" in mcp_tool._document("MCP_TOOL_METADATA")
 
 
-def _shown(value: object) -> str:
-    import json
+def result_of(value: object, kind: object, scope: Scope) -> Json:
+    """A complete result. Raises TypeError or ValueError for a value that cannot be sent."""
+    is_described = _has_output_schema()
+    blocks = None if is_described else content_of(value)
+    if blocks is not None:
+        return {"content": blocks, "isError": False}
+    structured = plain(value)
+    if not (_is_object(kind, scope) if is_described else isinstance(structured, dict)):
+        structured = {"result": structured}
+    block = {"type": "text", "text": json.dumps(structured, ensure_ascii=False, allow_nan=False)}
+    return {"content": [block], "structuredContent": structured, "isError": False}
 
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 80 else text[:77] + "..."
+
+def _is_object(kind: object, scope: Scope) -> bool:
+    """Whether the output schema has this type itself, and not as a member `result`."""
+    kind = resolved(kind, scope)
+    members = union_members(kind)
+    if members is not None:
+        return all(_is_object(each, scope) for each in members)
+    return is_record(getattr(kind, "__origin__", None) or kind)
+
+
+def content_of(value: Any) -> list[Any] | None:
+    """The content blocks of a value, or None if it is something else."""
+    if isinstance(value, str) and not hasattr(value, "value"):
+        return [{"type": "text", "text": value}]
+    values = value if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else [value]
+    is_content = [is_block(each) or hasattr(each, "__fspath__") for each in values]
+    if any(is_content) and all(is_it or isinstance(each, str) for is_it, each in zip(is_content, values, strict=True)):
+        return [_block(each) for each in values]
+    return None
+
+
+def _block(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value
+    suffix = str(value).rpartition(".")[2].lower() if hasattr(value, "__fspath__") else ""
+    if suffix in IMAGES:
+        return mcp_tool.image_block(value)
+    if suffix in SOUNDS:
+        return mcp_tool.audio_block(value)
+    return {"type": "text", "text": str(value)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON. Raises TypeError for what JSON cannot express."""
+    if is_enum(type(value)):
+        return member_of_enum(value)
+    if value is None or isinstance(value, (bool, str)) or type(value) in _NUMBERS:
+        return value
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: plain(getattr(value, name)) for name in value._fields}
+    if isinstance(value, dict) or hasattr(value, "keys"):
+        return {_key(key): plain(value[key]) for key in value.keys()}  # noqa: SIM118  # it may be another mapping
+    if isinstance(value, (list, tuple)) or type(value).__name__ == "deque":
+        return [plain(each) for each in value]
+    if isinstance(value, (set, frozenset)):
+        members = [plain(each) for each in value]
+        try:
+            return sorted(members)
+        except TypeError:
+            return members
+    return _plain_text(value)
+
+
+def is_block(value: Any) -> bool:
+    """Whether a value is a content block."""
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    from mcp_tool_content import REQUIRED_MEMBERS
+
+    needed = REQUIRED_MEMBERS.get(value["type"])
+    return needed is not None and all(name in value for name in needed)
+
+
+def _plain_text(value: Any) -> Any:
+    module = type(value).__module__
+    if module == "datetime" and hasattr(value, "isoformat"):
+        return value.isoformat()
+    if module == "decimal":
+        return float(value)
+    if module == "uuid" or hasattr(value, "__fspath__"):
+        return str(value)
+    if isinstance(value, _NUMBERS):  # of a subclass
+        return value
+    name = type(value).__name__
+    hint = "; mcp_tool.image_block makes an image of it" if isinstance(value, (bytes, bytearray)) else ""
+    raise TypeError(f"a value of the type {name} cannot be sent as JSON{hint}")
+
+
+def _key(key: object) -> str:
+    if is_enum(type(key)):
+        key = member_of_enum(key)
+    if isinstance(key, (str, *_NUMBERS)) and not isinstance(key, bool):
+        return str(key)
+    raise TypeError(f"a member cannot have a name of the type {type(key).__name__} in JSON")

@@ -1,4 +1,4 @@
-"""Read Python scripts without running them, and say as JSON where one is no Python and what it takes from the SDK.
+"""Read Python scripts without running them, and say as JSON where one is no Python, and what it imports.
 
 A program of its own, for the interpreter that would run the scripts: it knows its syntax best, and may be brought down
 by a script without taking `validate` with it. Hence it uses nothing of ours, and nothing that a Python 3.7 lacks.
@@ -9,7 +9,9 @@ Rule: a script is parsed, never compiled to code that could be run, and never im
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
+import site
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -46,13 +48,21 @@ def _imports(tree: ast.Module) -> Iterator[list[Any]]:
 
 
 def _needs(tree: ast.Module) -> Iterator[list[Any]]:
-    """Line, column and first name of each module without which the script ends at once."""
+    """Line, column and first name of each module without which the script ends at once, and whether it is found."""
     for node in tree.body:
-        if isinstance(node, ast.Import):
-            for each in node.names:
-                yield [node.lineno, node.col_offset + 1, each.name.partition(".")[0]]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield [node.lineno, node.col_offset + 1, node.module.partition(".")[0]]
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        for name in names:
+            first = name.partition(".")[0]  # only this, because Python imports it to look for the second
+            yield [node.lineno, node.col_offset + 1, first, _is_found(first)]
+
+
+def _is_found(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except Exception:
+        return True
 
 
 def _knows_sdk_at(tree: ast.Module) -> int:
@@ -68,6 +78,7 @@ def _knows_sdk_at(tree: ast.Module) -> int:
 
 
 if __name__ == "__main__":
+    sys.path.append(site.getusersitepackages())
     for name in sys.argv[1:]:
         sys.stdout.write(json.dumps(reading_of(name)) + "\n")
         sys.stdout.flush()

@@ -62,15 +62,11 @@ class Description(NamedTuple):
             keys = keys[:-1]
         return None
 
-    def position_of_word(self, word: str, *, after: Position | None) -> Position | None:
+    def position_of_word(self, word: str, *, after: Position) -> Position:
         """The place of a word, from the line of `after` on."""
-        first = after.line - self.start.line if after else 0
-        for number, line in enumerate(self.text.split("\n")):
-            at = line.find(word) if number >= first else -1
-            if at >= 0:
-                shift = (self.start.column or 1) if number == 0 else 1
-                return Position(self.start.line + number, at + shift)
-        return after
+        before = self.text.split("\n")[: after.line - self.start.line]
+        at = self.text.find(word, sum(len(line) + 1 for line in before))
+        return self.position_at(at) if at >= 0 else after
 
     def doubles(self) -> list[tuple[Keys, Position]]:
         """Members that occur twice; only the last one counts."""
@@ -81,20 +77,11 @@ class Description(NamedTuple):
 
     def fault(self) -> Position | None:
         """The place of a syntax error."""
-        if self.is_yaml:
-            return self._yaml_fault()
         try:
-            json.loads(self.text, strict=False)
+            yaml_text.value_of(self.text.encode("utf-8")) if self.is_yaml else json.loads(self.text, strict=False)
         except json.JSONDecodeError as error:
             return self.position_at(error.pos)
-        except (ValueError, RecursionError):
-            pass
-        return None
-
-    def _yaml_fault(self) -> Position | None:
-        try:
-            yaml_text.value_of(self.text.encode("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if places := _YAML_PLACE.findall(str(error)):
                 return Position(*map(int, places[-1]))
             if offset := _YAML_OFFSET.search(str(error)):
@@ -121,32 +108,34 @@ def description_in(path: str) -> Description | None:
     except OSError:
         return None
     if path.endswith((".json", *META_SUFFIXES)):
-        mark = b"\xef\xbb\xbf"
-        text = raw.removeprefix(mark).decode("utf-8", "replace")
-        return Description(text, is_yaml=not path.endswith(".json"))
+        return Description(raw.decode("utf-8-sig", "replace"), is_yaml=not path.endswith(".json"))
     head = raw[: comments.HEAD_BYTES]
     found, arguments = comments.inline_in(head), arguments_of(path, head)
-    places = arguments.places if arguments else {}
-    outside: dict[Keys, Position] = {
-        ("inputSchema", "properties", name): Position(*place) for name, place in places.items()
-    }
+    places = arguments.places.items() if arguments else ()
+    outside: dict[Keys, Position] = {("inputSchema", "properties", name): Position(*place) for name, place in places}
     if found is None:
         return Description("", outside=outside) if arguments else None
-    if found.is_yaml:
-        return Description(found.text.decode("utf-8", "replace"), is_yaml=True, outside=outside)
-    start = Position(*_end_of(raw[: found.start].decode("utf-8", "replace")))
-    return Description(found.text.decode("utf-8", "replace"), start, outside=outside)
+    start = Position(1, 1) if found.is_yaml else Position(*_end_of(raw[: found.start].decode("utf-8", "replace")))
+    return Description(found.text.decode("utf-8", "replace"), start, found.is_yaml, outside)
 
 
 def bad_byte_in(path: str) -> Position | None:
     """The place of the first byte that is not UTF-8."""
-    try:
+    with suppress(OSError):
         raw = metadata.read_start(path, MAX_BYTES)
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return Position(*_end_of(raw[: error.start].decode("utf-8", "replace")))
-    except OSError:
-        pass
+        try:
+            raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return Position(*_end_of(raw[: error.start].decode("utf-8", "replace")))
+    return None
+
+
+def position_in_file(path: str, *texts: str) -> Position | None:
+    """The place of the first of these texts in a file."""
+    with suppress(OSError):
+        content = metadata.read_start(path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
+        found = (content.find(text) for text in texts)
+        return next((Position(*_end_of(content[:at])) for at in found if at >= 0), None)
     return None
 
 
@@ -177,23 +166,14 @@ class Source(NamedTuple):
     def warning(self, code: str, sentence: str, fix: str, *keys: str | int) -> Problem:
         return Problem("warning", code, sentence, fix, self.path, self.position(*keys))
 
-    def position_of_text(self, path: str | None, *texts: str) -> Position | None:
-        """The place of the first of these texts in a file."""
-        with suppress(OSError):
-            content = metadata.read_start(path, metadata.MAX_META_BYTES).decode("utf-8", "replace") if path else ""
-            for text in texts:
-                at = content.find(text)
-                if at >= 0:
-                    return Description(content).position_at(at)
-        return None
-
 
 def source_of(project: Project, registration: Registration | None, kind: str, item: Item) -> Source:
     """The source of an item that was found or registered."""
-    if registration is not None and registration.items.get(kind) is not None:
-        found = _registered(project, registration, kind, item.name)
-        if found is not None:
-            return found
+    for index, entry in enumerate(registration.items.get(kind) or () if registration else ()):
+        if registration and entry.get("name") == item.name:
+            place = os.path.join(project.root, registration.source)
+            description = description_in(place) if place.endswith(".json") else None  # a script says it in its own way
+            return Source(place, entry, description, (kind, index), is_registered=True)
     path = _path_of(project, kind, item)
     if path is None:
         return Source(None, {}, None)
@@ -213,22 +193,11 @@ def _fields_in(kind: str, path: str) -> Json | None:
     return told.fields if told else None
 
 
-def _registered(project: Project, registration: Registration, kind: str, name: str) -> Source | None:
-    entries = registration.items[kind] or []
-    for index, entry in enumerate(entries):
-        if entry.get("name") == name:
-            path = os.path.join(project.root, registration.source)
-            is_text = path.endswith(".json")  # a script says it in its own way
-            return Source(path, entry, description_in(path) if is_text else None, (kind, index), is_registered=True)
-    return None
-
-
 def _path_of(project: Project, kind: str, item: Item) -> str | None:
     if getattr(item, "path", None):
         return str(item.path)
     relative = getattr(item, "relative_path", "")
-    home = {"prompts": project.prompts_dir, "resources": project.resources_dir}.get(kind, project.resources_dir)
-    for base in (home, project.root):
+    for base in (project.prompts_dir if kind == "prompts" else project.resources_dir, project.root):
         path = os.path.join(base, relative)
         if relative and os.path.isfile(path):
             return path
