@@ -63,8 +63,8 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("complete", "trying.offers:run_complete", max_words=3, needs="REF and ARGUMENT"),
     ),
     "Make": (
-        Command("new", "making.projects:run_new", max_words=1),
-        Command("init", "making.projects:run_init"),
+        Command("new", "making.scaffold:run_new", max_words=1),
+        Command("init", "making.scaffold:run_init"),
         Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
         Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),
     ),

@@ -140,7 +140,7 @@ def _clients() -> list[str]:
 
 
 def _languages() -> list[str]:
-    from mcpgreen.cli.making.languages import LANGUAGES
+    from mcpgreen.cli.making.scaffold import LANGUAGES
 
     return list(LANGUAGES)
 

@@ -18,8 +18,7 @@ from contextlib import nullcontext
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import replacing
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled, replacing
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say, step, tell
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings

@@ -12,7 +12,7 @@ import re
 from urllib.parse import urlsplit
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings

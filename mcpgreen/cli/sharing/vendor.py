@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mcpgreen import PACKAGE_DIR, __version__
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import ask, can_ask, say, step, tell
 from mcpgreen.cli.sharing import start

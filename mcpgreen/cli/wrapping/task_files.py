@@ -11,15 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.shell_lines import PLAIN_VALUE
-from mcpgreen.cli.wrapping.tool_file import (
-    Argument,
-    Blueprint,
-    list_schema,
-    plain,
-    property_name,
-    tool_name,
-    unique_name,
-)
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain, take_name, tool_name, unique_name
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.text.json_types import Json
 
@@ -89,14 +81,15 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
 
 
 def _arguments(task: Task) -> tuple[Argument, ...]:
-    arguments: dict[str, Argument] = {}
+    arguments: list[Argument] = []
+    taken: set[str] = set()
     for parameter in task.parameters:
-        name = property_name(parameter.name, arguments)
         schema: Json = {"type": "string", "pattern": PLAIN_VALUE}
         if parameter.is_repeated:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
         words = (parameter.word,) if parameter.word else ()
         method = "option" if parameter.word else "operand"
-        arguments[name] = Argument(name, schema, method, words, is_required=parameter.is_required)
-    return tuple(arguments.values())
+        name = take_name(parameter.name, taken)
+        arguments.append(Argument(name, schema, method, words, is_required=parameter.is_required))
+    return tuple(arguments)

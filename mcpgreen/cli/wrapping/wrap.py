@@ -18,9 +18,8 @@ from mcpgreen.cli.output import say, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
 from mcpgreen.cli.wrapping.asking_help import ask_help
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.schema import blueprint_of
 from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
-from mcpgreen.cli.wrapping.tool_file import Blueprint, existing_tool, tool_name, write_tool
+from mcpgreen.cli.wrapping.tool_file import blueprint_of, existing_tool, tool_name, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 
@@ -47,8 +46,7 @@ class Target(NamedTuple):
     def other(self, name: str) -> str | None:
         """The path of an existing tool with this name."""
         if self.project is not None and _is_below(self.directory, self.project.tools_dir):
-            found = discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items
-            for tool in found:
+            for tool in discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items:
                 if tool.name == name:
                     return str(tool.path)
         return existing_tool(self.directory, name)
@@ -100,7 +98,10 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
         raise ProjectError(" ".join(words), reason)
     blueprint = blueprint_of(name, shown, documented, asked_by=found.option)
     say("".join(f"{path}\n" for path in write_tool(blueprint, target.directory)), is_exact=True)
-    tell(_told(blueprint))
+    guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
+    count = len(blueprint.arguments)
+    advice = " More than models cope with: remove the ones that are not needed." if count > MANY_ARGUMENTS else ""
+    tell(f"{name}: {count} arguments{guesses}.{advice} Try: {shell_words(os.environ)} run-tool {name}\n")
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
         tell(f"It has subcommands, and each makes a better tool of its own: {example}\n")
@@ -116,8 +117,7 @@ def _program(word: str) -> str:
         if not os.access(path, os.X_OK):
             raise ProjectError(word, "it is not executable; make it so with chmod +x")
         return path
-    path_found = shutil.which(word)
-    if path_found is None:
+    if shutil.which(word) is None:
         raise ProjectError(word, "there is no such command on the PATH; install it, or name it with its path")
     return word
 
@@ -134,11 +134,10 @@ def _subcommands(words: Sequence[str]) -> list[str]:
             rest[0] = os.path.abspath(rest[0])
             checked = rest[1:]
     for word in checked:
-        if not SUBCOMMAND.fullmatch(word) or os.path.isfile(word):
-            kind = "is a file" if os.path.isfile(word) else "is no subcommand"
-            raise UsageError(
-                f"{word} {kind}: name only the command and its subcommands; wrap finds the rest in its help"
-            )
+        kind = "is a file" if os.path.isfile(word) else "is no subcommand" if not SUBCOMMAND.fullmatch(word) else ""
+        if kind:
+            advice = "name only the command and its subcommands; wrap finds the rest in its help"
+            raise UsageError(f"{word} {kind}: {advice}")
     return rest
 
 
@@ -178,11 +177,3 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
 
 def _is_below(path: str, root: str) -> bool:
     return os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) == os.path.realpath(root)
-
-
-def _told(blueprint: Blueprint) -> str:
-    guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
-    count = len(blueprint.arguments)
-    advice = " More than models cope with: remove the ones that are not needed." if count > MANY_ARGUMENTS else ""
-    trial = f"{shell_words(os.environ)} run-tool {blueprint.name}"
-    return f"{blueprint.name}: {count} arguments{guesses}.{advice} Try: {trial}\n"

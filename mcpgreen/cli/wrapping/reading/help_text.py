@@ -9,12 +9,14 @@ Rule: lines are cut and options are counted, so that a help text cannot take muc
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.documented import Documented, Operand, Option
 from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS, MAX_TEXT_CHARS, options_in
+from mcpgreen.cli.wrapping.reading.signatures import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import (
+    Operand,
     Reader,
     Usage,
     after_command,
@@ -22,7 +24,7 @@ from mcpgreen.cli.wrapping.reading.usage_lines import (
     forms_in,
     merged_operands,
 )
-from mcpgreen.cli.wrapping.reading.value_types import default_of, legends_in
+from mcpgreen.cli.wrapping.reading.value_types import Legend, default_of, legends_in
 
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 2000
@@ -44,6 +46,25 @@ NO_SUMMARY = re.compile(
     r"(?i)^(?:usage|or|options?|flags|synopsis|version|copyright|name|mandatory arguments|"
     r"unknown|invalid|unrecogni[sz]ed|illegal)\b|^[\w-]+\(\d\) "
 )
+
+
+class Documented(NamedTuple):
+    """A help text. `omitted` counts the options beyond the limit."""
+
+    style: str
+    are_types: bool = False  # the word after an option is its type
+    summary: str = ""
+    options: tuple[Option, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    forms: tuple[str, ...] = ()  # the usage lines, where they disagree about the operands
+    subcommands: tuple[str, ...] = ()
+    takes_separator: bool = False  # `--` ends the options
+    is_separator_certain: bool = False
+    reads_stdin: bool = False
+    has_usage: bool = False
+    omitted: int = 0
+    is_expression: bool = False  # the options follow the operands
+    legends: Mapping[str, Legend] = MappingProxyType({})  # explanations of values, by their name or option
 
 
 class Style(NamedTuple):

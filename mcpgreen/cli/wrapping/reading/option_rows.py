@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.documented import Option
-from mcpgreen.cli.wrapping.reading.signatures import MAX_NAMES, Signature, are_literals, signature_at
+from mcpgreen.cli.wrapping.reading.signatures import MAX_NAMES, Option, Signature, are_literals, signature_at
 
 MAX_OPTIONS = 500
 MAX_TEXT_CHARS = 2000  # kept of a description, to look for defaults and choices

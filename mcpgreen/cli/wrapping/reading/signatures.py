@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.documented import Option
-
 MAX_NAMES = 8
 MAX_VALUES = 4
 MAX_LITERALS_CHARS = 1000
@@ -31,6 +29,25 @@ TYPES = re.compile(r"<[A-Z]+(?: [A-Z]+){1,3}>")
 LITERALS = re.compile(r"[a-z][\w-]*(?:\|[a-z][\w-]*)*")
 NOT_VALUES = ("or", "and")
 CLOSING = {"[": "]", "<": ">", "{": "}", "(": ")"}
+
+
+class Option(NamedTuple):
+    """One option under all its names. Without `values` it is a flag."""
+
+    names: tuple[str, ...]
+    values: tuple[str, ...] = ()  # the names of its values in the help, without brackets
+    joint: str = ""  # between the name and the value: "=", " ", or nothing
+    is_value_optional: bool = False
+    is_greedy: bool = False  # takes all values that follow it, like nargs="+" of argparse
+    is_repeated: bool = False
+    is_required: bool = False
+    negative: str = ""  # the option that turns the flag off
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name to use: the first long one, else the first."""
+        return next((name for name in self.names if name.startswith("--")), self.names[0])
 
 
 class Spelling(NamedTuple):

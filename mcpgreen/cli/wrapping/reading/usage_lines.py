@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.documented import Operand, Option
-from mcpgreen.cli.wrapping.reading.signatures import NAME, closing, signature_at
+from mcpgreen.cli.wrapping.reading.signatures import NAME, Option, closing, signature_at
 
 MAX_FORMS = 20
 MAX_FORM_CHARS = 8000
@@ -35,6 +34,15 @@ BUNDLE = re.compile(r"-\w{2,}")
 LITERAL = re.compile(r"[a-z][\w:-]*")
 PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
+
+
+class Operand(NamedTuple):
+    name: str
+    is_required: bool = True
+    is_repeated: bool = False
+    choices: tuple[str, ...] = ()
+    is_after_separator: bool = False  # the usage has `--` before it
+    text: str = ""
 
 
 class Usage(NamedTuple):

@@ -238,8 +238,6 @@ REPEATS = re.compile(
 COUNTS = re.compile(r"multiple times|repeat|more than once|twice|additive|up to \d times|-(?:vv|qq)\b", re.IGNORECASE)
 LIST_BY_DEFAULT = re.compile(r"\(default \[")  # cobra: a type of the program's own that takes several
 
-UNEXPLAINED = Legend()
-
 BRACKETED = re.compile(
     r"[\[(]default(?:s to| is)?[:=]? ?(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\]);]{1,200})[\]);]", re.IGNORECASE
 )
@@ -268,13 +266,13 @@ class ValueType(NamedTuple):
 
 
 def value_type(
-    metavar: str, *, names: Sequence[str], text: str, are_types: bool, legend: Legend = UNEXPLAINED
+    metavar: str, names: Sequence[str], text: str, legend: Legend | None, are_types: bool = False
 ) -> ValueType:
     """The type of one value. With `are_types` the metavar is the type, as with click and cobra."""
     choices = declared_choices(metavar, text)
     if choices.words:
         return _of_choices(choices)
-    if legend.choices:
+    if legend and legend.choices:
         return _of_choices(Choices(legend.choices, ("the values are those that the help lists below",)))
     declared = DECLARED_TYPES.get(metavar, "") if are_types else ""
     if declared in ("", "string") and metavar not in ("duration", *DECLARED_LISTS):
@@ -286,17 +284,9 @@ def value_type(
     if declared:
         least, most = _range(text) if declared in ("integer", "number") else (None, None)
         return ValueType(declared, minimum=least, maximum=most)
-    if legend.type:
+    if legend and legend.type:
         return ValueType(legend.type, guesses=(f"a number, since the help says so of {metavar}",))
     return _guessed(metavar, names, text)
-
-
-def is_said_to_repeat(text: str) -> bool:
-    return REPEATS.search(text) is not None
-
-
-def is_said_to_count(text: str) -> bool:
-    return COUNTS.search(text) is not None
 
 
 def _of_choices(choices: Choices) -> ValueType:
