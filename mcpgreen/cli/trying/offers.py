@@ -17,7 +17,7 @@ from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.output import print_json, say
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
-from mcpgreen.cli.trying.person import answers_for
+from mcpgreen.cli.trying.person import answer_for
 from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.cli.trying.values import values_of
 from mcpgreen.engine.server import Server
@@ -103,7 +103,7 @@ def _argument_names(entry: Json) -> str:
 def run_read(options: Options) -> int:
     uri = options["URI"]
     with serving(options) as (server, _):
-        client = LocalClient(server, answers=answers_for(options["--answer"]))
+        client = LocalClient(server, answer=answer_for(options["--answer"]))
         listed = client.all_of("resources/list", "resources")
         # People know a resource by its name, too.
         uri = next((each["uri"] for each in listed if each["name"] == uri), uri)
@@ -126,7 +126,7 @@ def run_read(options: Options) -> int:
 def run_prompt(options: Options) -> int:
     name = options["NAME"]
     with serving(options) as (server, _):
-        client = LocalClient(server, answers=answers_for(options["--answer"]))
+        client = LocalClient(server, answer=answer_for(options["--answer"]))
         arguments = values_of(options["ARGUMENT"], {})
         try:
             result = client.ask("prompts/get", {"name": name, "arguments": arguments})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
@@ -11,11 +12,11 @@ from mcpgreen.cli.opening import seconds
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
 from mcpgreen.cli.trying.offers import left_out, suggestions
-from mcpgreen.cli.trying.person import answers_for
+from mcpgreen.cli.trying.person import answer_for
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.cli.trying.values import content_of, values_of
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import InvalidParams, RpcError, UsageError
+from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.project.project import find_project
 from mcpgreen.running.hooks.shell import sourced_variables
@@ -28,17 +29,8 @@ from mcpgreen.text.json_types import Json
 def run(options: Options) -> int:
     """Return 1 if the script fails or is not started, or with `--check` if the tool reports an error; else 0."""
     timeout_secs = seconds(options)
-
-    def adapt(settings: Settings) -> Settings:
-        if timeout_secs is not None:  # the user may go beyond the limit for clients
-            settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
-        return _with_options(settings.with_values(result_meta="always"), options)
-
-    try:
-        arguments = _arguments(options["--args"])
-    except ValueError as error:
-        journal.error("%s", error)
-        return 1
+    arguments = _arguments(options["--args"])
+    adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
     with serving(options, environ=_source_files(options), adapt=adapt) as (server, _):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
@@ -68,25 +60,31 @@ def _call(server: Server, params: Json, options: Options) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
     bars = None if is_for_programs else Bars(screen)
-    on_notification: Callable[[Json], object] | None = None
+    on_notification: Callable[[Json], object] | None = _print_frame if options["--verbose"] else None
     if bars is not None:
         on_notification = bars.tell
-    elif options["--verbose"]:
-        on_notification = _print_frame
     if on_notification is not None:
         params = {**params, "_meta": {"progressToken": "run-tool"}}
-    client = LocalClient(server, answers=answers_for(options["--answer"]), on_notification=on_notification)
+    client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
     try:
         result = client.ask("tools/call", params)
     except Refused as refused:
-        return _refused(refused, server, params["name"], screen, is_for_programs=is_for_programs)
+        if is_for_programs:
+            print_json({"_mcpToolError": True, **refused.error})
+        else:
+            screen.problem(str(refused))
+        if refused.error["code"] == InvalidParams.code:
+            _report_similar_tools(server, params["name"])
+        return 1
     finally:
         if bars is not None:
             bars.close()
     if options["--verbose"]:
         _report_start(server, params["name"])
-    has_failed = _has_failed(result) or (result["isError"] and options["--check"])
-    said = result.get("_meta", {}).get("stderr", "")
+    meta = result.get("_meta", {})
+    # A script that was never started has no exit code.
+    has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
+    said = meta.get("stderr", "")
     if is_for_programs:
         if options["--verbose"]:
             tell(said)
@@ -115,26 +113,12 @@ def _print_frame(frame: Json) -> None:
     tell(jsontext.dumps(frame).decode("ascii") + "\n")
 
 
-def _refused(refused: Refused, server: Server, name: str, screen: Screen, *, is_for_programs: bool) -> int:
-    if is_for_programs:
-        print_json({"_mcpToolError": True, **refused.error})
-    else:
-        screen.problem(str(refused))
-    names = server.services.snapshot("tools").by_name
-    if refused.error["code"] == InvalidParams.code and name not in names:
-        _report_similar_tools(server, name)
-    return 1
-
-
-def _has_failed(result: Json) -> bool:
-    """Whether the script failed, or was never started."""
-    return bool(result["isError"]) and result.get("_meta", {}).get("exitCode") != 0
-
-
 def _report_similar_tools(server: Server, name: str) -> None:
+    """Report what the user may have meant, if there is no such tool."""
     if "tools" not in server.services.offered:
         return
-    for hint in suggestions(name, server.services.snapshot("tools").by_name, left_out(server)):
+    names = server.services.snapshot("tools").by_name
+    for hint in suggestions(name, names, left_out(server)) if name not in names else ():
         journal.info("%s", hint)
 
 
@@ -142,20 +126,15 @@ def _source_files(options: Options) -> Mapping[str, str]:
     """The environment after the shell files that `--source` names."""
     environ: Mapping[str, str] = os.environ
     for file in options["--source"]:
-        path = _file_to_source(file, options["--project-root"] or load({}, environ, {}).project_root)
+        path = os.path.abspath(file)
+        if not os.path.isfile(path):  # not here, so it is in the project
+            root = options["--project-root"] or load({}, environ, {}).project_root
+            project = find_project(root or None, cwd=os.getcwd(), directories={})
+            path = os.path.join(project.root, file) if project is not None else file
+        if not os.path.isfile(path):
+            raise UsageError(f"--source {file}: there is no such file here or in the project.")
         environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
     return environ
-
-
-def _file_to_source(file: str, project_root: str) -> str:
-    """The file in the current directory, or else in the project."""
-    if os.path.isfile(file):
-        return os.path.abspath(file)
-    project = find_project(project_root or None, cwd=os.getcwd(), directories={})
-    path = os.path.join(project.root, file) if project is not None else file
-    if not os.path.isfile(path):
-        raise UsageError(f"--source {file}: there is no such file here or in the project.")
-    return path
 
 
 def _arguments(text: str) -> Json:
@@ -163,16 +142,19 @@ def _arguments(text: str) -> Json:
     try:
         value = jsontext.loads(content_of(text))
     except UsageError as error:
-        raise ValueError(f"--args {error}") from error
+        raise McpgreenError(f"--args {error}") from error
     except ValueError as error:
-        raise ValueError(f"{given} is not JSON: {error}") from error
+        raise McpgreenError(f"{given} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ValueError(f"{given} must be a JSON object.")
+        raise McpgreenError(f"{given} must be a JSON object.")
     return value
 
 
-def _with_options(settings: Settings, options: Options) -> Settings:
-    """The settings with the roots and permissions of this run."""
+def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:
+    """The settings with the timeout, roots and permissions of this run."""
+    settings = settings.with_values(result_meta="always")
+    if timeout_secs is not None:  # the user may go beyond the limit for clients
+        settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
     if options["--roots"]:
         settings = settings.with_values(roots=":".join(options["--roots"].split(",")))
     allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])
