@@ -36,16 +36,12 @@ class Kind(NamedTuple):
 
 
 BY_NAME = ("name", "description", "arguments", "from")
+OF_RESOURCES = ("name", "type", "from")
+DESCRIBED = "Put a description with a uriTemplate into resources/"
 KINDS = (
     Kind("tools", "tools", "tools/list", BY_NAME, "Put an executable into tools/"),
-    Kind("resources", "resources", "resources/list", ("uri", "name", "type", "from"), "Put a file into resources/"),
-    Kind(
-        "templates",
-        "resourceTemplates",
-        "resources/templates/list",
-        ("uri template", "name", "type", "from"),
-        "Put a description with a uriTemplate into resources/",
-    ),
+    Kind("resources", "resources", "resources/list", ("uri", *OF_RESOURCES), "Put a file into resources/"),
+    Kind("templates", "resourceTemplates", "resources/templates/list", ("uri template", *OF_RESOURCES), DESCRIBED),
     Kind("prompts", "prompts", "prompts/list", BY_NAME, "Put a text into prompts/"),
 )
 
@@ -59,15 +55,13 @@ def run_list(options: Options) -> int:
         server.services.catalog.tells_losses = False  # we print them
         client = LocalClient(server)
         lists = {kind.member: client.all_of(kind.method, kind.member) for kind in kinds}
-        members = {kind.member for kind in kinds}
-        missing = [each for each in left_out(server) if each.kind in members or word is None]
+        missing = [each for each in left_out(server) if each.kind in lists or word is None]
         if options["--json"]:
             print_json({**lists, "leftOut": [each._asdict() for each in missing]})
             return 0
         screen = Screen(options)
         for kind in kinds:
-            rows = _list_rows(kind, lists[kind.member], server)
-            if rows:
+            if rows := _list_rows(kind, lists[kind.member], server):
                 screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
         if missing:
             screen.table("left out", ("file", "reason"), dict.fromkeys((each.path, each.reason) for each in missing))
@@ -78,9 +72,8 @@ def run_list(options: Options) -> int:
 
 
 def _list_rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[str, ...]]:
-    snapshot = server.services.snapshot(kind.member)
     rows: list[tuple[str, ...]] = []
-    for entry, item in zip(items, snapshot.items, strict=True):
+    for entry, item in zip(items, server.services.snapshot(kind.member).items, strict=True):
         path = getattr(item, "path", None)
         origin = os.path.relpath(path, server.services.project.root) if path else ""
         if kind.member in ("tools", "prompts"):
@@ -146,13 +139,11 @@ def run_prompt(options: Options) -> int:
 
 def run_complete(options: Options) -> int:
     ref = options["REF"]
-    is_prompt = ref.startswith(PROMPT)
-    params: Json = {
-        "ref": {"type": "ref/prompt", "name": ref[len(PROMPT) :]}
-        if is_prompt
-        else {"type": "ref/resource", "uri": ref},
-        "argument": {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""},
-    }
+    target = {"type": "ref/resource", "uri": ref}
+    if ref.startswith(PROMPT):
+        target = {"type": "ref/prompt", "name": ref.removeprefix(PROMPT)}
+    argument = {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""}
+    params: Json = {"ref": target, "argument": argument}
     if known := values_of(options["--with"], {}):
         params["context"] = {"arguments": known}
     with serving(options) as (server, _):

@@ -37,7 +37,32 @@ class _Row(NamedTuple):
 
 def options_in(lines: Sequence[str], *, is_git: bool) -> tuple[list[Option], int]:
     """Each option once, and how many are too many."""
-    return _bounded(_split(_rows(lines), is_git=is_git))
+    options: dict[str, Option] = {}
+    known: set[str] = set()
+    omitted = 0
+    before = ""
+    for option in _split(_rows(lines), is_git=is_git):
+        if "[required]" in option.text:
+            option = option._replace(is_required=True)
+        earlier = options.get(option.name)
+        if earlier is None:
+            if known.issuperset(option.names) or option.name == "-NUM":
+                continue  # rustc: -C help, beside -C, --codegen; grep: a number that is no name
+            if len(options) < MAX_OPTIONS:
+                # In a careless text, two options may share a short name: it belongs to the first one.
+                own = tuple(name for name in option.names if name not in known or name == option.name)
+                options[option.name] = option._replace(names=own)
+                known.update(option.names)
+            else:
+                omitted += 1
+        elif before == option.name and are_literals(earlier.values) and are_literals(option.values):
+            either = f"{earlier.values[0]}|{option.values[0]}"  # --format=zip, --format=tar
+            options[option.name] = earlier._replace(values=(either,), text="")
+        elif option.values and not earlier.values:  # -save-temps, and -save-temps=<arg>
+            text = earlier.text or option.text
+            options[option.name] = option._replace(text=text, names=earlier.names, is_value_optional=True)
+        before = option.name
+    return list(options.values()), omitted
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Option]:
@@ -52,14 +77,12 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
         indent = len(line) - len(text)
         is_starred = text.startswith("*") and text[1:].lstrip().startswith("-")  # typer: it has to be there
         if is_starred:
-            indent += len(text) - len(text[1:].lstrip())
             text = text[1:].lstrip()
+            indent = len(line) - len(text)
         found = _row_in(line, indent, row.column if row else 0, is_starred=is_starred) if text.startswith("-") else None
         if found and row and row.goes_on and not row.text:
-            found = found._replace(
-                option=found.option._replace(names=(*row.option.names, *found.option.names)[:MAX_NAMES])
-            )
-            row = None
+            names = (*row.option.names, *found.option.names)[:MAX_NAMES]
+            found, row = found._replace(option=found.option._replace(names=names)), None
         if found and not (row and row.column and indent >= row.column):
             if row:
                 yield row.done()
@@ -115,7 +138,7 @@ def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> 
     if is_tight and not signature.option.values and not is_in_column:
         return None  # it is a sentence that begins with an option
     column = column if text and (not is_tight or column == column_before) else 0
-    option = signature.option._replace(is_required=is_starred or "[required]" in text)
+    option = signature.option._replace(is_required=is_starred)
     if text == ",":  # another name is in the next line
         return _Row(option, indent, 0, [], goes_on=True)
     return _Row(option, indent, min(column, FAR_COLUMN), [text] if text else [])
@@ -128,43 +151,8 @@ def _split(options: Iterator[Option], *, is_git: bool) -> Iterator[Option]:
         long_names = [name for name in option.names if name.startswith("--")]
         if not long_names and (is_git or option.name[1:].isdigit()):
             yield from (option._replace(names=(name,)) for name in option.names)
-            continue
-        if not is_git:
+        elif not is_git:
             yield option
-            continue
-        yield option._replace(names=tuple(name for name in option.names if name not in long_names[1:]))
-        for name in long_names[1:]:
-            yield option._replace(names=(name,), negative="")
-
-
-def _bounded(found: Iterator[Option]) -> tuple[list[Option], int]:
-    """Each option once, and how many are too many."""
-    options: dict[str, Option] = {}
-    known: set[str] = set()
-    omitted = 0
-    before = ""
-    for option in found:
-        if "[required]" in option.text:
-            option = option._replace(is_required=True)
-        earlier = options.get(option.name)
-        if earlier is None:
-            if known.issuperset(option.names) or option.name == "-NUM":
-                continue  # rustc: -C help, beside -C, --codegen; grep: a number that is no name
-            if len(options) < MAX_OPTIONS:
-                options[option.name] = option._replace(names=_new_names(option, known))
-                known.update(option.names)
-            else:
-                omitted += 1
-        elif before == option.name and are_literals(earlier.values) and are_literals(option.values):
-            either = f"{earlier.values[0]}|{option.values[0]}"  # --format=zip, --format=tar
-            options[option.name] = earlier._replace(values=(either,), text="")
-        elif option.values and not earlier.values:  # -save-temps, and -save-temps=<arg>
-            text = earlier.text or option.text
-            options[option.name] = option._replace(text=text, names=earlier.names, is_value_optional=True)
-        before = option.name
-    return list(options.values()), omitted
-
-
-def _new_names(option: Option, known: set[str]) -> tuple[str, ...]:
-    """The names without those of earlier options. In a careless text, two options may share a short name."""
-    return tuple(name for name in option.names if name not in known or name == option.name)
+        else:
+            yield option._replace(names=tuple(name for name in option.names if name not in long_names[1:]))
+            yield from (option._replace(names=(name,), negative="") for name in long_names[1:])

@@ -50,18 +50,6 @@ class Option(NamedTuple):
         return next((name for name in self.names if name.startswith("--")), self.names[0])
 
 
-class Spelling(NamedTuple):
-    """One name with what follows it."""
-
-    name: str
-    values: tuple[str, ...] = ()
-    joint: str = ""
-    is_value_optional: bool = False
-    is_greedy: bool = False
-    is_repeated: bool = False
-    end: int = 0
-
-
 class Signature(NamedTuple):
     option: Option
     end: int  # where the description begins
@@ -69,26 +57,21 @@ class Signature(NamedTuple):
 
 def signature_at(text: str, start: int = 0) -> Signature | None:
     """The option that begins at `start`, with all its names, or None."""
-    spellings: list[Spelling] = []
+    spellings: list[Option] = []
     negatives: list[str] = []
     position, is_negative = start, False
-    while len(spellings) + len(negatives) < MAX_NAMES:
-        spelling = _spelling_at(text, position)
-        if spelling is None:
-            break
-        if is_negative or (spellings and spelling.name == f"--no-{spellings[0].name.lstrip('-')}"):
-            negatives.append(spelling.name)
+    while len(spellings) + len(negatives) < MAX_NAMES and (spelling := _spelling_at(text, position)):
+        name, end = spelling.option.name, spelling.end
+        if is_negative or (spellings and name == f"--no-{spellings[0].name.lstrip('-')}"):
+            negatives.append(name)
         else:
-            spellings.append(spelling)
-        end = spelling.end
-        slash, comma = NEGATION.match(text, end), SEPARATOR.match(text, end)
-        follows = slash or comma
+            spellings.append(spelling.option)
+        slash = NEGATION.match(text, end)
+        follows = slash or SEPARATOR.match(text, end)
         if follows is None or (follows[0].isspace() and not _is_alias(spellings, text, follows)):
             break
         is_negative, position = slash is not None, follows.end()
-    if not spellings:
-        return None
-    return Signature(_merged(spellings, negatives), end)
+    return Signature(_merged(spellings, negatives), end) if spellings else None
 
 
 def are_literals(values: Sequence[str]) -> bool:
@@ -110,7 +93,7 @@ def closing(text: str, start: int) -> int:
     return -1
 
 
-def _is_alias(spellings: list[Spelling], text: str, gap: re.Match[str]) -> bool:
+def _is_alias(spellings: list[Option], text: str, gap: re.Match[str]) -> bool:
     """Whether another name of the same option follows after spaces."""
     if len(gap[0]) > 1:  # a long name in a column of its own, after a short one
         return len(spellings) == 1 and not spellings[0].name.startswith("--")
@@ -119,67 +102,60 @@ def _is_alias(spellings: list[Spelling], text: str, gap: re.Match[str]) -> bool:
     return following is not None and (following[0].startswith("--") or len(following[0]) == 2)
 
 
-def _merged(spellings: list[Spelling], negatives: list[str]) -> Option:
-    names = []
-    for spelling in spellings:
-        if found := PREFIX.match(spelling.name):
-            rest = spelling.name[found.end() :]
-            names.append(found[1] + rest)
+def _merged(spellings: list[Option], negatives: list[str]) -> Option:
+    """One option out of all its names."""
+    named = []
+    for each in spellings:
+        if found := PREFIX.match(each.name):
+            rest = each.name[found.end() :]
             negatives = [*negatives, found[1] + found[2] + rest]
-        else:
-            names.append(spelling.name)
+            each = each._replace(names=(found[1] + rest,))
+        named.append(each)
     # --no-decorate, --decorate[=HOW]: the positive one takes the value.
-    positive = {f"--no-{name[2:]}" for name in names if name.startswith("--")}
-    negatives = [*negatives, *(name for name in names if name in positive)]
-    kept = [(spelling, name) for spelling, name in zip(spellings, names, strict=True) if name not in positive]
-    spellings, names = [spelling for spelling, _ in kept], [name for _, name in kept]
-    chosen = Option(tuple(dict.fromkeys(names)))
-    own = next(spelling for spelling, name in zip(spellings, names, strict=True) if name == chosen.name)
-    same = [spelling for spelling, name in zip(spellings, names, strict=True) if name == chosen.name]
+    opposites = {f"--no-{each.name[2:]}" for each in named if each.name.startswith("--")}
+    negatives = [*negatives, *(each.name for each in named if each.name in opposites)]
+    named = [each for each in named if each.name not in opposites]
+    names = tuple(dict.fromkeys(each.name for each in named))
+    same = [each for each in named if each.name == Option(names).name]
+    own = same[0]
     if len(same) > 1 and all(each.values == () or (each.joint == "=" and are_literals(each.values)) for each in same):
         # --check, --check=quiet, --check=silent
         literals = "|".join(each.values[0] for each in same if each.values)
         is_optional = any(not each.values for each in same)
         own = own._replace(values=(literals,) if literals else (), joint="=", is_value_optional=is_optional)
-    telling = own if own.values else next((each for each in spellings if each.values), own)
-    joint = telling.joint
-    if telling is not own and joint != " ":
-        # `-n5, --number` does not show how the long one takes its value.
-        joint = "=" if own.name.startswith("--") else joint
-    return chosen._replace(
-        values=telling.values,
-        joint=joint,
-        is_value_optional=telling.is_value_optional,
-        is_greedy=telling.is_greedy,
-        is_repeated=any(each.is_repeated for each in spellings),
+    telling = own if own.values else next((each for each in named if each.values), own)
+    if telling is not own and telling.joint != " " and own.name.startswith("--"):
+        telling = telling._replace(joint="=")  # `-n5, --number` does not show how the long one takes its value
+    return telling._replace(
+        names=names,
+        is_repeated=any(each.is_repeated for each in named),
         negative=next((name for name in negatives if name.startswith("--")), negatives[0] if negatives else ""),
     )
 
 
-def _spelling_at(text: str, position: int) -> Spelling | None:
+def _spelling_at(text: str, position: int) -> Signature | None:
+    """One name with what follows it."""
     found = NAME.match(text, position)
-    if found is None:
+    name = found[0].rstrip("-") if found else ""
+    if found is None or not name:
         return None
-    name = found[0].rstrip("-")
-    if name in ("", "-"):
-        return None
-    spelling = _valued(text, found.end(), Spelling(name))
+    spelling = _valued(text, found.end(), Option((name,)))
     dots = DOTS.match(text, spelling.end)
     if dots is None:
         return spelling
     # CODE1,CODE2.. is one word, and the dots of click's <INTEGER INTEGER>... mean nothing more.
-    is_single = len(spelling.values) > 1 or any("," in value for value in spelling.values)
-    return spelling._replace(is_repeated=not is_single, end=dots.end())
+    option = spelling.option
+    is_single = len(option.values) > 1 or any("," in value for value in option.values)
+    return Signature(option._replace(is_repeated=not is_single), dots.end())
 
 
-def _valued(text: str, position: int, bare: Spelling) -> Spelling:
+def _valued(text: str, position: int, bare: Option) -> Signature:
     """The name with the value that follows at `position`, if one does."""
-    bare = bare._replace(end=position)
     after = text[position : position + 2]
     if after[:1] == "[" and after != "[.":
         end = closing(text, position)
         if end < 0 or DOTS.match(text, position):
-            return bare
+            return Signature(bare, position)
         inside = text[position + 1 : end]
         if inside.startswith("-"):  # --reference[-if-able]: another option of nearly the same name
             return _valued(text, end + 1, bare)
@@ -194,7 +170,7 @@ def _valued(text: str, position: int, bare: Spelling) -> Spelling:
         return _with_value(bare, text[position + 1 : end] or "value", "=", end)
     if after == ",<":  # gcc: -Wl,<options>
         end = _end_of_token(text, position + 1)
-        return _with_value(bare._replace(name=bare.name + ","), text[position + 1 : end], "", end)
+        return _with_value(Option((f"{bare.name},",)), text[position + 1 : end], "", end)
     if after[:1] == "#":  # zstd: -T#
         return _with_value(bare, "#", "", position + 1)
     if after[:1] in ("<", "/") and bare.name[1:2] != "-" and after not in ("/ ", "/-"):
@@ -202,14 +178,14 @@ def _valued(text: str, position: int, bare: Spelling) -> Spelling:
         return _with_value(bare, text[position:end], "", end)
     if after[:1] == " " and after != "  ":
         return _separate(text, position + 1, bare)
-    return bare
+    return Signature(bare, position)
 
 
-def _separate(text: str, position: int, bare: Spelling) -> Spelling:
+def _separate(text: str, position: int, bare: Option) -> Signature:
     """The name with the values that follow after one space."""
     values: list[str] = []
     is_optional = is_greedy = False
-    end = bare.end
+    end = position - 1
     while len(values) < MAX_VALUES:
         token_end, value = _separate_value(text, position, is_first=not values)
         if token_end is None:
@@ -226,19 +202,17 @@ def _separate(text: str, position: int, bare: Spelling) -> Spelling:
             break
         values.append(value)
         end = token_end
-        if DOTS.match(text, end):
-            break
-        if text[end : end + 1] != " " or text[end : end + 2] == "  ":
+        if DOTS.match(text, end) or text[end : end + 1] != " " or text[end : end + 2] == "  ":
             break
         position = end + 1
     if not values:
-        return bare
+        return Signature(bare, end)
     if len(values) == 1 and TYPES.fullmatch(values[0]):
         values = values[0].strip("<>").split()
     if values[1:] == ["RANGE"]:  # click's INTEGER RANGE
         values = values[:1]
     shown = tuple(_cleaned(value) for value in values)
-    return bare._replace(values=shown, joint=" ", end=end, is_value_optional=is_optional, is_greedy=is_greedy)
+    return Signature(bare._replace(values=shown, joint=" ", is_value_optional=is_optional, is_greedy=is_greedy), end)
 
 
 def _separate_value(text: str, position: int, *, is_first: bool) -> tuple[int | None, str]:
@@ -294,8 +268,8 @@ def _end_of_token(text: str, position: int) -> int:
     return position
 
 
-def _with_value(bare: Spelling, value: str, joint: str, end: int, *, is_optional: bool = False) -> Spelling:
-    return bare._replace(values=(_cleaned(value),), joint=joint, end=end, is_value_optional=is_optional)
+def _with_value(bare: Option, value: str, joint: str, end: int, *, is_optional: bool = False) -> Signature:
+    return Signature(bare._replace(values=(_cleaned(value),), joint=joint, is_value_optional=is_optional), end)
 
 
 def _cleaned(value: str) -> str:

@@ -146,9 +146,9 @@ class Reader:
                 position += 2
             elif char == "-" and NAME.match(text, position):
                 position = self._option(text, position, is_required=is_required, depth=depth)
-            elif DOTS.match(text, position):
+            elif dots := DOTS.match(text, position):
                 self._repeat_last()
-                position = DOTS.match(text, position).end()  # type: ignore[union-attr]  # it has just matched
+                position = dots.end()
             elif found := WORD.match(text, position):
                 position = self._word(text, found, is_required=is_required)
             else:
@@ -156,12 +156,10 @@ class Reader:
 
     def _group(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
         self._groups += 1
-        if depth >= MAX_DEPTH:
-            return position + 1
-        end = closing(text, position)
         if self._groups > MAX_GROUPS:
             return len(text)
-        if end < 0:
+        end = closing(text, position)
+        if depth >= MAX_DEPTH or end < 0:
             return position + 1
         inside = text[position + 1 : end].strip()
         is_required = is_required and text[position] == "("
@@ -274,12 +272,9 @@ def _parts(text: str) -> list[str]:
     """The parts between the bars outside of brackets."""
     parts, start, position = [], 0, 0
     while position < len(text):
-        if text[position] in "[({<":
-            end = closing(text, position)
-            if end < 0:
-                break
-            position = end
-        elif text[position] == "|":
+        if text[position] in "[({<" and (position := closing(text, position)) < 0:
+            break
+        if text[position] == "|":
             parts.append(text[start:position])
             start = position + 1
         position += 1
@@ -326,11 +321,8 @@ def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
     merged = []
     for position, operand in enumerate(longest):
         forms = [usage.operands[position] for usage in usages if position < len(usage.operands)]
-        merged.append(
-            operand._replace(
-                is_required=len(forms) == len(usages) and all(form.is_required for form in forms),
-                is_repeated=any(form.is_repeated for form in forms),
-                is_after_separator=all(form.is_after_separator for form in forms),
-            )
-        )
+        is_required = len(forms) == len(usages) and all(form.is_required for form in forms)
+        is_after_separator = all(form.is_after_separator for form in forms)
+        operand = operand._replace(is_required=is_required, is_after_separator=is_after_separator)
+        merged.append(operand._replace(is_repeated=any(form.is_repeated for form in forms)))
     return tuple(merged)
