@@ -149,10 +149,7 @@ def _probe(program: str) -> "tuple[bool, str]":
     """Whether a Python is new enough, and its kind."""
     try:
         said = subprocess.check_output(
-            [program, "-I", "-c", KIND_PROGRAM],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=PROBE_SECS,
+            [program, "-I", "-c", KIND_PROGRAM], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PROBE_SECS
         )
     except (OSError, subprocess.SubprocessError):
         return False, ""
@@ -199,15 +196,9 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
 
 def _install(about: dict, place: str) -> None:  # type: ignore[type-arg]  # older Pythons
     packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]
-    if not packages:
-        return
     command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-    status = subprocess.call(
-        [*command, "--no-deps", "--only-binary", ":all:", "--target", place, *packages],
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-    )
-    if status:
+    command += ["--no-deps", "--only-binary", ":all:", "--target", place, *packages]
+    if packages and subprocess.call(command, stdin=subprocess.DEVNULL, stdout=sys.stderr):
         _give_up(f"the packages could not be fetched; install Python {about['python']}, or let pip reach its index")
 
 
