@@ -174,17 +174,12 @@ def targets_in(path: str) -> list[Task]:
             used = set()
         comment = []
     arguments = variables.arguments() if is_understood else {}
-    return [
-        Task(name, texts.get(name, ""), *_parameters(rules, variables.offered, arguments))
-        for name, rules in uses.items()
-        if name in phony or name in documented or not re.search(r"[./]", name)
-    ]
-
-
-def _parameters(
-    rules: list[set[str]], offered: dict[str, str], arguments: dict[str, str]
-) -> tuple[tuple[Parameter, ...], tuple[str, ...]]:
-    """The variables with `?=` that the rules of a target use: they are there to be given. Then those that are not."""
-    used = [name for name in offered if any(name in rule for rule in rules)][:MAX_VARIABLES]
-    given = tuple(Parameter(name, arguments[name], f"{name}={{}}") for name in used if name in arguments)
-    return given, tuple(name for name in used if name not in arguments)
+    tasks = []
+    for name, rules in uses.items():
+        if name in phony or name in documented or not re.search(r"[./]", name):
+            # Variables with `?=` that the rules of the target use are there to be given.
+            used_here = [each for each in variables.offered if any(each in rule for rule in rules)][:MAX_VARIABLES]
+            given = tuple(Parameter(each, arguments[each], f"{each}={{}}") for each in used_here if each in arguments)
+            refused = tuple(each for each in used_here if each not in arguments)
+            tasks.append(Task(name, texts.get(name, ""), given, refused))
+    return tasks

@@ -15,10 +15,10 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import say, tell
-from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
+from mcpgreen.cli.wrapping import justfiles, makefiles
 from mcpgreen.cli.wrapping.asking_help import ask_help
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
+from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of, runner_of_scripts, scripts_in
 from mcpgreen.cli.wrapping.tool_file import blueprint_of, existing_tool, tool_name, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
@@ -31,7 +31,7 @@ MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Runner]]] = {
     "--makefile": (makefiles.targets_in, makefiles.runner_for),
     "--justfile": (justfiles.recipes_in, justfiles.runner_for),
-    "--package-json": (package_json.scripts_in, package_json.runner_for),
+    "--package-json": (scripts_in, runner_of_scripts),
 }
 MANY_ARGUMENTS = 40
 
