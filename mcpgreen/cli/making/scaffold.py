@@ -50,7 +50,7 @@ class Language(NamedTuple):
 LANGUAGES = {
     language.name: language
     for language in (
-        Language("bash", "sh", "bash"),  # the default
+        Language("bash", "sh", "bash"),
         Language("sh", "sh", "sh"),
         Language("python", "py", "python3", has_signatures=True),
         Language("node", "cjs", "node", "nodejs"),  # `.js` would be a module where a package.json says so
@@ -58,24 +58,14 @@ LANGUAGES = {
         Language("ruby", "rb", "ruby", "ruby"),
     )
 }
+DEFAULT_LANGUAGE = "bash"
 
 
 def _language_of(name: str | None) -> Language:
     try:
-        return LANGUAGES[name or "bash"]
+        return LANGUAGES[name or DEFAULT_LANGUAGE]
     except KeyError:
         raise ProjectError(f"--lang {name}", f"this is not known; choose one of {', '.join(LANGUAGES)}") from None
-
-
-class Wishes(NamedTuple):
-    """What a new project is to be like."""
-
-    name: str
-    title: str
-    description: str
-    language: Language
-    has_hello: bool
-    has_docker: bool = False
 
 
 def run_new(options: Options) -> int:
@@ -87,21 +77,20 @@ def run_new(options: Options) -> int:
         raise ProjectError(root, "this exists already; choose another name, or run mcpgreen init in it")
     if not os.path.isdir(os.path.dirname(root)):
         raise ProjectError(os.path.dirname(root), "there is no such folder; make it first")
-    # An unknown language is an error before the first question.
-    wishes = _default_wishes(name, options["--lang"])._replace(
-        has_hello=not options["--no-hello"], has_docker=options["--docker"]
-    )
+    language = _language_of(options["--lang"])  # an unknown one is an error before the first question
+    title, has_hello = title_of(name), not options["--no-hello"]
+    description = f"The tools of {title}"
     if is_asking:
-        wishes = wishes._replace(title=ask("Title", wishes.title))
-        wishes = wishes._replace(description=ask("What is it for", wishes.description))
-    if is_asking and wishes.has_hello and options["--lang"] is None:
-        language = ask("Language of the first tool", wishes.language.name, list(LANGUAGES))
-        wishes = wishes._replace(language=LANGUAGES[language])
-    draft = _project_draft(root, wishes)
+        title, description = ask("Title", title), ask("What is it for", description)
+    if is_asking and has_hello and options["--lang"] is None:
+        language = LANGUAGES[ask("Language of the first tool", language.name, list(LANGUAGES))]
+    draft = _project_draft(root, name, title, description, language if has_hello else None)
+    if options["--docker"]:
+        draft |= _docker_files(root, name, language.debian_package)
     draft[os.path.join(root, ".gitignore")] = filled("project/gitignore")
     draft.write()
     made = "\n".join(f"  {path}" for path in _relative(draft, root))
-    trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if wishes.has_hello else " scaffold tool NAME")
+    trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME")
     relative = os.path.relpath(root)
     place = root if relative.startswith(os.pardir) else relative
     say(f"Created project {name} at {root}\n{made}\n\nNext:\n  cd {place}\n  {trial}\n")
@@ -116,7 +105,9 @@ def run_init(options: Options) -> int:
     # The files of a tool belong together: an existing first tool gets no new ones.
     first_tool = os.path.join(root, "tools", FIRST_TOOL)
     wants_tool, has_tool = not options["--no-hello"], os.path.lexists(first_tool)
-    draft = _project_draft(root, _default_wishes(name, None)._replace(has_hello=wants_tool and not has_tool))
+    title = title_of(name)
+    language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not has_tool else None
+    draft = _project_draft(root, name, title, f"The tools of {title}", language)
     skipped = [path for path in draft if os.path.lexists(path)]
     for path in skipped:
         del draft[path]
@@ -135,36 +126,31 @@ def run_init(options: Options) -> int:
     return 0
 
 
-def _default_wishes(name: str, language: str | None) -> Wishes:
-    title = title_of(name)
-    return Wishes(name, title, f"The tools of {title}", _language_of(language), has_hello=True)
-
-
-def _project_draft(root: str, wishes: Wishes) -> Draft:
-    """All files of a project except `.gitignore`, which an existing folder may have."""
+def _project_draft(root: str, name: str, title: str, description: str, language: Language | None) -> Draft:
+    """The files of a project except `.gitignore`, which an existing folder may have. The first tool has a language."""
     draft = Draft()
     server_dir = os.path.join(root, "server.d")
-    named = {"name": wishes.name, "title": wishes.title, "version": "0.1.0", "description": wishes.description}
-    meta = {"$schema": f"{MARK}/server.schema.json", **named}
-    draft[f"{server_dir}/server.meta.json"] = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"
+    meta = {"$schema": f"{MARK}/server.schema.json", "name": name, "title": title, "version": "0.1.0"}
+    text = json.dumps({**meta, "description": description}, indent=2, ensure_ascii=False)
+    draft[f"{server_dir}/server.meta.json"] = text + "\n"
     first_try = ""
-    if wishes.has_hello:
+    if language:
         _require_free(os.path.join(root, "tools"), FIRST_TOOL)
-        _add_tool(draft, os.path.join(root, "tools"), FIRST_TOOL, wishes.language)
+        _add_tool(draft, os.path.join(root, "tools"), FIRST_TOOL, language)
         first_try = f'    mcpgreen run-tool {FIRST_TOOL} --args \'{{"name": "Ada"}}\'\n'
     _add_tests(draft, root)
-    values = {"title": wishes.title, "description": wishes.description, "try": first_try}
+    values = {"title": title, "description": description, "try": first_try}
     draft[f"{root}/README.md"] = filled("project/README.md", **values)
-    if wishes.has_docker:
-        packages = "# What your tools need besides Python and a shell is installed here."
-        if package := wishes.language.debian_package:
-            install = f"apt-get install -y --no-install-recommends {package}"
-            packages = f"RUN apt-get update && {install} && rm -rf /var/lib/apt/lists/*"
-        values = {"name": wishes.name, "version": __version__, "packages": packages}
-        draft[f"{root}/Dockerfile"] = filled("project/Dockerfile", **values)
-        draft[f"{root}/.dockerignore"] = filled("project/dockerignore")
     _name_schemas(draft, server_dir)
     return draft
+
+
+def _docker_files(root: str, name: str, package: str) -> Draft:
+    """The files for a container, with the Debian package that the first tool needs, if any."""
+    install = f"apt-get update && apt-get install -y --no-install-recommends {package} && rm -rf /var/lib/apt/lists/*"
+    packages = f"RUN {install}" if package else "# What your tools need besides Python and a shell is installed here."
+    dockerfile = filled("project/Dockerfile", name=name, version=__version__, packages=packages)
+    return Draft({f"{root}/Dockerfile": dockerfile, f"{root}/.dockerignore": filled("project/dockerignore")})
 
 
 def _ignore_more(path: str) -> list[str]:

@@ -10,6 +10,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_FILE_BYTES = 10 << 20
+TYPES = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}
 TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
 TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
 
@@ -52,18 +53,14 @@ def typed(key: str, text: str, about: Json) -> Any:
 
 
 def _as(kind: str, text: str) -> Any:
-    if kind == "boolean":
-        if text.lower() in TRUTHS:
-            return TRUTHS[text.lower()]
-    elif kind == "null":
-        if text in ("", "null"):
-            return None
-    elif kind in ("integer", "number", "array", "object"):
-        value = jsontext.loads(text)
-        wanted = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}[kind]
-        if type(value) in wanted:
-            return value
-    raise ValueError(text)
+    if kind == "boolean" and text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
+    if kind == "null" and text in ("", "null"):
+        return None
+    value = jsontext.loads(text) if kind in TYPES else None
+    if value is None or type(value) not in TYPES[kind]:
+        raise ValueError(text)
+    return value
 
 
 def _types_of(about: Json) -> list[str]:

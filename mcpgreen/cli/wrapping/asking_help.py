@@ -52,7 +52,6 @@ def ask_help(command: Sequence[str], *, directory: str, secs: float | None = Non
     """Run a command with --help. Raises ProjectError if it has no help."""
     secs = secs or HELP_SECS
     shown = " ".join(command)[:SHOWN_CHARS]
-    ended = None
     for option in ("--help", "-h"):
         ended = _run([*command, option], directory=directory, secs=secs)
         if text := _help_in(ended):
@@ -62,7 +61,6 @@ def ask_help(command: Sequence[str], *, directory: str, secs: float | None = Non
             raise ProjectError(f"{shown} {option}", reason)
         if ended.status == 0:
             break  # it knows --help, and prints nothing
-    assert ended is not None
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
     reason = "it has no help that can be read" + (f" ({said})" if said.isprintable() and said else "")
     raise ProjectError(shown, f"{reason}; write a tool by hand, as docs/tools.md shows")
@@ -80,15 +78,12 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> Ended:
     strays = adopted_strays(set(), set())
     environ = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     try:
-        process = children.start(
-            words, env=environ | ENVIRONMENT, cwd=directory, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        return children.run(
+            words, env=environ | ENVIRONMENT, cwd=directory, stderr=subprocess.PIPE, secs=secs, max_bytes=MAX_HELP_BYTES
         )
     except OSError as error:
         raise ProjectError(words[0], f"it cannot be started: {error.strerror}") from error
-    try:
-        return children.finish(process, until=time.monotonic() + secs, max_bytes=MAX_HELP_BYTES)
     finally:
-        children.end(process)
         if strays is not None:
             _end_strays(strays)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mcpgreen.cli.making.drafts import Draft
 from mcpgreen.cli.wrapping.reading.help_text import Documented
-from mcpgreen.cli.wrapping.reading.signatures import Option
+from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
 from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type
 from mcpgreen.text.json_types import Json

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS
+from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS
 from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, blueprint_of, description_of, script_of
 from tests.cli.wrapping.expected_samples import SAMPLES
 

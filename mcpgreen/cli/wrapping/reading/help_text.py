@@ -13,17 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS, MAX_TEXT_CHARS, options_in
-from mcpgreen.cli.wrapping.reading.signatures import Option
-from mcpgreen.cli.wrapping.reading.usage_lines import (
-    Operand,
-    Reader,
-    Usage,
-    after_command,
-    after_other_names,
-    forms_in,
-    merged_operands,
-)
+from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS, MAX_TEXT_CHARS, Option, options_in
+from mcpgreen.cli.wrapping.reading.usage_lines import Operand, Reader, Usage, after_command, forms_in, merged_operands
 from mcpgreen.cli.wrapping.reading.value_types import ValueType, default_of, legends_in
 
 MAX_LINES = 20_000
@@ -142,8 +133,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     all_forms = forms_in(lines)
     options, omitted = options_in(lines, is_git=style.name == "git")
     known = {name: option for option in options for name in option.names}
-    own = {form: rest for form in all_forms if (rest := after_command(form, command)) is not None}
-    own = own or {form: after_other_names(form, command) for form in all_forms}
+    own = after_command(all_forms, command)
     usages = [Reader(known, has_literals=style.has_literals).read(rest) for rest in own.values()]
     fragments = [line.strip() for line in lines if line.startswith(("[-", "  [-"))]
     usages_of_fragments = [Reader(known, has_literals=False).read(line) for line in fragments[:200]]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.signatures import NAME, Option, closing, signature_at
+from mcpgreen.cli.wrapping.reading.options import NAME, Option, closing, signature_at
 
 MAX_FORMS = 20
 MAX_FORM_CHARS = 8000
@@ -55,21 +55,19 @@ class Usage(NamedTuple):
 
 def forms_in(lines: Sequence[str]) -> list[str]:
     """The usage lines without their heading. Continuation lines, which are indented, are joined."""
-    for number, line in enumerate(lines):
+    forms: list[str] = []
+    rest = iter(lines)
+    for line in rest:
         found = HEADING.match(line)
         if found and (found[1] or line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))):
-            return _collected(found[1], lines[number + 1 :])
-    return []
-
-
-def _collected(first: str, rest: Sequence[str]) -> list[str]:
-    forms = [first.strip()] if first.strip() else []
+            forms = [found[1].strip()] if found[1].strip() else []
+            break
     for line in rest:
         text = line.strip()
-        if not text:
-            if forms:
-                break
+        if not text and not forms:
             continue
+        if not text:
+            break
         indent = len(line) - len(line.lstrip())
         if not forms or OTHER_FORM.match(text) or text.split()[0] == forms[0].split()[0]:
             if len(forms) >= MAX_FORMS:
@@ -82,34 +80,26 @@ def _collected(first: str, rest: Sequence[str]) -> list[str]:
     return [TRAILING_TEXT.split(form)[0][:MAX_FORM_CHARS] for form in forms]
 
 
-def after_command(form: str, command: Sequence[str]) -> str | None:
-    """The rest of a form behind the command and its subcommands; None if the form does not name them."""
-    rest = _after_program(form)
-    for subcommand in _subcommands(command):
-        if subcommand not in rest:
-            return None
-        rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
-    return " ".join(rest)
-
-
-def after_other_names(form: str, command: Sequence[str]) -> str:
-    """The rest of a form that has other names for the subcommands: `npm i` shows the help of `npm install`."""
-    rest = _after_program(form)
-    for _ in _subcommands(command):
-        if rest and LITERAL.fullmatch(rest[0]):
-            rest = rest[1:]
-    return " ".join(rest)
-
-
-def _after_program(form: str) -> list[str]:
-    words = form.split()
-    is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
-    return words[3:] if is_module else words[1:]
-
-
-def _subcommands(command: Sequence[str]) -> list[str]:
-    rest = command[3:] if command[1:2] == ["-m"] else command[1:]
-    return [word for word in rest if os.sep not in word]  # not the script of an interpreter
+def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str]:
+    """The rest of each form behind the command and its subcommands. A form that does not name them is left out, unless
+    none does: `npm i` shows the help of `npm install`, so its forms have another name in their place."""
+    words = command[3:] if command[1:2] == ["-m"] else command[1:]
+    subcommands = [word for word in words if os.sep not in word]  # not the script of an interpreter
+    named, others = {}, {}
+    for form in forms:
+        words = form.split()
+        is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
+        rest = other = words[3:] if is_module else words[1:]
+        missing = False
+        for subcommand in subcommands:
+            other = other[1:] if other and LITERAL.fullmatch(other[0]) else other
+            missing = missing or subcommand not in rest
+            if not missing:
+                rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
+        others[form] = " ".join(other)
+        if not missing:
+            named[form] = " ".join(rest)
+    return named or others
 
 
 class Reader:
