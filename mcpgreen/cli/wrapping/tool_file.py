@@ -11,7 +11,6 @@ import json
 import os
 import re
 from collections.abc import Container, Iterator, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from mcpgreen.cli.making.drafts import Draft
@@ -21,7 +20,6 @@ from mcpgreen.cli.wrapping.reading.usage_lines import Operand
 from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type
 from mcpgreen.text.json_types import Json
 
-SUFFIX = ".py"
 DESCRIPTION_SUFFIX = ".meta.json"
 COMMENT_CHARS = 110
 
@@ -150,18 +148,10 @@ def _comment(text: str) -> str:
     return plain(text, COMMENT_CHARS).rstrip(".") if text[:1] != " " else "   " + plain(text, COMMENT_CHARS)
 
 
-def existing_tool(directory: str, name: str) -> str | None:
-    """The path of an existing file that keeps a tool of this name from being written, or None."""
-    with suppress(OSError):
-        for entry in sorted(os.listdir(directory)):
-            if entry.partition(".")[0] == name:
-                return os.path.join(directory, entry)
-    return None
-
-
 def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
     """Write script and description, or neither; where they are. Raises ProjectError."""
-    script, description = (os.path.join(directory, blueprint.name + suffix) for suffix in (SUFFIX, DESCRIPTION_SUFFIX))
+    place = os.path.join(directory, blueprint.name)
+    script, description = place + ".py", place + DESCRIPTION_SUFFIX
     # The description first: without it, the script would be another tool for a moment.
     Draft({description: description_of(blueprint), script: script_of(blueprint)}).write()
     return script, description
@@ -185,26 +175,22 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         separated += [argument.name for argument in operands]
     is_guess = bool(separated) and not documented.is_separator_certain
     summary = documented.summary or f"Run {shown}"
-    return Blueprint(
-        name,
-        f"{shown} {asked_by}",
-        plain(f"{summary.rstrip('.')}. (Runs {shown}.)"),
-        tuple(command),
-        tuple(arguments),
-        tuple(_notes(documented)),
-        separated[0] if separated else None,
-        f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
-    )
-
-
-def _notes(documented: Documented) -> list[str]:
     notes = []
     if documented.omitted:
         notes.append(f"{documented.omitted} more options are left out: there are too many.")
     if documented.forms:
         notes.append("The usage lines differ in their operands, so these are one list:")
         notes += [f"    {plain(form, 110)}" for form in documented.forms]
-    return notes
+    return Blueprint(
+        name,
+        f"{shown} {asked_by}",
+        plain(f"{summary.rstrip('.')}. (Runs {shown}.)"),
+        tuple(command),
+        tuple(arguments),
+        tuple(notes),
+        separated[0] if separated else None,
+        f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
+    )
 
 
 def _option_argument(option: Option, documented: Documented, taken: set[str]) -> Argument:
@@ -247,7 +233,12 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     elif default is not None and len(kinds) == 1:
         schema["default"] = default
     schema["description"] = about
-    return Argument(name, schema, "option", _words(option, len(kinds)), keywords, option.is_required, tuple(guesses))
+    words: tuple[str, ...] = (f"{option.name}{option.joint}{{}}",)
+    if option.is_greedy:
+        words = (option.name, "{}...")
+    elif len(kinds) > 1 or option.joint == " ":
+        words = (option.name, *["{}"] * len(kinds))
+    return Argument(name, schema, "option", words, keywords, option.is_required, tuple(guesses))
 
 
 def _flag(name: str, option: Option, about: str) -> Argument:
@@ -262,14 +253,6 @@ def _flag(name: str, option: Option, about: str) -> Argument:
     return Argument(name, {**schema, "description": about}, "flag", (option.name,), keywords, option.is_required)
 
 
-def _words(option: Option, number: int) -> tuple[str, ...]:
-    if option.is_greedy:
-        return (option.name, "{}...")
-    if number > 1 or option.joint == " ":
-        return (option.name, *["{}"] * number)
-    return (f"{option.name}{option.joint}{{}}",)
-
-
 def _value_schema(kind: ValueType) -> Json:
     limits = {"enum": list(kind.choices) or None, "minimum": kind.minimum, "maximum": kind.maximum}
     return {"type": kind.type, **{name: limit for name, limit in limits.items() if limit is not None}}
@@ -277,10 +260,9 @@ def _value_schema(kind: ValueType) -> Json:
 
 def _or_empty(schema: Json) -> Json:
     """The schema for a value that may also be empty: a string."""
-    if schema["type"] == "boolean":
-        return {"type": "string", "enum": ["", "true", "false"]}
-    if "enum" in schema:
-        return {"type": "string", "enum": ["", *map(str, schema["enum"])]}
+    choices = ["true", "false"] if schema["type"] == "boolean" else schema.get("enum")
+    if choices:
+        return {"type": "string", "enum": ["", *map(str, choices)]}
     return {"type": "string", **({} if schema["type"] == "string" else {"pattern": NUMBER_OR_EMPTY})}
 
 
