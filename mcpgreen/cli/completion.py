@@ -39,17 +39,13 @@ def candidates(words: Sequence[str]) -> list[str]:
     if not before:
         found = [command.name for command in COMMANDS]
     elif command and last.startswith("-"):
-        found = _options_of(command)
+        _, _, about = command.text().partition("Options:")
+        found = dict.fromkeys(re.findall(r"^  (?:-\w )?(--[a-z-]+)", about, re.MULTILINE))
     elif command:
         with suppress(McpgreenError):  # there is no project here, or it cannot be read
             values = _values_of(before[-1])
             found = _words_of(command, [word for word in before[1:] if word[:1] != "-"]) if values is None else values
     return [each for each in found if each.startswith(last) and each.isprintable()]
-
-
-def _options_of(command: Command) -> list[str]:
-    text = command.text()
-    return list(dict.fromkeys(re.findall(r"^  (?:-\w )?(--[a-z-]+)", text[text.index("Options:") :], re.MULTILINE)))
 
 
 # These import where they need it: a Tab has to be quick.

@@ -77,7 +77,6 @@ MAX_TOOLS = 128  # more are refused by OpenAI and VS Code
 MAX_LIST_TOKENS = 20_000
 MAX_LIST_BYTES = 4 << 20  # clients close a connection with a line of 10 MiB
 MAX_INSTRUCTION_CHARS = 2048
-_INSTRUCTIONS = "server.instructions.md"
 
 
 def run(options: Options) -> int:
@@ -88,7 +87,14 @@ def run(options: Options) -> int:
 def report_on(options: Options) -> Report:
     project, settings, environ = open_named(options)
     registration, _ = registration_of(project, settings, environ)
-    findings: list[Finding] = list(_server_findings(project))
+    findings: list[Finding] = []
+    instructions = project.instructions() or ""
+    if len(instructions) > MAX_INSTRUCTION_CHARS:
+        shown = project.shown(project.server_file("server.instructions.md"))
+        size = f"{len(instructions)} characters, about {tokens_in(instructions)} tokens"
+        fix = "shorten it to what every call needs"
+        sentence = f"{shown}: {size}; some clients cut them at 2048"
+        findings.append(Finding("warning", "server", sentence, "instructions-long", fix, shown))
     for kind, discovery in discoveries(project, registration).items():
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
             continue
@@ -289,10 +295,8 @@ def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
 
 def _called(node: ast.expr) -> str:
     """The last part of the name of a called function; empty for anything else."""
-    function = node.func if isinstance(node, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+    function = getattr(node, "func", None)
+    return str(getattr(function, "attr", "") or getattr(function, "id", ""))
 
 
 def _prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
@@ -333,14 +337,6 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
             if not ICON_SIZE.fullmatch(size):
                 sentence = f"an icon has the size {size[:40]}, which clients do not understand"
                 yield source.warning("icon-size", sentence, "write WxH, as in 48x48, or any", "icons", index, "sizes")
-
-
-def _server_findings(project: Project) -> Iterator[Finding]:
-    text = project.instructions() or ""
-    if len(text) > MAX_INSTRUCTION_CHARS:
-        shown = project.shown(project.server_file(_INSTRUCTIONS))
-        sentence = f"{shown}: {len(text)} characters, about {tokens_in(text)} tokens; some clients cut them at 2048"
-        yield Finding("warning", "server", sentence, "instructions-long", "shorten it to what every call needs", shown)
 
 
 def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:

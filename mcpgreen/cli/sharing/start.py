@@ -46,8 +46,10 @@ def main() -> None:
     if about["kind"] != kind_of_this_python():
         _continue_with_another_python(about, needs_same_kind=True)
         library = _fetch_library(about)
-    words, folders = _split(sys.argv[1:])
-    _prepare_environment(about, folders)
+    # The folders after `--` are those that the user of a bundle has chosen.
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    words = sys.argv[1:at]
+    _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
     sys.path.insert(0, library)
     sys.argv[1:] = words or ["serve"]
@@ -61,12 +63,6 @@ def kind_of_this_python() -> str:
     return f"{sys.implementation.name} {_imp.extension_suffixes()[0]} {os.uname().machine}"
 
 
-def _split(arguments: "list[str]") -> "tuple[list[str], list[str]]":
-    """Split the command for mcpgreen from the folders after `--`, which the user of a bundle has chosen."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], [folder for folder in arguments[at + 1 :] if not _is_placeholder(folder)]
-
-
 def _is_placeholder(text: str) -> bool:
     """Whether a client has left a placeholder, because the user has not filled it in."""
     return text.startswith("${user_config.") and text.endswith("}")
@@ -77,7 +73,7 @@ def _prepare_environment(about: dict, folders: "list[str]") -> None:  # type: ig
         del os.environ[name]
     if not any(os.environ.get(name) for name in ROOT_VARIABLES):
         os.environ[ROOT_VARIABLES[0]] = os.path.normpath(os.path.join(HERE, about["project"]))
-    roots = [folder for folder in folders if os.path.isdir(folder)]
+    roots = [folder for folder in folders if os.path.isdir(folder) and not _is_placeholder(folder)]
     if roots and not os.environ.get("MCPGREEN_ROOTS"):
         os.environ["MCPGREEN_ROOTS"] = os.pathsep.join(roots)
 

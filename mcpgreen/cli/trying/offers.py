@@ -199,9 +199,8 @@ def suggestions(name: str, names: Iterable[str], missing: Iterable[LeftOut] = ()
     """What the user may have meant by an unknown name: similar names, and files of that name that are left out."""
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
     question = [f"Did you mean {' or '.join(near)}?"] if near else []
-    return question + [f"{each.path}: {each.reason}" for each in missing if _is_file_of(name, each.path)]
-
-
-def _is_file_of(name: str, path: str) -> bool:
-    directory, file_name = os.path.split(path)
-    return name in (file_name, stem_of(file_name), os.path.basename(directory))
+    for each in missing:
+        directory, file = os.path.split(each.path)
+        if name in (file, stem_of(file), os.path.basename(directory)):
+            question.append(f"{each.path}: {each.reason}")
+    return question

@@ -24,7 +24,10 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
             raise UsageError(f"{word}: write key=value, key:=JSON, or key=@FILE.")
         if key.endswith(":"):
             key = key[:-1]
-            values[key] = _json(key, content_of(text))
+            try:
+                values[key] = jsontext.loads(content_of(text))
+            except ValueError as error:
+                raise UsageError(f"{key}:= is not JSON: {error}.") from error
             continue
         about = _schema_of(properties.get(key))
         value = typed(key, content_of(text), about)
@@ -93,10 +96,3 @@ def content_of(text: str) -> str:
         raise UsageError(f"{text}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{text}: the file is not UTF-8.") from error
-
-
-def _json(key: str, text: str) -> Any:
-    try:
-        return jsontext.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{key}:= is not JSON: {error}.") from error

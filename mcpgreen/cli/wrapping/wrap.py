@@ -171,7 +171,9 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
     shown = " ".join(command)[:SHOWN_CHARS]
     for option in ("--help", "-h"):
         ended = _run([*command, option], directory=directory, secs=secs)
-        if text := _help_in(ended):
+        # A command that does not know the option may print its usage all the same.
+        is_help: Callable[[str], object] = str.strip if ended.status == 0 else USAGE.search
+        if text := next(filter(is_help, (ended.stdout, ended.stderr)), ""):
             return text, option
         if ended.is_late:
             reason = f"it did not end within {secs:g} s, and was stopped; give it more with --timeout"
@@ -181,14 +183,6 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
     reason = "it has no help that can be read" + (f" ({said})" if said.isprintable() and said else "")
     raise ProjectError(shown, f"{reason}; write a tool by hand, as docs/tools.md shows")
-
-
-def _help_in(ended: children.Ended) -> str:
-    """The output, if it is a help text."""
-    if ended.status == 0:
-        return ended.stdout if ended.stdout.strip() else ended.stderr.strip()
-    # A command that does not know the option may print its usage all the same.
-    return next((text for text in (ended.stdout, ended.stderr) if USAGE.search(text)), "")
 
 
 def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended:
