@@ -56,11 +56,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve", max_words=1, words_need="--http"),),
     "Connect": (Command("config", "clients.config"),),
     "Try": (
-        Command("list", "trying.offers:run_list", max_words=1),
-        Command("run-tool", "trying.run_tool", max_words=ANY, needs="a NAME"),
-        Command("read", "trying.offers:run_read", max_words=1, needs="a URI"),
-        Command("prompt", "trying.offers:run_prompt", max_words=ANY, needs="a NAME"),
-        Command("complete", "trying.offers:run_complete", max_words=3, needs="REF and ARGUMENT"),
+        Command("list", "trying.requests:run_list", max_words=1),
+        Command("run-tool", "trying.requests:run_tool", max_words=ANY, needs="a NAME"),
+        Command("read", "trying.requests:run_read", max_words=1, needs="a URI"),
+        Command("prompt", "trying.requests:run_prompt", max_words=ANY, needs="a NAME"),
+        Command("complete", "trying.requests:run_complete", max_words=3, needs="REF and ARGUMENT"),
     ),
     "Make": (
         Command("new", "making.scaffold:run_new", max_words=1),

@@ -78,7 +78,7 @@ def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
     if command.name == "read":
         return [each["uri"] for each in _listed("resources")]
     if command.name == "list":
-        from mcpgreen.cli.trying.offers import KINDS
+        from mcpgreen.cli.trying.requests import KINDS
 
         return [kind.word for kind in KINDS]
     if command.name == "scaffold":
