@@ -73,11 +73,11 @@ def signature_at(text: str, start: int = 0) -> Signature | None:
     negatives: list[str] = []
     position, is_negative = start, False
     while len(spellings) + len(negatives) < MAX_NAMES and (spelling := _spelling_at(text, position)):
-        name, end = spelling.option.name, spelling.end
-        if is_negative or (spellings and name == f"--no-{spellings[0].name.lstrip('-')}"):
-            negatives.append(name)
+        option, end = spelling
+        if is_negative:
+            negatives.append(option.name)
         else:
-            spellings.append(spelling.option)
+            spellings.append(option)
         slash = NEGATION.match(text, end)
         follows = slash or SEPARATOR.match(text, end)
         if follows is None or (follows[0].isspace() and not _is_alias(spellings, text, follows)):
@@ -217,8 +217,6 @@ def _separate(text: str, position: int, bare: Option) -> Signature:
         if DOTS.match(text, end) or text[end : end + 1] != " " or text[end : end + 2] == "  ":
             break
         position = end + 1
-    if not values:
-        return Signature(bare, end)
     if len(values) == 1 and TYPES.fullmatch(values[0]):
         values = values[0].strip("<>").split()
     if values[1:] == ["RANGE"]:  # click's INTEGER RANGE
