@@ -285,8 +285,7 @@ def _prompts(registry: str, prompts_dir: str) -> Iterator[Json]:
             continue
         text = PLACEHOLDER.sub(r"${arguments.\1}", Path(path).read_text(encoding="utf-8", errors="replace"))
         names = [argument["name"] for argument in entry.get("arguments") or ()]
-        about = entry.get("description")
-        yield _given({"name": entry["name"], "description": about, "arguments": names, "text": text})
+        yield _given({"name": entry["name"], "description": entry.get("description"), "arguments": names, "text": text})
 
 
 def _items(registry: str, kind: str) -> list[Json]:

@@ -28,9 +28,8 @@ SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
 
 def run(options: Options) -> int:
     project, _, _ = open_named(options)
-    settings = BundleSettings(project)
     info = project.server_info()
-    repository, website = settings.repository(), info.get("websiteUrl", "")
+    repository, website = BundleSettings(project).repository(), info.get("websiteUrl", "")
     description = info.get("description", "")
     if not 0 < len(description) <= MAX_TEXT:
         reason = f"the registry wants 1 to {MAX_TEXT} characters; see server.d/server.meta.json"

@@ -48,11 +48,10 @@ def main() -> None:
         library = _fetch_library(about)
     # The folders after `--` are those that the user of a bundle has chosen.
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    words = sys.argv[1:at]
     _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
     sys.path.insert(0, library)
-    sys.argv[1:] = words or ["serve"]
+    sys.argv[1:] = sys.argv[1:at] or ["serve"]
     runpy.run_module("mcpgreen", run_name="__main__", alter_sys=True)
 
 

@@ -38,8 +38,7 @@ class LocalClient:
         self, server: Server, *, answer: Answer | None = None, on_notification: Callable[[Json], object] | None = None
     ) -> None:
         self._answer = answer
-        answer_script = partial(gevent.spawn, self._answer_script)
-        self._sink = MemorySink(on_request=answer_script, on_notification=on_notification)
+        self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
         self._link = server.connect(self._sink, transport="stdio")
         self._last_id = 0
         params = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": CAPABILITIES if answer else {}}

@@ -89,8 +89,7 @@ def _refused_in(line: str, names: set[str], constants: set[str]) -> set[str]:
 
 def _refused_in_head(line: str, task: Task) -> set[str]:
     """Parameters that are a part of another one's default, or are passed on to another recipe."""
-    rest = QUOTED.sub("", line.partition(task.name)[2])
-    words = IDENTIFIER.findall(rest)
+    words = IDENTIFIER.findall(QUOTED.sub("", line.partition(task.name)[2]))
     return {name for each in task.parameters if words.count(name := each.name) > 1 or OBEYED.fullmatch(name)}
 
 

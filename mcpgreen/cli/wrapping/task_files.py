@@ -123,8 +123,7 @@ def scripts_in(path: str) -> list[Task]:
     tasks = []
     for name, script in scripts.items():
         is_hook = any(name.startswith(when) and name[len(when) :] in scripts for when in ("pre", "post"))
-        is_comment = name.startswith(("-", "/", "?", "_"))
-        is_name = 0 < len(name) <= NAME_CHARS and name.isprintable() and not is_comment
+        is_name = 0 < len(name) <= NAME_CHARS and name.isprintable() and not name.startswith(("-", "/", "?", "_"))
         if not isinstance(script, str) or is_hook or not is_name:
             continue
         info = infos.get(name) if isinstance(infos, dict) else None

@@ -208,8 +208,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     kind = kinds[0]
     guesses = list(kind.guesses)
     if len(kinds) > 1:
-        same = all(each.type == kind.type for each in kinds)
-        kind = ValueType(kind.type if same else "string")
+        kind = ValueType(kind.type if all(each.type == kind.type for each in kinds) else "string")
     schema = _value_schema(kind)
     is_list = kind.is_list or option.is_repeated or option.is_greedy
     if not is_list and REPEATS.search(option.text):

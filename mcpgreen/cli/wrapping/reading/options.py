@@ -171,8 +171,7 @@ def _valued(text: str, position: int, bare: Option) -> Signature:
         inside = text[position + 1 : end]
         if inside.startswith("-"):  # --reference[-if-able]: another option of nearly the same name
             return _valued(text, end + 1, bare)
-        joint = "=" if inside.startswith("=") else ""
-        return _with_value(bare, inside.lstrip("=:"), joint, end + 1, is_optional=True)
+        return _with_value(bare, inside.lstrip("=:"), "=" if inside[:1] == "=" else "", end + 1, is_optional=True)
     if after[:1] == "=":
         if after == "=[" and (end := closing(text, position + 1)) > 0 and text[end + 1 : end + 2] in ("", " ", ","):
             return _with_value(bare, text[position + 2 : end], "=", end + 1, is_optional="|" not in text[position:end])

@@ -68,12 +68,11 @@ def forms_in(lines: Sequence[str]) -> list[str]:
             continue
         if not text:
             break
-        indent = len(line) - len(line.lstrip())
         if not forms or OTHER_FORM.match(text) or text.split()[0] == forms[0].split()[0]:
             if len(forms) >= MAX_FORMS:
                 break
             forms.append(OTHER_FORM.sub("", text))
-        elif indent < DEEP and not text.startswith(("[", "(", "<", "{", "|")):
+        elif len(line) - len(line.lstrip()) < DEEP and not text.startswith(("[", "(", "<", "{", "|")):
             break  # what comes next: an option, or a sentence
         elif len(forms[-1]) < MAX_FORM_CHARS:
             forms[-1] += " " + text
@@ -189,9 +188,9 @@ class Reader:
             if NAME.fullmatch(word) and not word.startswith("--"):
                 aliases.append(word)
                 continue
-            text = ", ".join([*aliases, word]) if word.startswith("--") else word
-            aliases = [] if word.startswith("--") else aliases
-            self._sequence(text, is_required=False, depth=depth)
+            if word.startswith("--"):
+                word, aliases = ", ".join([*aliases, word]), []
+            self._sequence(word, is_required=False, depth=depth)
         for alias in aliases:
             self._sequence(alias, is_required=False, depth=depth)
 
@@ -287,14 +286,9 @@ def _plain(word: str) -> str:
 def _unbundled(option: Option) -> list[Option]:
     """`-abC` in a usage line is three flags, unless it looks like one word."""
     letters = option.name[1:]
-    is_bundle = (
-        not option.name.startswith("--")
-        and len(letters) > 1
-        and letters.isalnum()
-        and len(set(letters)) == len(letters)
-        and (len(letters) <= 3 or list(letters) == sorted(letters) or not letters.islower())
-    )
-    if not is_bundle or len(option.names) > 1:
+    is_word = len(letters) > 3 and letters.islower() and list(letters) != sorted(letters)
+    are_flags = letters.isalnum() and len(set(letters)) == len(letters) > 1 and not is_word
+    if not are_flags or len(option.names) > 1:
         return [option]
     *flags, last = (Option((f"-{letter}",)) for letter in letters)
     return [*flags, option._replace(names=last.names)]
