@@ -31,12 +31,17 @@ def answer_of(words: Sequence[str], *, path: str) -> tuple[int | None, str]:
     # Without our variables, which can make an interpreter run something (BASH_ENV, NODE_OPTIONS, PYTHONSTARTUP).
     env = {"PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1"}
     try:
-        child = start(words, env=env, cwd=os.sep, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        ended = run(words, env=env, cwd=os.sep, stderr=subprocess.STDOUT, secs=ASK_SECS, max_bytes=MAX_ANSWER_BYTES)
     except OSError:
         return None, ""
+    return ended.status, ended.stdout
+
+
+def run(words: Sequence[str], *, env: Mapping[str, str], cwd: str, stderr: int, secs: float, max_bytes: int) -> Ended:
+    """Run a program without stdin, and kill what is left of it. Raises OSError if it cannot be started."""
+    child = start(words, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stderr=stderr)
     try:
-        ended = finish(child, until=time.monotonic() + ASK_SECS, max_bytes=MAX_ANSWER_BYTES)
-        return ended.status, ended.stdout
+        return finish(child, until=time.monotonic() + secs, max_bytes=max_bytes)
     finally:
         end(child)
 

@@ -1,7 +1,7 @@
 """The commands, a row each, in the order in which the first screen shows them.
 
 A command has a text in `texts/`, which docopt parses and people read, and a function that runs it. A new command is a
-row here, its text, and the function.
+row here, its text, and the function. `texts/mcpgreen.txt` is the first screen.
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ from importlib import import_module
 from typing import Any, NamedTuple, cast
 
 TEXTS = os.path.join(os.path.dirname(__file__), "texts")
-FIRST_SCREEN = """mcpgreen: serve a folder of scripts as an MCP server.
-
-Usage: mcpgreen COMMAND [OPTIONS]
-
-{commands}
-
-mcpgreen COMMAND --help shows a command with its options and an example. Almost
-all commands take --project-root DIR; without it, the project is the one around
-the current directory. mcpgreen --version prints the version.
-"""
 
 Options = Mapping[str, Any]  # as docopt gives them
-
-
 # Returns the exit status. Raises UsageError, and other errors of ours, which are printed.
 Run = Callable[[Options], int]
 ANY = 1000  # words
+
+
+def text_named(name: str) -> str:
+    with open(os.path.join(TEXTS, f"{name}.txt"), encoding="utf-8") as file:
+        return file.read()
 
 
 class Command(NamedTuple):
@@ -41,8 +34,7 @@ class Command(NamedTuple):
 
     def text(self) -> str:
         """What `--help` prints. It begins with `mcpgreen NAME: SUMMARY`."""
-        with open(os.path.join(TEXTS, f"{self.name}.txt"), encoding="utf-8") as file:
-            return file.read()
+        return text_named(self.name)
 
     def summary(self) -> str:
         return self.text().partition("\n")[0].partition(": ")[2]
@@ -56,15 +48,15 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (Command("serve", max_words=1, words_need="--http"),),
     "Connect": (Command("config", "clients.config"),),
     "Try": (
-        Command("list", "trying.offers:run_list", max_words=1),
-        Command("run-tool", "trying.run_tool", max_words=ANY, needs="a NAME"),
-        Command("read", "trying.offers:run_read", max_words=1, needs="a URI"),
-        Command("prompt", "trying.offers:run_prompt", max_words=ANY, needs="a NAME"),
-        Command("complete", "trying.offers:run_complete", max_words=3, needs="REF and ARGUMENT"),
+        Command("list", "trying.requests:run_list", max_words=1),
+        Command("run-tool", "trying.requests:run_tool", max_words=ANY, needs="a NAME"),
+        Command("read", "trying.requests:run_read", max_words=1, needs="a URI"),
+        Command("prompt", "trying.requests:run_prompt", max_words=ANY, needs="a NAME"),
+        Command("complete", "trying.requests:run_complete", max_words=3, needs="REF and ARGUMENT"),
     ),
     "Make": (
-        Command("new", "making.projects:run_new", max_words=1),
-        Command("init", "making.projects:run_init"),
+        Command("new", "making.scaffold:run_new", max_words=1),
+        Command("init", "making.scaffold:run_init"),
         Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
         Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),
     ),
@@ -96,4 +88,4 @@ def first_screen() -> str:
     for title, commands in GROUPS.items():
         rows = [f"  {command.name:<13}{command.summary()}" for command in commands]
         blocks.append("\n".join([f"{title}:", *rows]))
-    return FIRST_SCREEN.format(commands="\n\n".join(blocks))
+    return text_named("mcpgreen").format(commands="\n\n".join(blocks))

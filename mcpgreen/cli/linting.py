@@ -77,7 +77,6 @@ MAX_TOOLS = 128  # more are refused by OpenAI and VS Code
 MAX_LIST_TOKENS = 20_000
 MAX_LIST_BYTES = 4 << 20  # clients close a connection with a line of 10 MiB
 MAX_INSTRUCTION_CHARS = 2048
-_INSTRUCTIONS = "server.instructions.md"
 
 
 def run(options: Options) -> int:
@@ -88,7 +87,14 @@ def run(options: Options) -> int:
 def report_on(options: Options) -> Report:
     project, settings, environ = open_named(options)
     registration, _ = registration_of(project, settings, environ)
-    findings: list[Finding] = list(_server_findings(project))
+    findings: list[Finding] = []
+    instructions = project.instructions() or ""
+    if len(instructions) > MAX_INSTRUCTION_CHARS:
+        shown = project.shown(project.server_file("server.instructions.md"))
+        size = f"{len(instructions)} characters, about {tokens_in(instructions)} tokens"
+        fix = "shorten it to what every call needs"
+        sentence = f"{shown}: {size}; some clients cut them at 2048"
+        findings.append(Finding("warning", "server", sentence, "instructions-long", fix, shown))
     for kind, discovery in discoveries(project, registration).items():
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
             continue
@@ -102,8 +108,7 @@ def report_on(options: Options) -> Report:
 def _findings(project: Project, settings: Settings, kind: str, item: Item, source: Source) -> Iterator[Finding]:
     subject = f"{WORD_OF[kind]} {item.name}"
     problems = list(_problems(project, settings, item, source))
-    for problem in problems:
-        yield problem.about(project, kind, subject)
+    yield from (problem.about(project, kind, subject) for problem in problems)
     level = "info" if problems else "ok"
     file = project.shown(source.path) if source.path else None
     if isinstance(item, Tool):
@@ -116,24 +121,16 @@ def _findings(project: Project, settings: Settings, kind: str, item: Item, sourc
 def _problems(project: Project, settings: Settings, item: Item, source: Source) -> Iterator[Problem]:
     if isinstance(item, Tool):
         listed_name = item.name.replace(".", "_") if settings.replace_dots else item.name
-        yield from _tool_problems(item, source, listed_name=listed_name, server_name=project.server_name())
+        yield from _name_problems(listed_name, source, project.server_name())
+        yield from _tool_problems(item, source)
         yield from _schema_problems(item, source)
         yield from _result_problems(item)
     elif isinstance(item, Prompt):
         yield from _prompt_problems(item, source)
-    elif isinstance(item, ResourceTemplate):
-        yield from _template_problems(item, source)
+    elif isinstance(item, ResourceTemplate) and not item.definition.get("description"):
+        sentence = "it has no description, so clients do not know what its variables may be"
+        yield source.warning("template-description", sentence, "add a description that explains the variables")
     yield from _common_problems(item, source)
-
-
-def _tool_problems(tool: Tool, source: Source, *, listed_name: str, server_name: str) -> Iterator[Problem]:
-    yield from _name_problems(listed_name, source, server_name)
-    yield from _texts(tool, source)
-    yield from _annotations(tool, source)
-    tokens = tokens_of(tool.definition)
-    if tokens > MAX_TOKENS:
-        sentence = f"a model reads about {tokens} tokens for it in every conversation"
-        yield source.warning("tokens-many", sentence, f"shorten texts and schema to less than {MAX_TOKENS} tokens")
 
 
 def _name_problems(name: str, source: Source, server_name: str) -> Iterator[Problem]:
@@ -155,35 +152,32 @@ def _name_problems(name: str, source: Source, server_name: str) -> Iterator[Prob
         yield source.warning("name-start", sentence, "begin the name with a letter", "name")
 
 
-def _texts(tool: Tool, source: Source) -> Iterator[Problem]:
+def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
     description = tool.definition.get("description") or ""
+    hints = tool.definition.get("annotations") or {}
     if len(description) > MAX_DESCRIPTION_CHARS:
         sentence = f"its description has {len(description)} characters; some clients refuse or cut more than 1024"
-        yield source.warning(
-            "description-long", sentence, "shorten it, or move details to the arguments", "description"
-        )
+        fix = "shorten it, or move details to the arguments"
+        yield source.warning("description-long", sentence, fix, "description")
     elif description and _plain(description) == _plain(tool.name):
         sentence = "its description says no more than its name"
         yield source.warning("description-short", sentence, "say what it does, and when to use it", "description")
-    titles = (tool.definition.get("title"), (tool.definition.get("annotations") or {}).get("title"))
-    if titles[0] and titles[1] and titles[0] != titles[1]:
+    titles = (tool.definition.get("title"), hints.get("title"))
+    if all(titles) and titles[0] != titles[1]:
         sentence = "title and annotations.title differ, and clients show the one or the other"
         yield source.warning("title", sentence, "remove annotations.title", "annotations", "title")
-
-
-def _annotations(tool: Tool, source: Source) -> Iterator[Problem]:
-    hints = tool.definition.get("annotations") or {}
-    if not hints.get("readOnlyHint"):
-        return
-    if hints.get("destructiveHint"):
+    if hints.get("readOnlyHint") and hints.get("destructiveHint"):
         sentence = "readOnlyHint and destructiveHint contradict each other: what only reads destroys nothing"
         yield source.warning("annotations", sentence, "remove the one that is wrong", "annotations", "destructiveHint")
-    if verb := _CHANGES.match(tool.name):
-        sentence = (
-            f"it is called {tool.name}, but readOnlyHint says that it changes nothing, so clients do not ask before"
-        )
+    if hints.get("readOnlyHint") and (verb := _CHANGES.match(tool.name)):
+        promise = "readOnlyHint says that it changes nothing, so clients do not ask before"
         fix = f"remove readOnlyHint if it does {verb[1]}, else give it another name"
+        sentence = f"it is called {tool.name}, but {promise}"
         yield source.warning("annotations", sentence, fix, "annotations", "readOnlyHint")
+    tokens = tokens_of(tool.definition)
+    if tokens > MAX_TOKENS:
+        sentence = f"a model reads about {tokens} tokens for it in every conversation"
+        yield source.warning("tokens-many", sentence, f"shorten texts and schema to less than {MAX_TOKENS} tokens")
 
 
 def _plain(text: str) -> str:
@@ -191,15 +185,11 @@ def _plain(text: str) -> str:
 
 
 def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
-    yield from _input(tool.definition["inputSchema"], source)
-    output = tool.definition.get("outputSchema")
+    schema, output = tool.definition["inputSchema"], tool.definition.get("outputSchema")
     if output is not None and output.get("type") != "object":
         sentence = "its outputSchema does not describe an object, so most clients never see it"
         fix = "put the value into an object, with a property of its own"
         yield source.warning("output-root", sentence, fix, "outputSchema", "type")
-
-
-def _input(schema: Json, source: Source) -> Iterator[Problem]:
     for key in TOP_LEVEL:
         if key in schema:
             sentence = f"inputSchema has {key} at its top, and providers refuse all tools for it"
@@ -231,9 +221,8 @@ def _part(keys: Keys, part: Json, kept: set[str], source: Source) -> Iterator[Pr
         yield source.warning("array-items", sentence, "say with items what it holds", *way, "type")
     if isinstance(kinds, list):
         sentence = f"{place} has several types; clients are sent an anyOf in their place, which not all understand"
-        yield source.warning(
-            "types", sentence, "choose one, and leave optional arguments out of required", *way, "type"
-        )
+        fix = "choose one, and leave optional arguments out of required"
+        yield source.warning("types", sentence, fix, *way, "type")
     choices = part.get("enum")
     if isinstance(choices, list):
         if not choices:
@@ -280,17 +269,12 @@ def _result_problems(tool: Tool) -> Iterator[Problem]:
     with suppress(OSError):
         source = metadata.read_start(tool.path, MAX_SOURCE_BYTES)
         text = source.decode("utf-8", "replace")
-        found = _results_in_python(text) if is_python(tool.path, source) else _results_in_shell(text)
-        for line, kind in found:
+        in_shell = [found for found in _SHELL.finditer(text) if "--text" not in found[2]]
+        found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
+        for line, kind in _results_in_python(text) if is_python(tool.path, source) else found:
             sentence = f"its result is {RESULTS[kind]} without a text, and many clients show a model nothing but texts"
             fix = "put a text beside it that says what it is"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
-
-
-def _results_in_shell(text: str) -> Iterator[tuple[int, str]]:
-    for found in _SHELL.finditer(text):
-        if "--text" not in found[2]:
-            yield text.count("\n", 0, found.start(1)) + 1, found[1]
 
 
 def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
@@ -311,10 +295,8 @@ def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
 
 def _called(node: ast.expr) -> str:
     """The last part of the name of a called function; empty for anything else."""
-    function = node.func if isinstance(node, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+    function = getattr(node, "func", None)
+    return str(getattr(function, "attr", "") or getattr(function, "id", ""))
 
 
 def _prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
@@ -332,15 +314,8 @@ def _prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
             yield source.warning("argument-description", sentence, "add a description", *way)
 
 
-def _template_problems(template: ResourceTemplate, source: Source) -> Iterator[Problem]:
-    if not template.definition.get("description"):
-        sentence = "it has no description, so clients do not know what its variables may be"
-        yield source.warning("template-description", sentence, "add a description that explains the variables")
-
-
 def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
     """Problems that any kind of item can have."""
-    yield from _icon_problems(item, source)
     for key in item.definition.get("_meta") or {}:
         if RESERVED_PREFIX.match(key):
             sentence = f"_meta.{key} has a prefix that is reserved for the protocol"
@@ -349,9 +324,6 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
     if mime_type is not None and not MIME_TYPE.fullmatch(mime_type):
         sentence = f"mimeType {mime_type[:80]} is none, and clients do not know how to show it"
         yield source.warning("mime-type", sentence, "write type/subtype, as in text/plain", "mimeType")
-
-
-def _icon_problems(item: Item, source: Source) -> Iterator[Problem]:
     for index, icon in enumerate(item.definition.get("icons") or ()):
         src = str(icon.get("src", ""))
         if src.lower().startswith("http:"):
@@ -367,36 +339,12 @@ def _icon_problems(item: Item, source: Source) -> Iterator[Problem]:
                 yield source.warning("icon-size", sentence, "write WxH, as in 48x48, or any", "icons", index, "sizes")
 
 
-def _server_findings(project: Project) -> Iterator[Finding]:
-    text = project.instructions() or ""
-    if len(text) > MAX_INSTRUCTION_CHARS:
-        shown = project.shown(project.server_file(_INSTRUCTIONS))
-        sentence = f"{shown}: {len(text)} characters, about {tokens_in(text)} tokens; some clients cut them at 2048"
-        yield Finding("warning", "server", sentence, "instructions-long", "shorten it to what every call needs", shown)
-
-
 def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
-    yield from _alike(project, kind, items)
     size = sum(len(jsontext.dumps(item.definition)) for item, _ in items)
     if size > MAX_LIST_BYTES:
         sentence = f"the list of {kind} has {size >> 20} MiB; clients close the connection at 10"
         yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
     if kind != "tools" or not items:
-        return
-    tokens = sum(tokens_of(item.definition) for item, _ in items)
-    if len(items) > MAX_TOOLS:
-        sentence = f"there are {len(items)} tools; providers accept {MAX_TOOLS}"
-        yield Finding("warning", kind, sentence, "list-long", "offer fewer, or make several projects of it")
-    if tokens > MAX_LIST_TOKENS:
-        sentence = f"a model reads about {tokens} tokens for the tools in every conversation"
-        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, with shorter texts", tokens=tokens)
-    else:
-        sentence = f"all tools: about {tokens} tokens"
-        yield Finding("ok", kind, sentence, "tokens", tokens=tokens)
-
-
-def _alike(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
-    if kind != "tools":
         return
     names: dict[str, str] = {}
     texts: dict[str, str] = {}
@@ -414,6 +362,15 @@ def _alike(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) ->
             sentence = f"tool {item.name}: it has the description of {first}, so a model cannot choose between them"
             fix = "say in each what the other does not do"
             yield Finding("warning", kind, sentence, "texts-alike", fix, file, source.position("description"))
+    tokens = sum(tokens_of(item.definition) for item, _ in items)
+    if len(items) > MAX_TOOLS:
+        sentence = f"there are {len(items)} tools; providers accept {MAX_TOOLS}"
+        yield Finding("warning", kind, sentence, "list-long", "offer fewer, or make several projects of it")
+    if tokens > MAX_LIST_TOKENS:
+        sentence = f"a model reads about {tokens} tokens for the tools in every conversation"
+        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, with shorter texts", tokens=tokens)
+    else:
+        yield Finding("ok", kind, f"all tools: about {tokens} tokens", "tokens", tokens=tokens)
 
 
 def tokens_of(definition: Json) -> int:

@@ -11,10 +11,10 @@ from mcpgreen.errors import UsageError
 from mcpgreen.project.project import Project, open_project
 from mcpgreen.settings.settings import Settings
 
-Opened = tuple[Project, Settings, Mapping[str, str]]
 
-
-def open_named(options: Options, environ: Mapping[str, str] = os.environ, *, logs_notes: bool = False) -> Opened:
+def open_named(
+    options: Options, environ: Mapping[str, str] = os.environ, *, logs_notes: bool = False
+) -> tuple[Project, Settings, Mapping[str, str]]:
     """The project, its settings, and the environment after its `server.d/env.sh`. With `logs_notes`, wrong settings
     are logged."""
     flags = {"project_root": options["--project-root"], "force_minimal": "true" if options.get("--minimal") else None}

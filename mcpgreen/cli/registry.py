@@ -33,13 +33,10 @@ def _refresh(options: Options) -> int:
     project.server_info()  # logs what is wrong with it
     only_below = options["--filter"] or None
     shell = HookShell(environ, settings=settings, directory=project.root)
+    registrar = Registrar(project, settings=settings, shell=shell)
+    most = settings.registry_max_bytes
     catalog = Catalog(
-        project,
-        ttl_secs=0,
-        max_bytes=settings.registry_max_bytes,
-        only_below=only_below,
-        on_hint=journal.info,
-        registrar=Registrar(project, settings=settings, shell=shell),
+        project, ttl_secs=0, max_bytes=most, only_below=only_below, on_hint=journal.info, registrar=registrar
     )
     for source in catalog.sources_of(only_below) if only_below else SOURCES:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.errors import UsageError
 from mcpgreen.running.scripts.environment import PYTHON_DIR
 

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import sys
 
+from mcpgreen.cli.commands import text_named
 from mcpgreen.cli.output import tell
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError
 
 KINDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
-
-TEXT = """mcpgreen serves {name}: {counts}
-from {root}
-
-It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another terminal, try:
-  mcpgreen list --project-root {quoted}
-  mcpgreen run-tool {tool} --project-root {quoted}
-"""
 
 
 def welcome(server: Server) -> None:
@@ -33,8 +25,6 @@ def welcome(server: Server) -> None:
         counts.append(f"{len(items)} {word}{'' if len(items) == 1 else 's'}")
         if kind == "tools" and items:
             tool = items[0].name
-    name = services.identity.info["name"]
     root = services.project.root
-    text = TEXT.format(name=name, counts=", ".join(counts), root=root, quoted=shlex.quote(root), tool=shlex.quote(tool))
-    tell(text)
-    sys.stderr.flush()
+    values = {"name": services.identity.info["name"], "counts": ", ".join(counts), "root": root}
+    tell(text_named("welcome").format(**values, quoted=shlex.quote(root), tool=shlex.quote(tool)))

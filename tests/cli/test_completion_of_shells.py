@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.cli.commands import COMMANDS
-from mcpgreen.cli.completion import SCRIPTS
+from mcpgreen.cli.completion import SHELLS
+from mcpgreen.cli.making.drafts import filled
 from tests.cli.test_commands import mcpgreen
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
@@ -72,7 +73,7 @@ def test_bash_completes_with_it(greeter: ProjectBuilder, tmp_path: Path) -> None
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", script],
-        input=SCRIPTS["bash"],
+        input=filled("completion/bash"),
         capture_output=True,
         text=True,
         cwd=greeter.root,
@@ -132,6 +133,6 @@ def test_names_that_would_steer_a_terminal_are_not_offered(project: ProjectBuild
     assert words(project, "run-tool", "odd", "") == ["plain="]
 
 
-@pytest.mark.parametrize("shell", list(SCRIPTS))
+@pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_of_each_shell(shell: str) -> None:
-    assert mcpgreen("completion", shell).stdout == SCRIPTS[shell]
+    assert mcpgreen("completion", shell).stdout == filled(f"completion/{shell}")

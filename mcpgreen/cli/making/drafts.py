@@ -1,4 +1,4 @@
-"""Write files together, or none of them; and replace a file as a whole.
+"""Write files together, or none of them; replace a file as a whole; and fill in templates for new files.
 
 An existing file is never overwritten, not even one that appears while we write. A script becomes executable at the end.
 
@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO
 
+from mcpgreen import PACKAGE_DIR
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import new_file, unguessable
 
@@ -19,49 +21,34 @@ HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that
 WRITABLE_BY_OTHERS = 0o022
 
 
-class Draft:
+class Draft(dict[str, str]):
     """The files to write: texts by absolute path. A text that begins with #! becomes executable."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, str] = {}
-
-    def add(self, path: str, content: str) -> None:
-        self.files[path] = content
-
-    def drop_existing(self) -> list[str]:
-        """Leave out the files that exist already, and return their paths."""
-        existing = [path for path in self.files if os.path.lexists(path)]
-        for path in existing:
-            del self.files[path]
-        return existing
 
     def is_written(self) -> bool:
         """Whether all files exist with exactly these contents."""
         try:
-            for path, content in self.files.items():
-                with open(path, encoding="utf-8", newline="") as stream:
-                    if stream.read(len(content) + 1) != content:
-                        return False
-        except (OSError, ValueError):
+            return all(Path(path).read_bytes() == content.encode() for path, content in self.items())
+        except OSError:
             return False
-        return True
 
     def write(self) -> None:
         """Raises ProjectError if a file exists or cannot be written; then none of them is there."""
-        for path in self.files:
+        for path in self:
             if os.path.lexists(path):
-                raise ProjectError(
-                    path, "this exists already and is left as it is; choose another name, or move it away"
-                )
+                reason = "this exists already and is left as it is; choose another name, or move it away"
+                raise ProjectError(path, reason)
+        umask = os.umask(0)
+        os.umask(umask)
         made: list[str] = []  # noted before it is made, so that an interrupt leaves nothing
         try:
-            for path, content in self.files.items():
+            for path, content in self.items():
                 _make_directories(os.path.dirname(path), made)
                 made.append(path)
                 try:
                     with open(path, "x", encoding="utf-8", newline="") as stream:
                         stream.write(content)
-                        os.fchmod(stream.fileno(), _allowed_mode(0o755 if content.startswith("#!") else 0o644))
+                        mode = 0o755 if content.startswith("#!") else 0o644
+                        os.fchmod(stream.fileno(), mode & ~umask & ~WRITABLE_BY_OTHERS)
                 except FileExistsError:
                     made.remove(path)
                     raise
@@ -72,13 +59,6 @@ class Draft:
             if isinstance(error, OSError):
                 raise ProjectError(error.filename or path, f"it cannot be written to: {error.strerror}") from error
             raise
-
-
-def _allowed_mode(mode: int) -> int:
-    """The mode without the bits that the umask forbids, and never writable by others."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return mode & ~umask & ~WRITABLE_BY_OTHERS
 
 
 def _make_directories(path: str, made: list[str]) -> None:
@@ -102,3 +82,11 @@ def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(hidden)
         raise
+
+
+def filled(template: str, **values: str) -> str:
+    """A file of `templates/` with the values in their places: `name` where it says @NAME@."""
+    text = Path(PACKAGE_DIR, "templates", template).read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"@{name.upper()}@", value)
+    return text

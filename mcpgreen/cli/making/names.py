@@ -22,8 +22,7 @@ def require_name(name: str | None, what: str) -> str:
 def require_scheme(name: str) -> str:
     """Return the name if URIs can begin with it, else raise ProjectError."""
     if not SCHEME.fullmatch(name):
-        reason = "no URI can begin with this; use a-z, 0-9 and -, a letter first"
-        raise ProjectError(name, reason)
+        raise ProjectError(name, "no URI can begin with this; use a-z, 0-9 and -, a letter first")
     return name
 
 

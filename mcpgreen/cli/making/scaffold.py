@@ -1,4 +1,8 @@
-"""`mcpgreen scaffold`: a tool, resource, template, prompt, completion, provider, MCP App or test to begin with."""
+"""`mcpgreen new`, `init` and `scaffold`: a project, or a part of one, to begin with.
+
+`new` makes a folder, `init` adds files to one that exists and keeps its files. `scaffold` adds a tool, resource,
+template, prompt, completion, provider, MCP App or test. The texts are in `templates/`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from shutil import which
-from typing import Any
+from typing import Any, NamedTuple
 
+from mcpgreen import __version__
 from mcpgreen.catalog.descriptions.metadata import stem_of
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.resources import discover_resources
@@ -18,11 +23,10 @@ from mcpgreen.catalog.tools import Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import Draft
-from mcpgreen.cli.making.languages import Language, filled, language_of
-from mcpgreen.cli.making.names import require_name, require_scheme, title_of
+from mcpgreen.cli.making.drafts import Draft, filled, replacing
+from mcpgreen.cli.making.names import nearest_name, require_name, require_scheme, title_of
 from mcpgreen.cli.opening import open_named
-from mcpgreen.cli.output import say
+from mcpgreen.cli.output import ask, can_ask, say
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 
@@ -35,9 +39,145 @@ MARK = "@SCHEMAS@"  # in the templates, for the directory of the schemas
 _NAMED_SCHEMA = re.compile(rf'"{MARK}/([a-z]+\.schema\.json)"')
 
 
+class Language(NamedTuple):
+    name: str  # also that of its templates
+    suffix: str
+    program: str
+    debian_package: str = ""  # if the image of the Dockerfile lacks it
+    has_signatures: bool = False  # a tool is described by its signature
+
+
+LANGUAGES = {
+    language.name: language
+    for language in (
+        Language("bash", "sh", "bash"),
+        Language("sh", "sh", "sh"),
+        Language("python", "py", "python3", has_signatures=True),
+        Language("node", "cjs", "node", "nodejs"),  # `.js` would be a module where a package.json says so
+        Language("perl", "pl", "perl", "perl"),
+        Language("ruby", "rb", "ruby", "ruby"),
+    )
+}
+DEFAULT_LANGUAGE = "bash"
+
+
+def _language_of(name: str | None) -> Language:
+    try:
+        return LANGUAGES[name or DEFAULT_LANGUAGE]
+    except KeyError:
+        raise ProjectError(f"--lang {name}", f"this is not known; choose one of {', '.join(LANGUAGES)}") from None
+
+
+def run_new(options: Options) -> int:
+    is_asking = can_ask()
+    given = options["NAME"] or (ask("Name of the project", "my-server") if is_asking else None)
+    name = require_name(given, "mcpgreen new")
+    root = os.path.abspath(options["--project-root"] or name)
+    if os.path.lexists(root):
+        raise ProjectError(root, "this exists already; choose another name, or run mcpgreen init in it")
+    if not os.path.isdir(os.path.dirname(root)):
+        raise ProjectError(os.path.dirname(root), "there is no such folder; make it first")
+    language = _language_of(options["--lang"])  # an unknown one is an error before the first question
+    title, has_hello = title_of(name), not options["--no-hello"]
+    description = f"The tools of {title}"
+    if is_asking:
+        title, description = ask("Title", title), ask("What is it for", description)
+    if is_asking and has_hello and options["--lang"] is None:
+        language = LANGUAGES[ask("Language of the first tool", language.name, list(LANGUAGES))]
+    draft = _project_draft(root, name, title, description, language if has_hello else None)
+    if options["--docker"]:
+        draft |= _docker_files(root, name, language.debian_package)
+    draft[os.path.join(root, ".gitignore")] = filled("project/gitignore")
+    draft.write()
+    made = "\n".join(f"  {path}" for path in _relative(draft, root))
+    trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME")
+    relative = os.path.relpath(root)
+    place = root if relative.startswith(os.pardir) else relative
+    say(f"Created project {name} at {root}\n{made}\n\nNext:\n  cd {place}\n  {trial}\n")
+    return 0
+
+
+def run_init(options: Options) -> int:
+    root = os.path.abspath(options["--project-root"] or os.curdir)
+    if not os.path.isdir(root):
+        raise ProjectError(root, "there is no such folder; mcpgreen new NAME makes one")
+    name = require_name(options["--name"] or nearest_name(os.path.basename(root)), "--name")
+    # The files of a tool belong together: an existing first tool gets no new ones.
+    first_tool = os.path.join(root, "tools", FIRST_TOOL)
+    wants_tool, has_tool = not options["--no-hello"], os.path.lexists(first_tool)
+    title = title_of(name)
+    language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not has_tool else None
+    draft = _project_draft(root, name, title, f"The tools of {title}", language)
+    skipped = [path for path in draft if os.path.lexists(path)]
+    for path in skipped:
+        del draft[path]
+    skipped += [first_tool] if wants_tool and has_tool else []
+    ignored = os.path.join(root, ".gitignore")
+    has_list = os.path.lexists(ignored)
+    if not has_list:
+        draft[ignored] = filled("project/gitignore")
+    draft.write()
+    lines = [f"Created {path}" for path in _relative(draft, root)]
+    lines += [f"Skipped existing {path}" for path in _relative(skipped, root)]
+    if has_list:
+        added = _ignore_more(ignored)
+        lines.append(f"Added to .gitignore: {' '.join(added)}" if added else "Skipped existing .gitignore")
+    say("\n".join([*lines, f"Initialized project at {root}", ""]))
+    return 0
+
+
+def _project_draft(root: str, name: str, title: str, description: str, language: Language | None) -> Draft:
+    """The files of a project except `.gitignore`, which an existing folder may have. The first tool has a language."""
+    draft = Draft()
+    server_dir = os.path.join(root, "server.d")
+    meta = {"$schema": f"{MARK}/server.schema.json", "name": name, "title": title, "version": "0.1.0"}
+    text = json.dumps({**meta, "description": description}, indent=2, ensure_ascii=False)
+    draft[f"{server_dir}/server.meta.json"] = text + "\n"
+    first_try = ""
+    if language:
+        _require_free(os.path.join(root, "tools"), FIRST_TOOL)
+        _add_tool(draft, os.path.join(root, "tools"), FIRST_TOOL, language)
+        first_try = f'    mcpgreen run-tool {FIRST_TOOL} --args \'{{"name": "Ada"}}\'\n'
+    _add_tests(draft, root)
+    values = {"title": title, "description": description, "try": first_try}
+    draft[f"{root}/README.md"] = filled("project/README.md", **values)
+    _name_schemas(draft, server_dir)
+    return draft
+
+
+def _docker_files(root: str, name: str, package: str) -> Draft:
+    """The files for a container, with the Debian package that the first tool needs, if any."""
+    install = f"apt-get update && apt-get install -y --no-install-recommends {package} && rm -rf /var/lib/apt/lists/*"
+    packages = f"RUN {install}" if package else "# What your tools need besides Python and a shell is installed here."
+    dockerfile = filled("project/Dockerfile", name=name, version=__version__, packages=packages)
+    return Draft({f"{root}/Dockerfile": dockerfile, f"{root}/.dockerignore": filled("project/dockerignore")})
+
+
+def _ignore_more(path: str) -> list[str]:
+    """Add the missing lines to an existing `.gitignore`, and return them."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read()
+        missing = [line for line in filled("project/gitignore").splitlines() if line not in text.splitlines()]
+        if missing:
+            end_of_line = "\r\n" if "\r\n" in text else "\n"
+            start = text if not text or text.endswith("\n") else text + end_of_line
+            whole = start + "".join(line + end_of_line for line in missing)
+            with replacing(os.path.realpath(path), mode=os.stat(path).st_mode & 0o7777) as new:
+                new.write(whole.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be changed: {error.strerror}") from error
+    return missing
+
+
+def _relative(paths: Iterable[str], root: str) -> list[str]:
+    return sorted(os.path.relpath(path, root) for path in paths)
+
+
 def run(options: Options) -> int:
+    """Run `mcpgreen scaffold`."""
     kind = next(kind for kind in KINDS if options[kind])
-    language = language_of(options["--lang"])
+    language = _language_of(options["--lang"])
     project, _, _ = open_named(options)
     may_lack_name = kind == "test" or (kind == "ui" and options["--tool"])
     name = options["NAME"]
@@ -45,23 +185,23 @@ def run(options: Options) -> int:
         name = require_name(name, f"scaffold {kind}")
     if kind == "tool" and name[0] in "0123456789-":
         raise ProjectError(name, "some clients refuse tools that do not begin with a letter; choose another name")
+    hints = [f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"] if kind in TRIALS else []
     if kind == "tool" and name == FIRST_TOOL and _has_first_tool(project, language):
         place = project.shown(os.path.join(project.tools_dir, name))
-        say(f"The tool {name} is at {place} already, as mcpgreen new wrote it\n{_trial(kind, name)}\n")
+        say(f"The tool {name} is at {place} already, as mcpgreen new wrote it\n{hints[0]}\n")
         return 0
     draft = Draft()
-    hints = [_trial(kind, name)] if kind in TRIALS else []
     if options["--lang"] and which(language.program) is None:
         hints.append(f"{language.program} is not on the PATH; install it before you run this.")
     if kind == "completion":
-        place, registration = add_completion(draft, project, name, language)
+        place, registration = _add_completion(draft, project, name, language)
         hints += [registration] if registration else []
     else:
         place = _add(draft, project, kind, name, language, options)
-    name_schemas(draft, project.server_dir)
+    _name_schemas(draft, project.server_dir)
     draft.write()
     lines = [f"Scaffolded {kind}{f' {name}' if name else ''} at {project.shown(place)}"]
-    lines += [f"  {project.shown(path)}" for path in draft.files]
+    lines += [f"  {project.shown(path)}" for path in draft]
     say("\n".join([*lines, *hints, ""]))
     return 0
 
@@ -69,29 +209,33 @@ def run(options: Options) -> int:
 def _has_first_tool(project: Project, language: Language) -> bool:
     """Whether the project still has the tool that a new project begins with, unchanged."""
     draft = Draft()
-    add_tool(draft, project.tools_dir, FIRST_TOOL, language, may_exist=True)
-    name_schemas(draft, project.server_dir)
+    _add_tool(draft, project.tools_dir, FIRST_TOOL, language)
+    _name_schemas(draft, project.server_dir)
     return draft.is_written()
-
-
-def _trial(kind: str, name: str) -> str:
-    return f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"
 
 
 def _add(draft: Draft, project: Project, kind: str, name: str, language: Language, options: Options) -> str:
     """Add an item of this kind, and return its directory or script. So do the functions below."""
     if kind == "tool":
-        return add_tool(draft, project.tools_dir, name, language, has_page=options["--ui"])
+        _require_free(project.tools_dir, name)
+        place = _add_tool(draft, project.tools_dir, name, language)
+        if options["--ui"]:
+            _add_page(draft, os.path.join(place, "ui"), name)
+        return place
     if kind == "template":
-        return add_template(draft, project, name, language)
+        _require_free(project.resources_dir, name)
+        scheme = require_scheme(name.lower().replace("_", "-").strip("-"))
+        script = os.path.basename(_add_provider(draft, project, scheme, language))
+        files = {f"{name}.meta.json": "template.meta.json", "README.md": "template.README.md"}
+        return _fill(draft, os.path.join(project.resources_dir, name), name, files, scheme=scheme, script=script)
     if kind == "provider":
-        return add_provider(draft, project, name, language)
+        return _add_provider(draft, project, name, language)
     if kind == "test":
-        return add_test(draft, project, name) if name else add_tests(draft, project.root)
+        return _add_test(draft, project, name) if name else _add_tests(draft, project.root)
     if kind == "ui":
         tool = options["--tool"]
-        place = page_directory(project, tool) if tool else os.path.join(project.ui_dir, name)
-        return add_page(draft, place, name or tool)
+        place = _page_directory(project, tool) if tool else os.path.join(project.ui_dir, name)
+        return _add_page(draft, place, name or tool)
     home = project.prompts_dir if kind == "prompt" else project.resources_dir
     _require_free(home, name)
     files = {f"{name}.txt": f"{kind}.txt", f"{name}.meta.json": f"{kind}.meta.json", "README.md": f"{kind}.README.md"}
@@ -101,45 +245,29 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
 def _fill(draft: Draft, place: str, name: str, files: dict[str, str], **values: str) -> str:
     """Add files to a directory, each from the named template."""
     for file, template in files.items():
-        draft.add(f"{place}/{file}", filled(f"items/{template}", name=name, title=title_of(name), **values))
+        draft[f"{place}/{file}"] = filled(f"items/{template}", name=name, title=title_of(name), **values)
     return place
 
 
-def add_tool(
-    draft: Draft, tools_dir: str, name: str, language: Language, *, has_page: bool = False, may_exist: bool = False
-) -> str:
-    if not may_exist:
-        _require_free(tools_dir, name)
-    place = os.path.join(tools_dir, name)
+def _add_tool(draft: Draft, tools_dir: str, name: str, language: Language) -> str:
     script = f"tool.{language.suffix}"
     described = "its signature and docstring say" if language.has_signatures else "`tool.meta.json` says"
     meta = {} if language.has_signatures else {"tool.meta.json": "tool.meta.json"}
     files = {script: f"tool.{language.name}", **meta, "README.md": "tool.README.md", "smoke.sh": "smoke.sh"}
-    _fill(draft, place, name, files, script=script, described=described)
-    if has_page:
-        add_page(draft, os.path.join(place, "ui"), name)
-    return place
+    return _fill(draft, os.path.join(tools_dir, name), name, files, script=script, described=described)
 
 
-def add_template(draft: Draft, project: Project, name: str, language: Language) -> str:
-    _require_free(project.resources_dir, name)
-    scheme = require_scheme(name.lower().replace("_", "-").strip("-"))
-    script = os.path.basename(add_provider(draft, project, scheme, language))
-    files = {f"{name}.meta.json": "template.meta.json", "README.md": "template.README.md"}
-    return _fill(draft, os.path.join(project.resources_dir, name), name, files, scheme=scheme, script=script)
-
-
-def add_provider(draft: Draft, project: Project, scheme: str, language: Language) -> str:
+def _add_provider(draft: Draft, project: Project, scheme: str, language: Language) -> str:
     require_scheme(scheme)
     if scheme in PROVIDERS:
         raise ProjectError(scheme, "mcpgreen itself provides these URIs; choose another name")
     _require_free(project.providers_dir, scheme)
     script = os.path.join(project.providers_dir, f"{scheme}.{language.suffix}")
-    draft.add(script, filled(f"items/provider.{language.name}", scheme=scheme))
+    draft[script] = filled(f"items/provider.{language.name}", scheme=scheme)
     return script
 
 
-def add_completion(draft: Draft, project: Project, name: str, language: Language) -> tuple[str, str]:
+def _add_completion(draft: Draft, project: Project, name: str, language: Language) -> tuple[str, str]:
     """Add a completion. Return its directory, and what the author still has to do to register it, or nothing."""
     place = os.path.join(project.root, "completions", name)
     _require_free(os.path.dirname(place), name)
@@ -155,39 +283,38 @@ def add_completion(draft: Draft, project: Project, name: str, language: Language
     if os.path.lexists(computed):  # a register.json beside it would switch it off
         return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{json.dumps(entry)}'"
     fields = {"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}
-    draft.add(registered, json.dumps(fields, indent=2) + "\n")
+    draft[registered] = json.dumps(fields, indent=2) + "\n"
     return place, ""
 
 
-def add_page(draft: Draft, place: str, name: str) -> str:
+def _add_page(draft: Draft, place: str, name: str) -> str:
     return _fill(draft, place, name, {"index.html": "ui.html", "ui.meta.json": "ui.meta.json"})
 
 
-def page_directory(project: Project, tool_name: str) -> str:
+def _page_directory(project: Project, tool_name: str) -> str:
     """The directory for the MCP App of a tool."""
     directory = os.path.dirname(_tool(project, tool_name).path)
     if directory == project.tools_dir:
-        reason = f"its script lies directly in tools/; move it into tools/{tool_name}/ first"
-        raise ProjectError(tool_name, reason)
+        raise ProjectError(tool_name, f"its script lies directly in tools/; move it into tools/{tool_name}/ first")
     return os.path.join(directory, "ui")
 
 
-def add_tests(draft: Draft, root: str) -> str:
+def _add_tests(draft: Draft, root: str) -> str:
     """Add the script that runs all tests, and the page about them."""
     place = os.path.join(root, "test")
-    draft.add(f"{place}/run.sh", filled("project/run.sh"))
-    draft.add(f"{place}/README.md", filled("project/test.README.md"))
+    draft[f"{place}/run.sh"] = filled("project/run.sh")
+    draft[f"{place}/README.md"] = filled("project/test.README.md")
     return place
 
 
-def add_test(draft: Draft, project: Project, tool_name: str) -> str:
+def _add_test(draft: Draft, project: Project, tool_name: str) -> str:
     """Add a test of one tool, with arguments that its schema admits."""
     arguments = sample_of(_tool(project, tool_name).definition.get("inputSchema", {}))
     place = os.path.join(project.root, "test", f"{tool_name}.sh")
-    draft.add(place, filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments))))
+    draft[place] = filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments)))
     runner = os.path.join(project.root, "test", "run.sh")
     if not os.path.lexists(runner):
-        draft.add(runner, filled("project/run.sh"))
+        draft[runner] = filled("project/run.sh")
     return place
 
 
@@ -201,8 +328,8 @@ def _require_free(directory: str, name: str) -> None:
         raise ProjectError(directory, f"it cannot be read: {error.strerror}") from error
     for entry in entries:
         if name in (entry, stem_of(entry)):
-            reason = "this exists already; choose another name, or move it away"
-            raise ProjectError(os.path.join(directory, entry), reason)
+            path = os.path.join(directory, entry)
+            raise ProjectError(path, "this exists already; choose another name, or move it away")
 
 
 def _tool(project: Project, name: str) -> Tool:
@@ -223,17 +350,17 @@ def _completed_item(project: Project, name: str) -> str:
     return next((each for each in (name, f"prompt.{name}") if each in names), name)
 
 
-def name_schemas(draft: Draft, server_dir: str) -> None:
+def _name_schemas(draft: Draft, server_dir: str) -> None:
     """Let each file of the draft that has a schema name it, and add the schemas that the project lacks.
 
     Schemas lie in the project and are named by a relative path, so that editors complete and check the files without a
     network, and for everyone who shares the project."""
     home = os.path.join(server_dir, "schemas")
-    for path, content in list(draft.files.items()):
+    for path, content in list(draft.items()):
         for name in _NAMED_SCHEMA.findall(content):
             if not os.path.lexists(os.path.join(home, name)):
-                draft.add(os.path.join(home, name), filled(f"schemas/{name}"))
-        draft.add(path, content.replace(MARK, os.path.relpath(home, os.path.dirname(path))))
+                draft[os.path.join(home, name)] = filled(f"schemas/{name}")
+        draft[path] = content.replace(MARK, os.path.relpath(home, os.path.dirname(path)))
 
 
 def sample_of(schema: object, depth: int = 0) -> Any:

@@ -15,11 +15,11 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import replacing
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled, replacing
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say, step, tell
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
@@ -66,8 +66,8 @@ def run(options: Options) -> int:
             _validate(staged)
             manifest |= _collect_lists(project, staged, keeps=is_static(settings))
         _require_valid(manifest)
-        with open(os.path.join(place, "manifest.json"), "w", encoding="utf-8") as file:
-            file.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+        Path(place, "manifest.json").write_text(text, encoding="utf-8")
         if icon := manifest.get("icon"):
             copy_file(os.path.join(staged, icon), os.path.join(place, icon))
         if options["--validate"]:
@@ -82,8 +82,7 @@ def run(options: Options) -> int:
 
 
 def _require_valid(manifest: Json) -> None:
-    problems = problems_of(manifest)
-    if problems:
+    if problems := problems_of(manifest):
         raise ProjectError("manifest.json", "; ".join(problems))
 
 
@@ -100,8 +99,8 @@ def _platforms(wanted: str | None) -> tuple[str, ...]:
 def _stage(settings: BundleSettings, staged: str) -> list[str]:
     """Copy what is served, and return the executable files, because unpacking a bundle may lose their modes."""
     project = settings.project
-    directories = (project.tools_dir, project.resources_dir, project.prompts_dir, project.providers_dir)
-    parts = [project.shown(place) for place in (*directories, project.ui_dir, project.server_dir)]
+    homes = (project.tools_dir, project.resources_dir, project.prompts_dir, project.providers_dir, project.ui_dir)
+    parts = [project.shown(place) for place in (*homes, project.server_dir)]
     included = [project.shown(settings.inside(name, "INCLUDE")) for name in settings.words("INCLUDE")]
     for part in (part for part in parts if os.path.isabs(part)):
         journal.warning("%s lies outside the project and is left out", part)
@@ -151,8 +150,7 @@ def _validate(staged: str) -> None:
         messages = json.loads(done.stdout)["messages"]
     except ValueError:
         raise ProjectError(staged, f"the bundle does not start: {done.stderr.strip()[-500:]}") from None
-    errors = [message["message"] for message in messages if message["level"] == "error"]
-    if errors:
+    if errors := [message["message"] for message in messages if message["level"] == "error"]:
         raise ProjectError("validate", "; ".join(errors))
 
 
@@ -160,7 +158,10 @@ def _collect_lists(project: Project, staged: str, *, keeps: bool) -> Json:
     """The lists for the manifest, from registry files, which stay in the bundle if it `keeps` them."""
     _run_bundled(staged, "scan", "--quiet")
     registry = os.path.join(staged, project.shown(project.registry_dir))
-    lists = listed(registry, os.path.join(staged, project.shown(project.prompts_dir)))
+    tools = [
+        _given({"name": each["name"], "description": each.get("description")}) for each in _items(registry, "tools")
+    ]
+    prompts = list(_prompts(registry, os.path.join(staged, project.shown(project.prompts_dir))))
     for name in os.listdir(registry):
         path = os.path.join(registry, name)
         with open(path, "rb") as file:
@@ -169,7 +170,7 @@ def _collect_lists(project: Project, staged: str, *, keeps: bool) -> Json:
             os.fchmod(file.fileno(), 0o644)
         if is_bound or not keeps:
             os.unlink(path)
-    return lists
+    return _given({"tools": tools, "prompts": prompts})
 
 
 def _run_bundled(staged: str, *command: str) -> subprocess.CompletedProcess[str]:
@@ -196,8 +197,7 @@ def _pack(place: str, made: str, *, is_verbose: bool) -> int:
                 entry = zipfile.ZipInfo(path, EARLIEST)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = os.stat(os.path.join(place, path)).st_mode << 16
-                with open(os.path.join(place, path), "rb") as content:
-                    archive.writestr(entry, content.read())
+                archive.writestr(entry, Path(place, path).read_bytes())
                 if is_verbose:
                     tell(f"{path}\n")
     except OSError as error:
@@ -210,23 +210,17 @@ def manifest_of(
 ) -> Json:
     """The manifest without the lists of tools and prompts. Raises ProjectError."""
     info = settings.project.server_info()
-    name, version = (
-        name or settings.text("NAME") or info["name"],
-        version or settings.text("VERSION") or info["version"],
-    )
+    name = name or settings.text("NAME") or info["name"]
+    version = version or settings.text("VERSION") or info["version"]
     if not NAME.fullmatch(name):
         raise ProjectError(name, "this cannot be the name of a bundle; give one of A-Z a-z 0-9 . _ - with --name")
     if not VERSION.fullmatch(version):
         raise ProjectError(version, "this cannot be the version of a bundle; give one such as 1.0.0 with --version")
     runtimes = {"python": settings.text("RUNTIME_PYTHON") or ">=3.10", "node": settings.text("RUNTIME_NODE")}
-    compatibility = {
-        "claude_desktop": settings.text("COMPAT_CLAUDE_DESKTOP"),
-        "platforms": list(platforms),
-        "runtimes": _given(runtimes),
-    }
+    client = settings.text("COMPAT_CLAUDE_DESKTOP")
     repository = settings.repository()
-    icon = next((each for each in ICONS if os.path.isfile(os.path.join(settings.project.root, each))), "")
     user_config = settings.user_config()
+    start = _start(settings, server, user_config)
     return _given(
         {
             "manifest_version": "0.3",
@@ -240,16 +234,14 @@ def manifest_of(
             "homepage": settings.text("HOMEPAGE"),
             "documentation": settings.text("DOCUMENTATION"),
             "support": settings.text("SUPPORT"),
-            "icon": icon,
-            "server": {
-                "type": "python",
-                "entry_point": ENTRY_POINT,
-                "mcp_config": _start(settings, server, user_config),
-            },
+            "icon": next((icon for icon in ICONS if os.path.isfile(os.path.join(settings.project.root, icon))), ""),
+            "server": {"type": "python", "entry_point": ENTRY_POINT, "mcp_config": start},
             "keywords": settings.words("KEYWORDS"),
             "license": settings.text("LICENSE"),
             "privacy_policies": settings.words("PRIVACY_POLICIES"),
-            "compatibility": _given(compatibility),
+            "compatibility": _given(
+                {"claude_desktop": client, "platforms": list(platforms), "runtimes": _given(runtimes)}
+            ),
             "user_config": user_config,
         }
     )
@@ -264,14 +256,6 @@ def problems_of(manifest: Json) -> list[str]:
     """Check a manifest against the published schema."""
     schema = json.loads(filled("sharing/mcpb-manifest.schema.json"))
     return compile_schema(schema, noun="member").problems(manifest)
-
-
-def listed(registry: str, prompts_dir: str) -> Json:
-    """The tools and prompts of a project, from its `.registry`."""
-    tools = [
-        _given({"name": each["name"], "description": each.get("description")}) for each in _items(registry, "tools")
-    ]
-    return _given({"tools": tools, "prompts": list(_prompts(registry, prompts_dir))})
 
 
 def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Json:
@@ -299,16 +283,13 @@ def _prompts(registry: str, prompts_dir: str) -> Iterator[Json]:
         path = os.path.join(prompts_dir, str(entry.get("path", "")))
         if not path.endswith((".txt", ".md")) or not os.path.isfile(path) or os.path.getsize(path) > MAX_PROMPT_BYTES:
             continue
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = PLACEHOLDER.sub(r"${arguments.\1}", file.read())
+        text = PLACEHOLDER.sub(r"${arguments.\1}", Path(path).read_text(encoding="utf-8", errors="replace"))
         names = [argument["name"] for argument in entry.get("arguments") or ()]
-        described = {"name": entry["name"], "description": entry.get("description"), "arguments": names, "text": text}
-        yield _given(described)
+        yield _given({"name": entry["name"], "description": entry.get("description"), "arguments": names, "text": text})
 
 
 def _items(registry: str, kind: str) -> list[Json]:
-    with open(os.path.join(registry, f"{kind}.json"), encoding="utf-8") as file:
-        items: list[Json] = json.load(file)["items"]
+    items: list[Json] = json.loads(Path(registry, f"{kind}.json").read_bytes())["items"]
     return items
 
 

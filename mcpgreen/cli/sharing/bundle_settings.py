@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shlex
 import subprocess
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen import journal
@@ -20,31 +22,12 @@ from mcpgreen.text.json_types import Json
 CONF = "mcpb.conf"
 PREFIX = "MCPB_"
 MAX_BYTES = 1 << 20
-# Each key of mcpb.conf, and the equivalent field of server.meta.json.
-FIELD_OF = {
-    "NAME": "name",
-    "VERSION": "version",
-    "DESCRIPTION": "description",
-    "AUTHOR_NAME": "",
-    "AUTHOR_EMAIL": "",
-    "AUTHOR_URL": "",
-    "REPOSITORY": "repository",
-    "INCLUDE": "",
-    "STATIC": "",
-    "LICENSE": "license",
-    "KEYWORDS": "keywords",
-    "HOMEPAGE": "websiteUrl",
-    "DOCUMENTATION": "documentation",
-    "SUPPORT": "support",
-    "PRIVACY_POLICIES": "privacy_policies",
-    "LONG_DESCRIPTION_FILE": "long_description_file",
-    "USER_CONFIG_FILE": "",
-    "USER_CONFIG_ENV_MAP": "user_config_env_map",
-    "USER_CONFIG_ARGS_MAP": "user_config_args_map",
-    "COMPAT_CLAUDE_DESKTOP": "",
-    "RUNTIME_PYTHON": "",
-    "RUNTIME_NODE": "",
-}
+# The keys of mcpb.conf that have an equivalent field in server.meta.json, and those without one.
+_SHARED = """NAME VERSION DESCRIPTION REPOSITORY LICENSE KEYWORDS DOCUMENTATION SUPPORT PRIVACY_POLICIES
+    LONG_DESCRIPTION_FILE USER_CONFIG_ENV_MAP USER_CONFIG_ARGS_MAP"""
+_OWN = """AUTHOR_NAME AUTHOR_EMAIL AUTHOR_URL INCLUDE STATIC USER_CONFIG_FILE COMPAT_CLAUDE_DESKTOP RUNTIME_PYTHON
+    RUNTIME_NODE"""
+FIELD_OF = {key: key.lower() for key in _SHARED.split()} | {"HOMEPAGE": "websiteUrl"} | dict.fromkeys(_OWN.split(), "")
 
 
 class BundleSettings:
@@ -103,13 +86,12 @@ class BundleSettings:
             if text := self.text(f"AUTHOR_{key.upper()}"):
                 author[key] = text
         if not author.get("name"):
-            author["name"] = _of_git(self.project.root, "user.name") or _login_name()
+            author["name"] = _user_name(self.project.root)
             journal.warning("the author is %s; MCPB_AUTHOR_NAME in %s can say it better", author["name"], CONF)
         return {key: author[key] for key in ("name", "email", "url") if author.get(key)}
 
     def long_description(self) -> str:
-        name = self.text("LONG_DESCRIPTION_FILE")
-        return self._file_text(name) if name else ""
+        return self._file_text(self.text("LONG_DESCRIPTION_FILE"))
 
     def user_config(self) -> Json:
         """The options that clients ask the user for. Title and description are required; the name is their default."""
@@ -117,11 +99,9 @@ class BundleSettings:
         options = _object(self._file_text(name), name) if name else self._meta.get("user_config") or {}
         if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
             raise ProjectError(name or "user_config", "it must be an object of objects")
-        filled = {}
-        for key, option in options.items():
-            title = option.get("title", key)
-            filled[key] = {"title": title, "description": option.get("description", title), **option}
-        return filled
+        return {
+            key: {"title": key, "description": option.get("title", key), **option} for key, option in options.items()
+        }
 
     def inside(self, name: str, key: str) -> str:
         """The path of a file or directory. Raises ProjectError if it is outside of the project."""
@@ -131,30 +111,27 @@ class BundleSettings:
         return path
 
     def _file_text(self, name: str) -> str:
-        text = _text(self.inside(name, "…_FILE"))
+        text = _text(self.inside(name, "…_FILE")) if name else ""
         if text is None:
             raise ProjectError(name, "there is no such file in the project")
         return text
 
 
 def _read_conf(path: str) -> dict[str, str]:
-    text = _text(path)
     try:
-        words = shlex.split(text or "", comments=True)
+        words = shlex.split(_text(path) or "", comments=True)
     except ValueError as error:
         raise ProjectError(path, f"it cannot be read: {error}") from error
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
         key = name.removeprefix(PREFIX)
-        if word == "export":
-            continue
-        if not equals or key == name or key not in FIELD_OF:
+        if equals and key != name and key in FIELD_OF:
+            found[key] = value
+            if "$" in value or "`" in value:
+                journal.warning("%s: %s is taken as it stands; nothing in it is expanded or run", CONF, name)
+        elif word != "export":
             journal.warning("%s: %s is ignored: it is no setting of a bundle", CONF, name[:80])
-            continue
-        if "$" in value or "`" in value:
-            journal.warning("%s: %s is taken as it stands; nothing in it is expanded or run", CONF, name)
-        found[key] = value
     return found
 
 
@@ -177,18 +154,13 @@ def _object(text: str, shown: str) -> Json:
     return value
 
 
-def _of_git(root: str, setting: str) -> str:
-    command = ["git", "-C", root, "config", "--get", setting]
-    try:
+def _user_name(root: str) -> str:
+    """The name of the current user, as git or the system has it."""
+    command = ["git", "-C", root, "config", "--get", "user.name"]
+    with suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace").strip()
-
-
-def _login_name() -> str:
-    import pwd
-
+        if name := done.stdout.decode("utf-8", "replace").strip():
+            return name
     try:
         user = pwd.getpwuid(os.getuid())
     except KeyError:

@@ -12,7 +12,7 @@ import re
 from urllib.parse import urlsplit
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say
 from mcpgreen.cli.sharing.bundle_settings import BundleSettings
@@ -28,14 +28,12 @@ SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
 
 def run(options: Options) -> int:
     project, _, _ = open_named(options)
-    settings = BundleSettings(project)
     info = project.server_info()
-    repository, website = settings.repository(), info.get("websiteUrl", "")
+    repository, website = BundleSettings(project).repository(), info.get("websiteUrl", "")
     description = info.get("description", "")
     if not 0 < len(description) <= MAX_TEXT:
-        raise ProjectError(
-            "description", f"the registry wants 1 to {MAX_TEXT} characters; see server.d/server.meta.json"
-        )
+        reason = f"the registry wants 1 to {MAX_TEXT} characters; see server.d/server.meta.json"
+        raise ProjectError("description", reason)
     server: Json = json.loads(filled("sharing/server.json"))
     server |= {
         "name": _full_name(options["--name"], info["name"], website, repository),
@@ -61,14 +59,11 @@ def _full_name(wanted: str | None, name: str, website: str, repository: str) -> 
     if wanted:
         full = wanted if "/" in wanted else f"{wanted}/{name}" if NAMESPACE.fullmatch(wanted) else ""
     else:
-        namespace = next(filter(None, map(namespace_of, (website, repository))), "")
-        full = f"{namespace}/{name}" if namespace else ""
-        if not full:
-            reason = (
-                "the registry needs a namespace that is yours; give --name io.github.YOU, or write websiteUrl or "
-                "repository into server.d/server.meta.json"
-            )
-            raise ProjectError(name, reason)
+        namespace = namespace_of(website) or namespace_of(repository)
+        if not namespace:
+            advice = "give --name io.github.YOU, or write websiteUrl or repository into server.d/server.meta.json"
+            raise ProjectError(name, f"the registry needs a namespace that is yours; {advice}")
+        full = f"{namespace}/{name}"
     if not FULL_NAME.fullmatch(full):
         raise ProjectError(wanted or full, "this is no name for the registry; it looks like io.github.you/my-server")
     return full
@@ -97,5 +92,4 @@ def _bundle(options: Options) -> list[Json]:
             digest = hashlib.sha256(file.read()).hexdigest()
     except OSError as error:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
-    package = {"registryType": "mcpb", "identifier": url, "fileSha256": digest}
-    return [{**package, "transport": {"type": "stdio"}}]
+    return [{"registryType": "mcpb", "identifier": url, "fileSha256": digest, "transport": {"type": "stdio"}}]

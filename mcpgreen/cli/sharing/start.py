@@ -46,11 +46,12 @@ def main() -> None:
     if about["kind"] != kind_of_this_python():
         _continue_with_another_python(about, needs_same_kind=True)
         library = _fetch_library(about)
-    words, folders = _split(sys.argv[1:])
-    _prepare_environment(about, folders)
+    # The folders after `--` are those that the user of a bundle has chosen.
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
     sys.path.insert(0, library)
-    sys.argv[1:] = words or ["serve"]
+    sys.argv[1:] = sys.argv[1:at] or ["serve"]
     runpy.run_module("mcpgreen", run_name="__main__", alter_sys=True)
 
 
@@ -59,12 +60,6 @@ def kind_of_this_python() -> str:
     import _imp
 
     return f"{sys.implementation.name} {_imp.extension_suffixes()[0]} {os.uname().machine}"
-
-
-def _split(arguments: "list[str]") -> "tuple[list[str], list[str]]":
-    """Split the command for mcpgreen from the folders after `--`, which the user of a bundle has chosen."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], [folder for folder in arguments[at + 1 :] if not _is_placeholder(folder)]
 
 
 def _is_placeholder(text: str) -> bool:
@@ -77,7 +72,7 @@ def _prepare_environment(about: dict, folders: "list[str]") -> None:  # type: ig
         del os.environ[name]
     if not any(os.environ.get(name) for name in ROOT_VARIABLES):
         os.environ[ROOT_VARIABLES[0]] = os.path.normpath(os.path.join(HERE, about["project"]))
-    roots = [folder for folder in folders if os.path.isdir(folder)]
+    roots = [folder for folder in folders if os.path.isdir(folder) and not _is_placeholder(folder)]
     if roots and not os.environ.get("MCPGREEN_ROOTS"):
         os.environ["MCPGREEN_ROOTS"] = os.pathsep.join(roots)
 
@@ -149,10 +144,7 @@ def _probe(program: str) -> "tuple[bool, str]":
     """Whether a Python is new enough, and its kind."""
     try:
         said = subprocess.check_output(
-            [program, "-I", "-c", KIND_PROGRAM],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=PROBE_SECS,
+            [program, "-I", "-c", KIND_PROGRAM], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PROBE_SECS
         )
     except (OSError, subprocess.SubprocessError):
         return False, ""
@@ -199,15 +191,9 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
 
 def _install(about: dict, place: str) -> None:  # type: ignore[type-arg]  # older Pythons
     packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]
-    if not packages:
-        return
     command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-    status = subprocess.call(
-        [*command, "--no-deps", "--only-binary", ":all:", "--target", place, *packages],
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-    )
-    if status:
+    command += ["--no-deps", "--only-binary", ":all:", "--target", place, *packages]
+    if packages and subprocess.call(command, stdin=subprocess.DEVNULL, stdout=sys.stderr):
         _give_up(f"the packages could not be fetched; install Python {about['python']}, or let pip reach its index")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mcpgreen import PACKAGE_DIR, __version__
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.languages import filled
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import ask, can_ask, say, step, tell
 from mcpgreen.cli.sharing import start
@@ -94,15 +94,13 @@ def _write(output: str, *, project_root: str) -> Json:
 
 def _verify(place: str) -> int:
     try:
-        with open(os.path.join(place, ABOUT), encoding="utf-8") as file:
-            about = json.load(file)
+        about = json.loads(Path(place, ABOUT).read_bytes())
         expected, version = about["sha256"], about["version"]
     except FileNotFoundError:
         raise ProjectError(place, "there is no copy here; mcpgreen vendor makes one") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ProjectError(
-            os.path.join(place, ABOUT), f"it cannot be used ({error}); vendor --upgrade writes it"
-        ) from error
+        reason = f"it cannot be used ({error}); vendor --upgrade writes it"
+        raise ProjectError(os.path.join(place, ABOUT), reason) from error
     if checksum(place) != expected:
         raise ProjectError(place, "it has been changed since it was copied; vendor --upgrade replaces it")
     say(f"Verified mcpgreen {version} at {place}\n")

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
 
 import gevent
 
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.trying.person import CAPABILITIES, Answer, unknown
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
 from mcpgreen.links.memory import MemorySink
@@ -30,44 +30,19 @@ class Refused(McpgreenError):
         self.error = error
 
 
-class Answers(Protocol):
-    """Answers the requests of scripts."""
-
-    capabilities: Json
-
-    def answer(self, method: str, params: Json) -> Json:
-        """Return `{"result": ...}` or `{"error": ...}`."""
-
-
-class NoAnswers:
-    """Refuses every request: a client without capabilities."""
-
-    capabilities: Json = {}
-
-    def answer(self, method: str, params: Json) -> Json:
-        return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
-
-
 class LocalClient:
-    """One session with one request at a time. `answers` answers what a script asks meanwhile."""
+    """One session with one request at a time. `answer` answers what a script asks meanwhile: it takes a method and its
+    params, and returns `{"result": ...}` or `{"error": ...}`. Without it, the client has no capabilities."""
 
     def __init__(
-        self, server: Server, *, answers: Answers | None = None, on_notification: Callable[[Json], object] | None = None
+        self, server: Server, *, answer: Answer | None = None, on_notification: Callable[[Json], object] | None = None
     ) -> None:
-        self.server = server
-        self._answers = answers or NoAnswers()
-        answer = partial(gevent.spawn, self._answer_script)
-        self._sink = MemorySink(on_request=answer, on_notification=on_notification)
+        self._answer = answer
+        self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
         self._link = server.connect(self._sink, transport="stdio")
         self._last_id = 0
-        self.introduction = self.ask(
-            "initialize",
-            {
-                "protocolVersion": LATEST_HANDSHAKE.name,
-                "capabilities": self._answers.capabilities,
-                "clientInfo": {"name": "mcpgreen", "version": "1"},
-            },
-        )
+        params = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": CAPABILITIES if answer else {}}
+        self.ask("initialize", {**params, "clientInfo": {"name": "mcpgreen", "version": "1"}})
         self._link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def ask(self, method: str, params: Json) -> Json:
@@ -94,7 +69,8 @@ class LocalClient:
             params = {"cursor": page["nextCursor"]}
 
     def _answer_script(self, request: Json) -> None:
-        answer = self._answers.answer(request["method"], request.get("params", {}))
+        method = request["method"]
+        answer = self._answer(method, request.get("params", {})) if self._answer else unknown(method)
         self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 import gevent
@@ -31,136 +32,133 @@ FORMATS = {
     "date-time": "a date and time, written YYYY-MM-DDThh:mm:ssZ",
 }
 PATTERNS = {"email": re.compile(r"[^@\s]+@[^@\s]+"), "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")}
+CANCEL: Json = {"result": {"action": "cancel"}}
+_DECLINED = object()  # instead of a value: the person declines the form
 REFUSAL: Json = {"error": {"code": -1, "message": "User rejected sampling request"}}
 
 
-def answers_for(words: Sequence[str]) -> Prepared | AtTerminal | None:
-    """The given answers if there are some, else those of a person at the terminal, else none."""
+Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `{"result": ...}` or `{"error": ...}`
+
+
+def answer_for(words: Sequence[str]) -> Answer | None:
+    """Answers from the given words if there are some, else from a person at the terminal, else none."""
     if words:
-        return Prepared(words)
-    return AtTerminal() if sys.stdin.isatty() and sys.stderr.isatty() else None
-
-
-class Prepared:
-    """Answers that were given with the command."""
-
-    capabilities = CAPABILITIES
-
-    def __init__(self, words: Sequence[str]) -> None:
         values_of(words, {})  # refuse a word that is not key=value before anything runs
-        self._words = words
+        return partial(answer_prepared, words)
+    return answer_at_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None
 
-    def answer(self, method: str, params: Json) -> Json:
+
+def unknown(method: str) -> Json:
+    return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
+
+
+def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:
+    """Answer with the words that were given with the command."""
+    if method == SAMPLE:
+        text = values_of(words, {}).get(SAMPLED)
+        return _sampled(text) if isinstance(text, str) else _unanswered(method, [SAMPLED], REFUSAL)
+    if method != ELICIT or params.get("mode") == "url":
+        return _unanswered(method, [], {"result": {"action": "decline"}})
+    schema = params["requestedSchema"]
+    fields: Json = schema["properties"]
+    named = [word for word in words if word.partition("=")[0].rstrip(":") in fields]
+    try:
+        defaults = {name: about["default"] for name, about in fields.items() if "default" in about}
+        given = {**defaults, **values_of(named, fields)}
+    except UsageError as error:
+        _say(f"--answer {error}")
+        return CANCEL
+    content = {name: given[name] for name in fields if name in given}
+    problems = problems_with_form(schema, content)
+    if problems:
+        missing = [name for name in schema.get("required", ()) if name not in content]
+        _say(f"The form does not fit: {'; '.join(problems)}.")
+        return _unanswered(method, missing, CANCEL)
+    return {"result": {"action": "accept", "content": content}}
+
+
+def _unanswered(method: str, keys: Sequence[str], answer: Json) -> Json:
+    hint = "".join(f" --answer {key}=VALUE" for key in keys)
+    _say(f"The script asks ({method}); the answer is no." + (f" Try:{hint}" if hint else ""))
+    return answer
+
+
+def answer_at_terminal(method: str, params: Json) -> Json:
+    """Let a person answer."""
+    try:
         if method == SAMPLE:
-            text = values_of(self._words, {}).get(SAMPLED)
-            return _sampled(text) if isinstance(text, str) else self._unanswered(method, [SAMPLED], REFUSAL)
-        if method != ELICIT or params.get("mode") == "url":
-            return self._unanswered(method, [], {"result": {"action": "decline"}})
-        schema = params["requestedSchema"]
-        fields: Json = schema["properties"]
-        named = [word for word in self._words if word.partition("=")[0].rstrip(":") in fields]
-        try:
-            defaults = {name: about["default"] for name, about in fields.items() if "default" in about}
-            given = {**defaults, **values_of(named, fields)}
-        except UsageError as error:
-            _say(f"--answer {error}")
-            return {"result": {"action": "cancel"}}
-        content = {name: given[name] for name in fields if name in given}
-        problems = problems_with_form(schema, content)
-        if problems:
-            missing = [name for name in schema.get("required", ()) if name not in content]
-            _say(f"The form does not fit: {'; '.join(problems)}.")
-            return self._unanswered(method, missing, {"result": {"action": "cancel"}})
-        return {"result": {"action": "accept", "content": content}}
-
-    def _unanswered(self, method: str, keys: Sequence[str], answer: Json) -> Json:
-        hint = "".join(f" --answer {key}=VALUE" for key in keys)
-        _say(f"The script asks ({method}); the answer is no." + (f" Try:{hint}" if hint else ""))
-        return answer
-
-
-class AtTerminal:
-    """Answers that a person types."""
-
-    capabilities = CAPABILITIES
-
-    def answer(self, method: str, params: Json) -> Json:
-        try:
-            if method == SAMPLE:
-                return self._sample(params)
-            if method != ELICIT:
-                return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
-            return {"result": self._visit(params) if params.get("mode") == "url" else self._form(params)}
-        except EOFError:
-            _say("")
-            return REFUSAL if method == SAMPLE else {"result": {"action": "cancel"}}
-
-    def _form(self, params: Json) -> Json:
-        schema = params["requestedSchema"]
-        required = schema.get("required", ())
-        _say(f"\n{params['message']}")
-        _say(f"(Return takes what is in brackets, {DECLINE} declines, Ctrl-D cancels.)")
-        content: Json = {}
-        for name, about in schema["properties"].items():
-            value = self._field(name, about, is_required=name in required)
-            if value is _DECLINED:
-                return {"action": "decline"}
-            if value is not None:
-                content[name] = value
-        return {"action": "accept", "content": content}
-
-    def _field(self, name: str, about: Json, *, is_required: bool) -> Any:
-        """Ask for a value until it fits. Return None if it is left out."""
-        options = _options(about)
+            return _sample(params)
+        if method != ELICIT:
+            return unknown(method)
+        return {"result": _visit(params) if params.get("mode") == "url" else _fill_in(params)}
+    except EOFError:
         _say("")
-        for number, (value, title) in enumerate(options, start=1):
-            _say(f"  {number}. {title}" + (f" ({value})" if title != value else ""))
-        label = str(about.get("title") or name)
-        if about.get("description"):
-            label += f" ({about['description']})"
-        if about["type"] == "boolean":
-            label += " yes/no"
-        elif about["type"] == "array":
-            label += ", numbers or names with commas"
-        default = about.get("default")
-        shown = f" [{_shown(default)}]" if default is not None else "" if is_required else " []"
-        while True:
-            text = _read(f"{label}{shown}: ").strip()
-            if text == DECLINE:
-                return _DECLINED
-            if not text and (default is not None or not is_required):
-                return default
-            try:
-                value = _chosen(name, text, about, options)
-            except UsageError as error:
-                _say(str(error))
-                continue
-            problems = problems_with_form({"properties": {name: about}}, {name: value})
-            form = about.get("format", "")
-            if not problems and isinstance(value, str) and not has_format(value, form):
-                problems = [f"{name} must be {FORMATS[form]}, got {value}"]
-            if not problems and text:
-                return value
-            _say("; ".join(problems) or f"{label} is needed.")
-
-    def _visit(self, params: Json) -> Json:
-        _say(f"\n{params['message']}\n\n  {params['url']}\n")
-        is_agreed = _read("Open this URL yourself, then answer yes; no declines: ").strip().lower() in ("y", "yes")
-        return {"action": "accept" if is_agreed else "decline"}
-
-    def _sample(self, params: Json) -> Json:
-        _say("\nThe script asks a model:")
-        if params.get("systemPrompt"):
-            _say(f"[system] {params['systemPrompt']}")
-        for message in params.get("messages", ()):
-            content = message.get("content")
-            for block in content if isinstance(content, list) else [content]:
-                _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
-        text = _read("Answer in its place (Return alone refuses): ").strip()
-        return _sampled(text) if text else REFUSAL
+        return REFUSAL if method == SAMPLE else CANCEL
 
 
-_DECLINED = object()  # instead of a value: the person declines the form
+def _fill_in(params: Json) -> Json:
+    schema = params["requestedSchema"]
+    required = schema.get("required", ())
+    _say(f"\n{params['message']}")
+    _say(f"(Return takes what is in brackets, {DECLINE} declines, Ctrl-D cancels.)")
+    content: Json = {}
+    for name, about in schema["properties"].items():
+        value = _ask_field(name, about, is_required=name in required)
+        if value is _DECLINED:
+            return {"action": "decline"}
+        if value is not None:
+            content[name] = value
+    return {"action": "accept", "content": content}
+
+
+def _ask_field(name: str, about: Json, *, is_required: bool) -> Any:
+    """Ask for a value until it fits. Return None if it is left out."""
+    options = _options(about)
+    _say("")
+    for number, (value, title) in enumerate(options, start=1):
+        _say(f"  {number}. {title}" + (f" ({value})" if title != value else ""))
+    label = str(about.get("title") or name)
+    if about.get("description"):
+        label += f" ({about['description']})"
+    label += {"boolean": " yes/no", "array": ", numbers or names with commas"}.get(about["type"], "")
+    default = about.get("default")
+    shown = f" [{_shown(default)}]" if default is not None else "" if is_required else " []"
+    while True:
+        text = _read(f"{label}{shown}: ").strip()
+        if text == DECLINE:
+            return _DECLINED
+        if not text and (default is not None or not is_required):
+            return default
+        try:
+            value = _chosen(name, text, about, options)
+        except UsageError as error:
+            _say(str(error))
+            continue
+        problems = problems_with_form({"properties": {name: about}}, {name: value})
+        form = about.get("format", "")
+        if not problems and isinstance(value, str) and not has_format(value, form):
+            problems = [f"{name} must be {FORMATS[form]}, got {value}"]
+        if not problems and text:
+            return value
+        _say("; ".join(problems) or f"{label} is needed.")
+
+
+def _visit(params: Json) -> Json:
+    _say(f"\n{params['message']}\n\n  {params['url']}\n")
+    is_agreed = _read("Open this URL yourself, then answer yes; no declines: ").strip().lower() in ("y", "yes")
+    return {"action": "accept" if is_agreed else "decline"}
+
+
+def _sample(params: Json) -> Json:
+    _say("\nThe script asks a model:")
+    if params.get("systemPrompt"):
+        _say(f"[system] {params['systemPrompt']}")
+    for message in params.get("messages", ()):
+        content = message.get("content")
+        for block in content if isinstance(content, list) else [content]:
+            _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
+    text = _read("Answer in its place (Return alone refuses): ").strip()
+    return _sampled(text) if text else REFUSAL
 
 
 def _sampled(text: str) -> Json:
@@ -199,10 +197,9 @@ def has_format(text: str, form: str) -> bool:
             date.fromisoformat(text)
         elif form == "date-time":
             datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
-            return "T" in text.upper()
     except ValueError:
         return False
-    return True
+    return form != "date-time" or "T" in text.upper()
 
 
 def _shown(value: object) -> str:

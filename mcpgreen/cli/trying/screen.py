@@ -62,12 +62,12 @@ class Screen:
         """Print a text without wrapping it, because it may be meant to be copied."""
         self.out.print(uncoloured(text), style=style or None, soft_wrap=True)
 
-    def problem(self, text: str) -> None:
-        self.err.print(uncoloured(text), style="bold red", soft_wrap=True)
-
     def note(self, text: str, style: str = "dim") -> None:
         """Print on stderr something that is not part of the result."""
         self.err.print(uncoloured(text), style=style or None, soft_wrap=True)
+
+    def problem(self, text: str) -> None:
+        self.note(text, "bold red")
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         from rich import box
@@ -164,9 +164,7 @@ def uncoloured(text: str) -> str:
 
 def _repeats(block: Json, structured: object) -> bool:
     """Whether a text block repeats the structured result."""
-    if block.get("type") != "text":
-        return False
     try:
-        return bool(jsontext.loads(block["text"]) == structured)
+        return block.get("type") == "text" and bool(jsontext.loads(block["text"]) == structured)
     except ValueError:
         return False

@@ -10,6 +10,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_FILE_BYTES = 10 << 20
+TYPES = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}
 TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
 TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
 
@@ -23,7 +24,10 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
             raise UsageError(f"{word}: write key=value, key:=JSON, or key=@FILE.")
         if key.endswith(":"):
             key = key[:-1]
-            values[key] = _json(key, content_of(text))
+            try:
+                values[key] = jsontext.loads(content_of(text))
+            except ValueError as error:
+                raise UsageError(f"{key}:= is not JSON: {error}.") from error
             continue
         about = _schema_of(properties.get(key))
         value = typed(key, content_of(text), about)
@@ -52,18 +56,14 @@ def typed(key: str, text: str, about: Json) -> Any:
 
 
 def _as(kind: str, text: str) -> Any:
-    if kind == "boolean":
-        if text.lower() in TRUTHS:
-            return TRUTHS[text.lower()]
-    elif kind == "null":
-        if text in ("", "null"):
-            return None
-    elif kind in ("integer", "number", "array", "object"):
-        value = jsontext.loads(text)
-        wanted = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}[kind]
-        if type(value) in wanted:
-            return value
-    raise ValueError(text)
+    if kind == "boolean" and text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
+    if kind == "null" and text in ("", "null"):
+        return None
+    value = jsontext.loads(text) if kind in TYPES else None
+    if value is None or type(value) not in TYPES[kind]:
+        raise ValueError(text)
+    return value
 
 
 def _types_of(about: Json) -> list[str]:
@@ -96,10 +96,3 @@ def content_of(text: str) -> str:
         raise UsageError(f"{text}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{text}: the file is not UTF-8.") from error
-
-
-def _json(key: str, text: str) -> Any:
-    try:
-        return jsontext.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{key}:= is not JSON: {error}.") from error

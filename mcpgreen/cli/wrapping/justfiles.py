@@ -33,10 +33,8 @@ NOT_RECIPES = ("alias", "export", "import", "mod", "set", "unexport")
 
 def runner_for(path: str, root: str) -> Runner:
     directory, name = place_of(path, root), os.path.basename(path)
-    if not directory and name in USUAL_NAMES:
-        return Runner("just", ("just",))
-    words = ("just", "--justfile", os.path.join(directory, name), "--working-directory", directory or ".")
-    return Runner("just", words)
+    place = ("--justfile", os.path.join(directory, name), "--working-directory", directory or ".")
+    return Runner("just", ("just", *(place if directory or name not in USUAL_NAMES else ())))
 
 
 def recipes_in(path: str) -> list[Task]:
@@ -79,11 +77,10 @@ def _refused_in(line: str, names: set[str], constants: set[str]) -> set[str]:
     """The parameters that a line of a recipe does not use as words for a program."""
     if "{{" in INTERPOLATION.sub("", line):
         return set(names)  # an expression, or braces that mean themselves
-    every = "".join(f"{EDGE}{name}{EDGE}" for name in names)
-    marked = INTERPOLATION.sub(lambda found: f"{EDGE}{found[1]}{EDGE}", line.replace(EDGE, ""))
-    marked = POSITIONAL.sub(lambda found: every, marked)
+    marked = INTERPOLATION.sub(rf"{EDGE}\1{EDGE}", line.replace(EDGE, ""))
+    marked = POSITIONAL.sub("".join(f"{EDGE}{name}{EDGE}" for name in names), marked)
     for name in names:
-        marked = re.sub(rf"\$(?:{re.escape(name)}\b|\{{{re.escape(name)}\}})", f"{EDGE}{name}{EDGE}", marked)
+        marked = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", f"{EDGE}{name}{EDGE}", marked)
     if is_harmless(marked.lstrip(" \t@-"), names | constants):
         return set()
     is_any = has_computed_name(marked) or USES_POSITIONAL.search(marked)
@@ -92,8 +89,7 @@ def _refused_in(line: str, names: set[str], constants: set[str]) -> set[str]:
 
 def _refused_in_head(line: str, task: Task) -> set[str]:
     """Parameters that are a part of another one's default, or are passed on to another recipe."""
-    rest = QUOTED.sub("", line.partition(task.name)[2])
-    words = IDENTIFIER.findall(rest)
+    words = IDENTIFIER.findall(QUOTED.sub("", line.partition(task.name)[2]))
     return {name for each in task.parameters if words.count(name := each.name) > 1 or OBEYED.fullmatch(name)}
 
 

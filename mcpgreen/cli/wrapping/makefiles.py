@@ -79,8 +79,7 @@ class _Variables:
         """What is referred to outside of recipes, or in a line that is not harmless, is no argument."""
         if "$" in text or "`" in text:
             self._refused.update(IDENTIFIER.findall(text))
-            marked = REFERENCE.sub(self._marked, text)
-            self._has_computed_name = self._has_computed_name or has_computed_name(marked)
+            self._has_computed_name |= has_computed_name(REFERENCE.sub(self._marked, text))
 
     def use(self, line: str) -> set[str]:
         """What a line of a recipe refers to."""
@@ -89,11 +88,10 @@ class _Variables:
         return {name for groups in REFERENCE.findall(line) for name in groups[:5] if name}
 
     def arguments(self) -> dict[str, str]:
-        known = self._defined - self._odd
         for line in self._recipes:
             marked = REFERENCE.sub(self._marked, line).lstrip(" \t@+-")
             has_function = any(groups[6] for groups in REFERENCE.findall(line))
-            if has_function or not is_harmless(marked, known):
+            if has_function or not is_harmless(marked, self._defined - self._odd):
                 self.refuse(line)
         return {
             name: text
@@ -155,7 +153,7 @@ def targets_in(path: str) -> list[Task]:
         elif rule:
             names = rule[1].split()
             needs, _, recipe = rule[2].partition(";")
-            text = rule[2].partition("##")[2]
+            text = rule[2].partition("##")[2].strip()
             needs = needs.partition("##")[0]
             variables.refuse(f"{rule[1]} {needs}")
             if names == [".PHONY"]:
@@ -164,27 +162,20 @@ def targets_in(path: str) -> list[Task]:
             is_in_rule = True
             for name in filter(TARGET.fullmatch, names):
                 uses.setdefault(name, []).append(used)
-                said = text.strip() or " ".join(comment)
-                if said:
-                    texts.setdefault(name, said)
-                if text.strip():
+                texts[name] = texts.get(name) or text or " ".join(comment)
+                if text:
                     documented.add(name)
         elif line:
             variables.refuse(line)
             used = set()
         comment = []
     arguments = variables.arguments() if is_understood else {}
-    return [
-        Task(name, texts.get(name, ""), *_parameters(rules, variables.offered, arguments))
-        for name, rules in uses.items()
-        if name in phony or name in documented or not re.search(r"[./]", name)
-    ]
-
-
-def _parameters(
-    rules: list[set[str]], offered: dict[str, str], arguments: dict[str, str]
-) -> tuple[tuple[Parameter, ...], tuple[str, ...]]:
-    """The variables with `?=` that the rules of a target use: they are there to be given. Then those that are not."""
-    used = [name for name in offered if any(name in rule for rule in rules)][:MAX_VARIABLES]
-    given = tuple(Parameter(name, arguments[name], f"{name}={{}}") for name in used if name in arguments)
-    return given, tuple(name for name in used if name not in arguments)
+    tasks = []
+    for name, rules in uses.items():
+        if name in phony or name in documented or not re.search(r"[./]", name):
+            # Variables with `?=` that the rules of the target use are there to be given.
+            used_here = [each for each in variables.offered if any(each in rule for rule in rules)][:MAX_VARIABLES]
+            given = tuple(Parameter(each, arguments[each], f"{each}={{}}") for each in used_here if each in arguments)
+            refused = tuple(each for each in used_here if each not in arguments)
+            tasks.append(Task(name, texts[name], given, refused))
+    return tasks

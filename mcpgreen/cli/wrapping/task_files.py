@@ -1,4 +1,4 @@
-"""Make a tool of each task in a Makefile, justfile or package.json.
+"""Make a tool of each task in a Makefile, justfile or package.json. The scripts of a package.json are read here.
 
 Rule: such a file is read as text and never evaluated, and values of clients must not be evaluated either. make, just
 and npm pass values to a shell, so only plain values are accepted.
@@ -10,21 +10,19 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.shell_lines import PLAIN_VALUE
-from mcpgreen.cli.wrapping.tool_file import (
-    Argument,
-    Blueprint,
-    list_schema,
-    plain,
-    property_name,
-    tool_name,
-    unique_name,
-)
+from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain, take_name, tool_name, unique_name
+from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_FILE_BYTES = 1 << 20
 MAX_TASKS = 200
+NAME_CHARS = 100
+# Other package managers, by the lock file beside package.json.
+OTHERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
+DIRECTORY_OPTION = {"npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
 ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only plain ones through (see its patterns)"
 
 
@@ -89,14 +87,49 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
 
 
 def _arguments(task: Task) -> tuple[Argument, ...]:
-    arguments: dict[str, Argument] = {}
+    arguments: list[Argument] = []
+    taken: set[str] = set()
     for parameter in task.parameters:
-        name = property_name(parameter.name, arguments)
         schema: Json = {"type": "string", "pattern": PLAIN_VALUE}
         if parameter.is_repeated:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
         words = (parameter.word,) if parameter.word else ()
         method = "option" if parameter.word else "operand"
-        arguments[name] = Argument(name, schema, method, words, is_required=parameter.is_required)
-    return tuple(arguments.values())
+        name = take_name(parameter.name, taken)
+        arguments.append(Argument(name, schema, method, words, is_required=parameter.is_required))
+    return tuple(arguments)
+
+
+def runner_of_scripts(path: str, root: str) -> Runner:
+    beside = os.path.dirname(os.path.realpath(path))
+    program = next((name for file, name in OTHERS.items() if os.path.exists(os.path.join(beside, file))), "npm")
+    directory = place_of(path, root)
+    place = (DIRECTORY_OPTION[program], directory) if directory else ()
+    quiet = ("--silent",) if program == "npm" else ()
+    return Runner(program, (program, *place, "run", *quiet), ends_options=program == "npm")
+
+
+def scripts_in(path: str) -> list[Task]:
+    """The scripts of a package.json, with their descriptions. Raises ProjectError."""
+    try:
+        package = jsontext.loads(text_of(path))
+    except ValueError as error:
+        raise ProjectError(path, f"it is not JSON: {error}") from error
+    scripts = package.get("scripts") if isinstance(package, dict) else None
+    if not isinstance(scripts, dict):
+        raise ProjectError(path, 'it has no "scripts"')
+    infos = package.get("scripts-info")
+    tasks = []
+    for name, script in scripts.items():
+        is_hook = any(name.startswith(when) and name[len(when) :] in scripts for when in ("pre", "post"))
+        is_name = 0 < len(name) <= NAME_CHARS and name.isprintable() and not name.startswith(("-", "/", "?", "_"))
+        if not isinstance(script, str) or is_hook or not is_name:
+            continue
+        info = infos.get(name) if isinstance(infos, dict) else None
+        said = info or scripts.get(f"//{name}") or scripts.get(f"?{name}")
+        text = said if isinstance(said, str) else f"Run the script {name}: {script}"
+        words = Parameter("arguments", "Words that are added to the script.", is_repeated=True)
+        is_plain = is_harmless(f"{script.replace(EDGE, '')} {EDGE}{words.name}{EDGE}", {words.name})
+        tasks.append(Task(name, text, (words,)) if is_plain else Task(name, text, refused=(f"words after {name}",)))
+    return tasks

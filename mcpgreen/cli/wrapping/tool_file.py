@@ -1,4 +1,5 @@
-"""Write a tool: a script that people can read and change, and its description beside it.
+"""Make a tool of what a help text documents, and write it: a script that people can read and change, and its
+description beside it.
 
 Rule: nothing from a help text or a file becomes code. Names are string literals, comments are one line of printable
 characters. No file is ever overwritten.
@@ -9,14 +10,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Iterator
-from contextlib import suppress
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from mcpgreen.cli.making.drafts import Draft
+from mcpgreen.cli.wrapping.reading.help_text import Documented
+from mcpgreen.cli.wrapping.reading.options import Option
+from mcpgreen.cli.wrapping.reading.usage_lines import Operand
+from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type
 from mcpgreen.text.json_types import Json
 
-SUFFIX = ".py"
 DESCRIPTION_SUFFIX = ".meta.json"
 COMMENT_CHARS = 110
 
@@ -35,6 +38,9 @@ import mcp_tool
 
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 300
+MAX_COUNT = 10
+NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
+VERBOSE = {"--verbose", "--quiet", "-v", "-q"}
 
 
 class Argument(NamedTuple):
@@ -69,9 +75,11 @@ def tool_name(words: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", words).strip("-")[:MAX_NAME_CHARS].rstrip("-")
 
 
-def property_name(words: str, taken: Container[str]) -> str:
-    """A name for an argument that is not taken."""
-    return unique_name(re.sub(r"[^A-Za-z0-9]+", "_", words).strip("_") or "option", taken, joint="_")
+def take_name(words: str, taken: set[str]) -> str:
+    """Take a name for an argument that is not taken yet."""
+    name = unique_name(re.sub(r"[^A-Za-z0-9]+", "_", words).strip("_") or "option", taken, joint="_")
+    taken.add(name)
+    return name
 
 
 def unique_name(name: str, taken: Container[str], *, joint: str) -> str:
@@ -113,22 +121,15 @@ def _calls(blueprint: Blueprint) -> Iterator[str]:
             yield "command.end_of_options()"
         for guess in argument.guesses:
             yield f"# Guess: {_comment(guess)}."
-        yield _call(argument)
-
-
-def _call(argument: Argument) -> str:
-    given = [literal(argument.name), *map(literal, argument.words)]
-    given += [f"{keyword}={literal(word)}" for keyword, word in argument.keywords]
-    return f"command.{argument.method}({', '.join(given)})"
+        given = [literal(argument.name), *map(literal, argument.words)]
+        given += [f"{keyword}={literal(word)}" for keyword, word in argument.keywords]
+        yield f"command.{argument.method}({', '.join(given)})"
 
 
 def description_of(blueprint: Blueprint) -> str:
-    required = [argument.name for argument in blueprint.arguments if argument.is_required]
-    schema: Json = {
-        "type": "object",
-        "properties": {argument.name: argument.schema for argument in blueprint.arguments},
-    }
-    if required:
+    schema: Json = {"type": "object"}
+    schema["properties"] = {argument.name: argument.schema for argument in blueprint.arguments}
+    if required := [argument.name for argument in blueprint.arguments if argument.is_required]:
         schema["required"] = required
     schema["additionalProperties"] = False
     fields = {"name": blueprint.name, "description": blueprint.description, "inputSchema": schema}
@@ -147,21 +148,137 @@ def _comment(text: str) -> str:
     return plain(text, COMMENT_CHARS).rstrip(".") if text[:1] != " " else "   " + plain(text, COMMENT_CHARS)
 
 
-def existing_tool(directory: str, name: str) -> str | None:
-    """The path of an existing file that keeps a tool of this name from being written, or None."""
-    with suppress(OSError):
-        for entry in sorted(os.listdir(directory)):
-            if entry == name or (entry.startswith(f"{name}.") and entry.partition(".")[0] == name):
-                return os.path.join(directory, entry)
-    return None
-
-
 def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
     """Write script and description, or neither; where they are. Raises ProjectError."""
-    script, description = (os.path.join(directory, blueprint.name + suffix) for suffix in (SUFFIX, DESCRIPTION_SUFFIX))
-    draft = Draft()
+    place = os.path.join(directory, blueprint.name)
+    script, description = place + ".py", place + DESCRIPTION_SUFFIX
     # The description first: without it, the script would be another tool for a moment.
-    draft.add(description, description_of(blueprint))
-    draft.add(script, script_of(blueprint))
-    draft.write()
+    Draft({description: description_of(blueprint), script: script_of(blueprint)}).write()
     return script, description
+
+
+def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, asked_by: str) -> Blueprint:
+    """The tool that runs this command."""
+    shown = plain(" ".join(command), 200)
+    taken: set[str] = set()  # options have the first choice of names
+    options = [_option_argument(option, documented, taken) for option in documented.options]
+    names: set[str] = set()
+    operands = [_operand_argument(operand, documented, names, taken) for operand in documented.operands]
+    arguments = [*operands, *options] if documented.is_expression else [*options, *operands]
+    if documented.reads_stdin:
+        stdin = {"type": "string", "description": "Text for the command's standard input."}
+        guesses = ("it reads its standard input, which the help mentions",)
+        arguments.append(Argument(take_name("stdin", taken), stdin, "stdin", guesses=guesses))
+    pairs = zip(operands, documented.operands, strict=True)
+    separated = [argument.name for argument, operand in pairs if operand.is_after_separator]
+    if documented.takes_separator:
+        separated += [argument.name for argument in operands]
+    is_guess = bool(separated) and not documented.is_separator_certain
+    summary = documented.summary or f"Run {shown}"
+    notes = []
+    if documented.omitted:
+        notes.append(f"{documented.omitted} more options are left out: there are too many.")
+    if documented.forms:
+        notes.append("The usage lines differ in their operands, so these are one list:")
+        notes += [f"    {plain(form, 110)}" for form in documented.forms]
+    return Blueprint(
+        name,
+        f"{shown} {asked_by}",
+        plain(f"{summary.rstrip('.')}. (Runs {shown}.)"),
+        tuple(command),
+        tuple(arguments),
+        tuple(notes),
+        separated[0] if separated else None,
+        f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
+    )
+
+
+def _option_argument(option: Option, documented: Documented, taken: set[str]) -> Argument:
+    name = take_name(option.name, taken)
+    about = plain(option.text) or f"The option {option.name}."
+    if not option.values:
+        return _flag(name, option, about)
+    legends = documented.legends
+    kinds = [
+        value_type(
+            value, option.names, option.text, legends.get(value) or legends.get(option.name), documented.are_types
+        )
+        for value in option.values
+    ]
+    kind = kinds[0]
+    guesses = list(kind.guesses)
+    if len(kinds) > 1:
+        kind = ValueType(kind.type if all(each.type == kind.type for each in kinds) else "string")
+    schema = _value_schema(kind)
+    is_list = kind.is_list or option.is_repeated or option.is_greedy
+    if not is_list and REPEATS.search(option.text):
+        is_list = True
+        guesses.append("it may be given several times, as the description seems to say")
+    keywords: tuple[tuple[str, str], ...] = ()
+    default = default_of(option.text, kind.type, kind.choices)
+    # Without a value, it would take a following word for one.
+    can_be_bare = option.joint != " " or documented.takes_separator or not documented.operands
+    if option.is_value_optional and not can_be_bare:
+        guesses.append("its value may be left out at a terminal; here it has to be given")
+    elif option.is_value_optional and not is_list and len(kinds) == 1:
+        keywords = (("bare", option.name),)
+        about = plain(f"{about.rstrip('.')}. Empty: the option without a value.", 340)
+        schema = _or_empty(schema)
+        default = None  # of the value, or of the option?
+    if len(kinds) > 1:
+        schema = {"type": "array", "items": schema, "minItems": len(kinds), "maxItems": len(kinds)}
+    if is_list:
+        schema = list_schema(schema, is_required=False)
+    elif default is not None and len(kinds) == 1:
+        schema["default"] = default
+    schema["description"] = about
+    words: tuple[str, ...] = (f"{option.name}{option.joint}{{}}",)
+    if option.is_greedy:
+        words = (option.name, "{}...")
+    elif len(kinds) > 1 or option.joint == " ":
+        words = (option.name, *["{}"] * len(kinds))
+    return Argument(name, schema, "option", words, keywords, option.is_required, tuple(guesses))
+
+
+def _flag(name: str, option: Option, about: str) -> Argument:
+    is_counted = option.is_repeated or (VERBOSE.intersection(option.names) and COUNTS.search(option.text))
+    if is_counted and not option.negative:
+        schema: Json = {"type": "integer", "minimum": 0, "maximum": MAX_COUNT, "description": about}
+        guesses = () if option.is_repeated else ("it is given as often as the number says",)
+        return Argument(name, schema, "count", (option.name,), (), option.is_required, guesses)
+    default = default_of(option.text, "boolean", ()) if option.negative else None
+    schema = {"type": "boolean"} if default is None else {"type": "boolean", "default": default}
+    keywords = (("off", option.negative),) if option.negative else ()
+    return Argument(name, {**schema, "description": about}, "flag", (option.name,), keywords, option.is_required)
+
+
+def _value_schema(kind: ValueType) -> Json:
+    limits = {"enum": list(kind.choices) or None, "minimum": kind.minimum, "maximum": kind.maximum}
+    return {"type": kind.type, **{name: limit for name, limit in limits.items() if limit is not None}}
+
+
+def _or_empty(schema: Json) -> Json:
+    """The schema for a value that may also be empty: a string."""
+    choices = ["true", "false"] if schema["type"] == "boolean" else schema.get("enum")
+    if choices:
+        return {"type": "string", "enum": ["", *map(str, choices)]}
+    return {"type": "string", **({} if schema["type"] == "string" else {"pattern": NUMBER_OR_EMPTY})}
+
+
+def _operand_argument(operand: Operand, documented: Documented, names: set[str], taken: set[str]) -> Argument:
+    name = take_name(operand.name.lower(), names)
+    name = take_name(f"{name}_operand" if name in taken else name, taken)
+    kind = ValueType("string", operand.choices)
+    if not operand.choices:
+        kind = value_type(operand.name, (operand.name,), operand.text, documented.legends.get(operand.name))
+    schema = _value_schema(kind)
+    about = plain(operand.text) or ("The operands." if documented.forms else f"The operand {plain(operand.name, 60)}.")
+    if documented.forms:
+        about = plain(f"{about} {' | '.join(documented.forms)}")
+    if operand.is_repeated:
+        schema = list_schema(schema, is_required=operand.is_required)
+    else:
+        default = default_of(operand.text, kind.type, kind.choices)
+        schema |= {} if default is None else {"default": default}
+    schema["description"] = about
+    return Argument(name, schema, "operand", (), (), operand.is_required, kind.guesses)

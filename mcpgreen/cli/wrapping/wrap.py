@@ -1,28 +1,38 @@
-"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file."""
+"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file.
+
+A command is asked for its help, and for nothing else. It gets no stdin, no terminal, little time and limited output. It
+runs in a session of its own, which is killed at the end; on Linux, so are processes that have left the session.
+
+Rule: only the words of the command with `--help` are run; `-h` only if `--help` is refused, because it means something
+else to many commands.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import subprocess
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.names import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import say, tell
-from mcpgreen.cli.wrapping import justfiles, makefiles, package_json
-from mcpgreen.cli.wrapping.asking_help import ask_help
+from mcpgreen.cli.wrapping import justfiles, makefiles
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.schema import blueprint_of
-from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of
-from mcpgreen.cli.wrapping.tool_file import Blueprint, existing_tool, tool_name, write_tool
+from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of, runner_of_scripts, scripts_in
+from mcpgreen.cli.wrapping.tool_file import blueprint_of, tool_name, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
+from mcpgreen.running.processes.strays import adopted_strays
 
 SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
@@ -32,9 +42,20 @@ MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Runner]]] = {
     "--makefile": (makefiles.targets_in, makefiles.runner_for),
     "--justfile": (justfiles.recipes_in, justfiles.runner_for),
-    "--package-json": (package_json.scripts_in, package_json.runner_for),
+    "--package-json": (scripts_in, runner_of_scripts),
 }
 MANY_ARGUMENTS = 40
+
+HELP_SECS = 20.0
+MAX_HELP_BYTES = 1 << 20
+STRAYS_SECS = 1.0
+SHOWN_CHARS = 200
+
+USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
+# English, no colours, no pager, and long lines.
+ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "", "TERM": "dumb", "NO_COLOR": "1"}
+ENVIRONMENT |= {"COLUMNS": "200", "MANWIDTH": "200", "PAGER": "cat", "MANPAGER": "cat", "GIT_PAGER": "cat"}
+UNWANTED = ("FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONINSPECT")
 
 
 class Target(NamedTuple):
@@ -45,13 +66,16 @@ class Target(NamedTuple):
     project: Project | None
 
     def other(self, name: str) -> str | None:
-        """The path of an existing tool with this name."""
+        """The path of an existing tool with this name, or of a file that keeps it from being written."""
         if self.project is not None and _is_below(self.directory, self.project.tools_dir):
-            found = discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items
-            for tool in found:
+            for tool in discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items:
                 if tool.name == name:
                     return str(tool.path)
-        return existing_tool(self.directory, name)
+        with suppress(OSError):
+            for entry in sorted(os.listdir(self.directory)):
+                if entry.partition(".")[0] == name:
+                    return os.path.join(self.directory, entry)
+        return None
 
 
 def run(options: Options) -> int:
@@ -76,11 +100,8 @@ def _target(options: Options) -> Target:
         if output is None or options["--project-root"]:
             raise
         project = None  # the folder may become a project later
-    if output is not None:
-        directory = os.path.abspath(os.path.expanduser(output))
-        return Target(directory, project.root if project else os.getcwd(), project)
-    assert project is not None
-    return Target(project.tools_dir, project.root, project)
+    directory = os.path.abspath(os.path.expanduser(output)) if project is None or output else project.tools_dir
+    return Target(directory, project.root if project else os.getcwd(), project)
 
 
 def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, secs: float | None) -> int:
@@ -92,15 +113,19 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     other = target.other(name)
     if other is not None:  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
-    found = ask_help([program, *rest], directory=target.root, secs=secs)
-    shown = [_shown(words[0], program, target.root), *rest]
-    documented = read_help(found.text, [os.path.basename(words[0]), *rest])
+    text, asked_by = _ask_help([program, *rest], directory=target.root, secs=secs)
+    if os.sep in words[0] and _is_below(program, target.root):
+        program = os.path.join(os.curdir, os.path.relpath(program, target.root))  # tools run in the root
+    documented = read_help(text, [os.path.basename(words[0]), *rest])
     if not documented.options and not documented.operands and not documented.has_usage:
         reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
         raise ProjectError(" ".join(words), reason)
-    blueprint = blueprint_of(name, shown, documented, asked_by=found.option)
+    blueprint = blueprint_of(name, [program, *rest], documented, asked_by=asked_by)
     say("".join(f"{path}\n" for path in write_tool(blueprint, target.directory)), is_exact=True)
-    tell(_told(blueprint))
+    guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
+    count = len(blueprint.arguments)
+    advice = " More than models cope with: remove the ones that are not needed." if count > MANY_ARGUMENTS else ""
+    tell(f"{name}: {count} arguments{guesses}.{advice} Try: {shell_words(os.environ)} run-tool {name}\n")
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
         tell(f"It has subcommands, and each makes a better tool of its own: {example}\n")
@@ -108,7 +133,7 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
 
 
 def _program(word: str) -> str:
-    """The command as a path. Raises ProjectError."""
+    """The command as a name on the PATH, or as an absolute path. Raises ProjectError."""
     if os.sep in word:
         path = os.path.abspath(os.path.expanduser(word))
         if not os.path.isfile(path):
@@ -116,8 +141,7 @@ def _program(word: str) -> str:
         if not os.access(path, os.X_OK):
             raise ProjectError(word, "it is not executable; make it so with chmod +x")
         return path
-    path_found = shutil.which(word)
-    if path_found is None:
+    if shutil.which(word) is None:
         raise ProjectError(word, "there is no such command on the PATH; install it, or name it with its path")
     return word
 
@@ -134,19 +158,52 @@ def _subcommands(words: Sequence[str]) -> list[str]:
             rest[0] = os.path.abspath(rest[0])
             checked = rest[1:]
     for word in checked:
-        if not SUBCOMMAND.fullmatch(word) or os.path.isfile(word):
-            kind = "is a file" if os.path.isfile(word) else "is no subcommand"
-            raise UsageError(
-                f"{word} {kind}: name only the command and its subcommands; wrap finds the rest in its help"
-            )
+        kind = "is a file" if os.path.isfile(word) else "is no subcommand" if not SUBCOMMAND.fullmatch(word) else ""
+        if kind:
+            advice = "name only the command and its subcommands; wrap finds the rest in its help"
+            raise UsageError(f"{word} {kind}: {advice}")
     return rest
 
 
-def _shown(word: str, program: str, root: str) -> str:
-    """The command for the script: a name as it is, a path relative to the root, where tools run."""
-    if os.sep not in word:
-        return word
-    return os.path.join(os.curdir, os.path.relpath(program, root)) if _is_below(program, root) else program
+def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> tuple[str, str]:
+    """Run a command with --help, or else -h. Return its help and the option. Raises ProjectError if it has none."""
+    secs = secs or HELP_SECS
+    shown = " ".join(command)[:SHOWN_CHARS]
+    for option in ("--help", "-h"):
+        ended = _run([*command, option], directory=directory, secs=secs)
+        # A command that does not know the option may print its usage all the same.
+        is_help: Callable[[str], object] = str.strip if ended.status == 0 else USAGE.search
+        if text := next(filter(is_help, (ended.stdout, ended.stderr)), ""):
+            return text, option
+        if ended.is_late:
+            reason = f"it did not end within {secs:g} s, and was stopped; give it more with --timeout"
+            raise ProjectError(f"{shown} {option}", reason)
+        if ended.status == 0:
+            break  # it knows --help, and prints nothing
+    said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
+    reason = "it has no help that can be read" + (f" ({said})" if said.isprintable() and said else "")
+    raise ProjectError(shown, f"{reason}; write a tool by hand, as docs/tools.md shows")
+
+
+def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended:
+    strays = adopted_strays(set(), set())
+    environ = {name: value for name, value in os.environ.items() if name not in UNWANTED}
+    try:
+        return children.run(
+            words, env=environ | ENVIRONMENT, cwd=directory, stderr=subprocess.PIPE, secs=secs, max_bytes=MAX_HELP_BYTES
+        )
+    except OSError as error:
+        raise ProjectError(words[0], f"it cannot be started: {error.strerror}") from error
+    finally:
+        # Kill processes that left the session and became our children; repeatedly, because they may be forking.
+        until = time.monotonic() + STRAYS_SECS
+        while strays is not None and strays.kill() and time.monotonic() < until:
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            time.sleep(0.005)
+        if strays is not None:
+            strays.close()
 
 
 def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -> int:
@@ -178,11 +235,3 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
 
 def _is_below(path: str, root: str) -> bool:
     return os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) == os.path.realpath(root)
-
-
-def _told(blueprint: Blueprint) -> str:
-    guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
-    count = len(blueprint.arguments)
-    advice = " More than models cope with: remove the ones that are not needed." if count > MANY_ARGUMENTS else ""
-    trial = f"{shell_words(os.environ)} run-tool {blueprint.name}"
-    return f"{blueprint.name}: {count} arguments{guesses}.{advice} Try: {trial}\n"

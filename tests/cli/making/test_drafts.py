@@ -16,9 +16,9 @@ def draft(tmp_path: Path) -> Draft:
     """A directory with two files, and a file in a directory that exists."""
     (tmp_path / "old").mkdir()
     draft = Draft()
-    draft.add(str(tmp_path / "new/deep/one"), "1\n")
-    draft.add(str(tmp_path / "new/two"), "#!2\n")
-    draft.add(str(tmp_path / "old/three"), "3\n")
+    draft[str(tmp_path / "new/deep/one")] = "1\n"
+    draft[str(tmp_path / "new/two")] = "#!2\n"
+    draft[str(tmp_path / "old/three")] = "3\n"
     return draft
 
 
@@ -57,7 +57,7 @@ def test_an_interrupted_command_leaves_no_file(
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     draft = Draft()
-    draft.add(str(tmp_path / "file/below"), "")
+    draft[str(tmp_path / "file/below")] = ""
 
     with pytest.raises(ProjectError, match=f"^{tmp_path}/file/below: it cannot be written to: Not a directory"):
         draft.write()

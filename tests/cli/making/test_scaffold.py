@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.making.languages import LANGUAGES
-from mcpgreen.cli.making.scaffold import sample_of
+from mcpgreen.cli.making.scaffold import LANGUAGES, sample_of
 from tests.cli.making.test_projects import files_in, says_nothing_bad
 from tests.cli.test_commands import mcpgreen
 from tests.support.prerequisites import require_program

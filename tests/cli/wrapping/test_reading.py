@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS
-from mcpgreen.cli.wrapping.schema import blueprint_of
-from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, description_of, script_of
+from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, blueprint_of, description_of, script_of
 from tests.cli.wrapping.expected_samples import SAMPLES
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ import pytest
 
 from mcpgreen.cli.wrapping.justfiles import recipes_in
 from mcpgreen.cli.wrapping.makefiles import targets_in
-from mcpgreen.cli.wrapping.package_json import scripts_in
+from mcpgreen.cli.wrapping.task_files import scripts_in
 from mcpgreen.errors import ProjectError
 from tests.cli.wrapping.test_wrap import call, text_of, validated, wrap
 from tests.support.prerequisites import require_program

@@ -9,20 +9,13 @@ Rule: lines are cut and options are counted, so that a help text cannot take muc
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.documented import Documented, Operand, Option
-from mcpgreen.cli.wrapping.reading.option_rows import MAX_OPTIONS, MAX_TEXT_CHARS, options_in
-from mcpgreen.cli.wrapping.reading.usage_lines import (
-    Reader,
-    Usage,
-    after_command,
-    after_other_names,
-    forms_in,
-    merged_operands,
-)
-from mcpgreen.cli.wrapping.reading.value_types import default_of, legends_in
+from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS, MAX_TEXT_CHARS, Option, options_in
+from mcpgreen.cli.wrapping.reading.usage_lines import Operand, Reader, Usage, after_command, forms_in, merged_operands
+from mcpgreen.cli.wrapping.reading.value_types import ValueType, default_of, legends_in
 
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 2000
@@ -44,6 +37,25 @@ NO_SUMMARY = re.compile(
     r"(?i)^(?:usage|or|options?|flags|synopsis|version|copyright|name|mandatory arguments|"
     r"unknown|invalid|unrecogni[sz]ed|illegal)\b|^[\w-]+\(\d\) "
 )
+
+
+class Documented(NamedTuple):
+    """A help text. `omitted` counts the options beyond the limit."""
+
+    style: str
+    are_types: bool = False  # the word after an option is its type
+    summary: str = ""
+    options: tuple[Option, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    forms: tuple[str, ...] = ()  # the usage lines, where they disagree about the operands
+    subcommands: tuple[str, ...] = ()
+    takes_separator: bool = False  # `--` ends the options
+    is_separator_certain: bool = False
+    reads_stdin: bool = False
+    has_usage: bool = False
+    omitted: int = 0
+    is_expression: bool = False  # the options follow the operands
+    legends: Mapping[str, ValueType | None] = MappingProxyType({})  # explanations of values, by their name or option
 
 
 class Style(NamedTuple):
@@ -113,20 +125,15 @@ PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=F
 WITHOUT_SEPARATOR = frozenset({"echo", "test", "[", "expr", "true", "false"})
 
 
-def style_of(text: str) -> Style:
-    return next((style for style in STYLES if style.mark.search(text)), PLAIN)
-
-
 def read_help(text: str, command: Sequence[str]) -> Documented:
     """Read the help of `command`. Without options and operands, nothing was understood."""
     lines = cleaned_lines(text)
     text = "\n".join(lines)
-    style = style_of(text)
+    style = next((style for style in STYLES if style.mark.search(text)), PLAIN)
     all_forms = forms_in(lines)
     options, omitted = options_in(lines, is_git=style.name == "git")
     known = {name: option for option in options for name in option.names}
-    own = {form: rest for form in all_forms if (rest := after_command(form, command)) is not None}
-    own = own or {form: after_other_names(form, command) for form in all_forms}
+    own = after_command(all_forms, command)
     usages = [Reader(known, has_literals=style.has_literals).read(rest) for rest in own.values()]
     fragments = [line.strip() for line in lines if line.startswith(("[-", "  [-"))]
     usages_of_fragments = [Reader(known, has_literals=False).read(line) for line in fragments[:200]]
@@ -142,17 +149,17 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
         operands = operands[:-1]
     is_explicit = any(usage.has_separator for usage in usages)
     is_offered = bool(SEPARATOR_ENTRY.search(text))
-    entries = _entries(lines)
+    is_usual = style.takes_separator and command[0] not in WITHOUT_SEPARATOR
+    texts, subcommands = _entries(lines)
     return Documented(
         style.name,
         style.types,
         _summary(lines, all_forms),
         tuple(_by_style(option, style) for option in options),
-        tuple(each._replace(text=entries.operands.get(each.name.lower(), "")) for each in operands),
+        tuple(each._replace(text=texts.get(each.name.lower(), "")) for each in operands),
         disagreeing,
-        tuple(entries.subcommands[:MAX_SUBCOMMANDS]),
-        takes_separator=not is_explicit
-        and (is_offered or (style.takes_separator and command[0] not in WITHOUT_SEPARATOR)),
+        tuple(subcommands),
+        takes_separator=not is_explicit and (is_offered or is_usual),
         is_separator_certain=is_explicit or is_offered,
         reads_stdin=bool(STDIN.search(text)),
         has_usage=bool(all_forms),
@@ -201,10 +208,9 @@ def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_bindin
             option = merged[position]
             if used.values and not option.values and not option.negative:
                 option = option._replace(values=used.values, joint=used.joint, is_value_optional=used.is_value_optional)
+            is_required = option.is_required or (used.is_required and is_binding)
             is_repeated = option.is_repeated or used.is_repeated or (used.values and usage.options.count(used) > 1)
-            merged[position] = option._replace(
-                is_required=option.is_required or (used.is_required and is_binding), is_repeated=bool(is_repeated)
-            )
+            merged[position] = option._replace(is_required=is_required, is_repeated=bool(is_repeated))
     return merged
 
 
@@ -233,14 +239,10 @@ def _without_default(option: Option) -> Option:
     return option._replace(values=("string",), text=option.text if default == "''" else text)
 
 
-class _Entries(NamedTuple):
-    operands: dict[str, str]
-    subcommands: list[str]
-
-
-def _entries(lines: Sequence[str]) -> _Entries:
-    """The entries in the sections of arguments and of commands."""
-    entries = _Entries({}, [])
+def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The operands with their texts, and the subcommands, from the sections of arguments and of commands."""
+    operands: dict[str, str] = {}
+    subcommands: list[str] = []
     section = name = ""
     for line in lines:
         heading = SECTION.match(line)
@@ -251,12 +253,12 @@ def _entries(lines: Sequence[str]) -> _Entries:
         if "argument" in section:
             if found:
                 name = found[1].lower()
-                entries.operands.setdefault(name, found[2] or "")
-            elif name and line.startswith("      ") and len(entries.operands[name]) < MAX_TEXT_CHARS:
-                entries.operands[name] = f"{entries.operands[name]} {line.strip()}".strip()
+                operands.setdefault(name, found[2] or "")
+            elif name and line.startswith("      ") and len(operands[name]) < MAX_TEXT_CHARS:
+                operands[name] = f"{operands[name]} {line.strip()}".strip()
         elif section.endswith("commands") and found and found[2]:
-            entries.subcommands.append(found[1])
-    return entries
+            subcommands.append(found[1])
+    return operands, subcommands[:MAX_SUBCOMMANDS]
 
 
 def _summary(lines: Sequence[str], forms: Sequence[str]) -> str:
@@ -264,14 +266,11 @@ def _summary(lines: Sequence[str], forms: Sequence[str]) -> str:
     paragraph: list[str] = []
     for line in lines[:80]:
         text = line.strip()
-        words = text.split()
-        is_usage = any(text and (text in form or form.startswith(text)) for form in forms)
         if text.startswith("-") or LISTS.fullmatch(text):
             break
-        is_other = is_usage or NO_SUMMARY.match(text) or text.startswith(("[", "╭", "╰")) or text.endswith(":")
-        if is_other or len(words) < 3:
-            if paragraph:
-                break
-            continue
-        paragraph.append(text)
+        is_other = NO_SUMMARY.match(text) or text.startswith(("[", "╭", "╰")) or text.endswith(":")
+        if not is_other and len(text.split()) > 2 and not any(text in form for form in forms):
+            paragraph.append(text)
+        elif paragraph:
+            break
     return " ".join(paragraph)[:MAX_SUMMARY_CHARS]

@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.documented import Operand, Option
-from mcpgreen.cli.wrapping.reading.signatures import NAME, closing, signature_at
+from mcpgreen.cli.wrapping.reading.options import NAME, Option, closing, signature_at
 
 MAX_FORMS = 20
 MAX_FORM_CHARS = 8000
@@ -37,6 +36,15 @@ PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "target
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
 
 
+class Operand(NamedTuple):
+    name: str
+    is_required: bool = True
+    is_repeated: bool = False
+    choices: tuple[str, ...] = ()
+    is_after_separator: bool = False  # the usage has `--` before it
+    text: str = ""
+
+
 class Usage(NamedTuple):
     """What one usage line says."""
 
@@ -47,61 +55,50 @@ class Usage(NamedTuple):
 
 def forms_in(lines: Sequence[str]) -> list[str]:
     """The usage lines without their heading. Continuation lines, which are indented, are joined."""
-    for number, line in enumerate(lines):
+    forms: list[str] = []
+    rest = iter(lines)
+    for line in rest:
         found = HEADING.match(line)
         if found and (found[1] or line.strip().rstrip(":").lower().endswith(("usage", "synopsis"))):
-            return _collected(found[1], lines[number + 1 :])
-    return []
-
-
-def _collected(first: str, rest: Sequence[str]) -> list[str]:
-    forms = [first.strip()] if first.strip() else []
+            forms = [found[1].strip()] if found[1].strip() else []
+            break
     for line in rest:
         text = line.strip()
-        if not text:
-            if forms:
-                break
+        if not text and not forms:
             continue
-        indent = len(line) - len(line.lstrip())
+        if not text:
+            break
         if not forms or OTHER_FORM.match(text) or text.split()[0] == forms[0].split()[0]:
             if len(forms) >= MAX_FORMS:
                 break
             forms.append(OTHER_FORM.sub("", text))
-        elif indent < DEEP and not text.startswith(("[", "(", "<", "{", "|")):
+        elif len(line) - len(line.lstrip()) < DEEP and not text.startswith(("[", "(", "<", "{", "|")):
             break  # what comes next: an option, or a sentence
         elif len(forms[-1]) < MAX_FORM_CHARS:
             forms[-1] += " " + text
     return [TRAILING_TEXT.split(form)[0][:MAX_FORM_CHARS] for form in forms]
 
 
-def after_command(form: str, command: Sequence[str]) -> str | None:
-    """The rest of a form behind the command and its subcommands; None if the form does not name them."""
-    rest = _after_program(form)
-    for subcommand in _subcommands(command):
-        if subcommand not in rest:
-            return None
-        rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
-    return " ".join(rest)
-
-
-def after_other_names(form: str, command: Sequence[str]) -> str:
-    """The rest of a form that has other names for the subcommands: `npm i` shows the help of `npm install`."""
-    rest = _after_program(form)
-    for _ in _subcommands(command):
-        if rest and LITERAL.fullmatch(rest[0]):
-            rest = rest[1:]
-    return " ".join(rest)
-
-
-def _after_program(form: str) -> list[str]:
-    words = form.split()
-    is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
-    return words[3:] if is_module else words[1:]
-
-
-def _subcommands(command: Sequence[str]) -> list[str]:
-    rest = command[3:] if command[1:2] == ["-m"] else command[1:]
-    return [word for word in rest if os.sep not in word]  # not the script of an interpreter
+def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str]:
+    """The rest of each form behind the command and its subcommands. A form that does not name them is left out, unless
+    none does: `npm i` shows the help of `npm install`, so its forms have another name in their place."""
+    words = command[3:] if command[1:2] == ["-m"] else command[1:]
+    subcommands = [word for word in words if os.sep not in word]  # not the script of an interpreter
+    named, others = {}, {}
+    for form in forms:
+        words = form.split()
+        is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
+        rest = other = words[3:] if is_module else words[1:]
+        missing = False
+        for subcommand in subcommands:
+            other = other[1:] if other and LITERAL.fullmatch(other[0]) else other
+            missing = missing or subcommand not in rest
+            if not missing:
+                rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
+        others[form] = " ".join(other)
+        if not missing:
+            named[form] = " ".join(rest)
+    return named or others
 
 
 class Reader:
@@ -138,9 +135,9 @@ class Reader:
                 position += 2
             elif char == "-" and NAME.match(text, position):
                 position = self._option(text, position, is_required=is_required, depth=depth)
-            elif DOTS.match(text, position):
+            elif dots := DOTS.match(text, position):
                 self._repeat_last()
-                position = DOTS.match(text, position).end()  # type: ignore[union-attr]  # it has just matched
+                position = dots.end()
             elif found := WORD.match(text, position):
                 position = self._word(text, found, is_required=is_required)
             else:
@@ -148,12 +145,10 @@ class Reader:
 
     def _group(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
         self._groups += 1
-        if depth >= MAX_DEPTH:
-            return position + 1
-        end = closing(text, position)
         if self._groups > MAX_GROUPS:
             return len(text)
-        if end < 0:
+        end = closing(text, position)
+        if depth >= MAX_DEPTH or end < 0:
             return position + 1
         inside = text[position + 1 : end].strip()
         is_required = is_required and text[position] == "("
@@ -193,9 +188,9 @@ class Reader:
             if NAME.fullmatch(word) and not word.startswith("--"):
                 aliases.append(word)
                 continue
-            text = ", ".join([*aliases, word]) if word.startswith("--") else word
-            aliases = [] if word.startswith("--") else aliases
-            self._sequence(text, is_required=False, depth=depth)
+            if word.startswith("--"):
+                word, aliases = ", ".join([*aliases, word]), []
+            self._sequence(word, is_required=False, depth=depth)
         for alias in aliases:
             self._sequence(alias, is_required=False, depth=depth)
 
@@ -266,12 +261,9 @@ def _parts(text: str) -> list[str]:
     """The parts between the bars outside of brackets."""
     parts, start, position = [], 0, 0
     while position < len(text):
-        if text[position] in "[({<":
-            end = closing(text, position)
-            if end < 0:
-                break
-            position = end
-        elif text[position] == "|":
+        if text[position] in "[({<" and (position := closing(text, position)) < 0:
+            break
+        if text[position] == "|":
             parts.append(text[start:position])
             start = position + 1
         position += 1
@@ -294,14 +286,9 @@ def _plain(word: str) -> str:
 def _unbundled(option: Option) -> list[Option]:
     """`-abC` in a usage line is three flags, unless it looks like one word."""
     letters = option.name[1:]
-    is_bundle = (
-        not option.name.startswith("--")
-        and len(letters) > 1
-        and letters.isalnum()
-        and len(set(letters)) == len(letters)
-        and (len(letters) <= 3 or list(letters) == sorted(letters) or not letters.islower())
-    )
-    if not is_bundle or len(option.names) > 1:
+    is_word = len(letters) > 3 and letters.islower() and list(letters) != sorted(letters)
+    are_flags = letters.isalnum() and len(set(letters)) == len(letters) > 1 and not is_word
+    if not are_flags or len(option.names) > 1:
         return [option]
     *flags, last = (Option((f"-{letter}",)) for letter in letters)
     return [*flags, option._replace(names=last.names)]
@@ -318,11 +305,8 @@ def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
     merged = []
     for position, operand in enumerate(longest):
         forms = [usage.operands[position] for usage in usages if position < len(usage.operands)]
-        merged.append(
-            operand._replace(
-                is_required=len(forms) == len(usages) and all(form.is_required for form in forms),
-                is_repeated=any(form.is_repeated for form in forms),
-                is_after_separator=all(form.is_after_separator for form in forms),
-            )
-        )
+        is_required = len(forms) == len(usages) and all(form.is_required for form in forms)
+        is_after_separator = all(form.is_after_separator for form in forms)
+        operand = operand._replace(is_required=is_required, is_after_separator=is_after_separator)
+        merged.append(operand._replace(is_repeated=any(form.is_repeated for form in forms)))
     return tuple(merged)

@@ -14,7 +14,7 @@ Rule: a list of choices refuses all other values, so a phrase has to leave no do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 
@@ -67,45 +67,63 @@ SEVERAL_IN_ONE = re.compile(r"(?i)\b(?:comma|space|colon)[- ]separated|\blist of
 OF_A_KIND = re.compile(r"(?i)\b(?:format|mode|level)\b")  # PEM|DER, which could be PATH|URL otherwise
 
 NAMED_IN_TEXT = "the values are those that the description names"
+LISTED_BELOW = "the values are those that the help lists below"
+MAX_CHOICES = 100
 
 
-class Choices(NamedTuple):
-    """The possible values, and the guesses about them. Without words, any value is allowed."""
+class ValueType(NamedTuple):
+    """A JSON type with its choices or bounds, and sentences about what was guessed."""
 
-    words: tuple[str, ...] = ()
+    type: str
+    choices: tuple[str | int, ...] = ()
+    is_list: bool = False
+    minimum: int | None = None
+    maximum: int | None = None
     guesses: tuple[str, ...] = ()
 
 
-def declared_choices(metavar: str, text: str) -> Choices:
+def choice_of(words: Iterable[str], *guesses: str) -> ValueType | None:
+    """The type of a value that has to be one of these words, or None if there are none."""
+    choices = tuple(dict.fromkeys(words))
+    if not choices:
+        return None
+    if len(choices) > MAX_CHOICES:
+        return ValueType("string", guesses=(f"there are {len(choices)} choices, too many to list",))
+    if all(re.fullmatch(r"-?\d{1,9}", word) and str(int(word)) == word for word in choices):
+        return ValueType("integer", tuple(map(int, choices)), guesses=guesses)
+    return ValueType("string", choices, guesses=guesses)
+
+
+def declared_choices(metavar: str, text: str) -> ValueType | None:
     """The choices in the place of the value, or behind a label."""
     if found := BRACES.fullmatch(metavar):
         words = [word.strip() for word in re.split(r"[,|]", found[1])]
         if len(words) > 1 and all(map(WORDS.fullmatch, words)):
-            return Choices(tuple(words))
+            return choice_of(words)
     if said := LABELLED.search(text):
-        return Choices(tuple(word.strip().strip("'\"") for word in (said[1] or said[2]).split(",") if word.strip()))
+        return choice_of(word.strip().strip("'\"") for word in (said[1] or said[2]).split(",") if word.strip())
     if SWITCH.fullmatch(metavar):
-        return Choices(tuple(re.split(r"[/|]", metavar)))
+        return choice_of(re.split(r"[/|]", metavar))
     if "|" in metavar:
         words = [word.strip() for word in metavar.strip("<>[](){}").split("|")]
         is_literal = not SEVERAL_IN_ONE.search(text) and all(map(WORD.fullmatch, words))
         are_kinds = any(word.isupper() and len(word) > 1 for word in words) and not OF_A_KIND.search(text)
         if is_literal and not are_kinds and not KINDS.intersection(map(str.lower, words)):
-            return Choices(tuple(words), () if len(words) > 2 else (f"the only values are {' and '.join(words)}",))
+            return choice_of(words, *([f"the only values are {' and '.join(words)}"] if len(words) == 2 else []))
     if found := BULLETED.search(text):
-        return Choices(tuple(re.findall(BULLET.format(re.escape(found[2])), found[1])))
-    return Choices()
+        return choice_of(re.findall(BULLET.format(re.escape(found[2])), found[1]))
+    return None
 
 
-def described_choices(text: str) -> Choices:
+def described_choices(text: str) -> ValueType | None:
     """The choices that the description seems to list."""
-    if SEVERAL_IN_ONE.search(text) or OPEN_ENDED.search(text) or EXCLUDED.search(text):
-        return Choices()
-    if found := QUOTED.search(text):
-        return Choices(tuple(dict.fromkeys(QUOTED_WORD.findall(found[1]))), (NAMED_IN_TEXT,))
-    if (found := ONE_OF.search(text)) and not NO_VALUES.issuperset(stated := listed_words(found[1])):
-        return Choices(tuple(dict.fromkeys(stated)), (NAMED_IN_TEXT,))
     words: Sequence[str] = ()
+    if SEVERAL_IN_ONE.search(text) or OPEN_ENDED.search(text) or EXCLUDED.search(text):
+        return None
+    if found := QUOTED.search(text):
+        return choice_of(QUOTED_WORD.findall(found[1]), NAMED_IN_TEXT)
+    if (found := ONE_OF.search(text)) and not NO_VALUES.issuperset(stated := listed_words(found[1])):
+        return choice_of(stated, NAMED_IN_TEXT)
     if (found := LISTED.search(text)) and (found[1] or IS_DEFAULT.search(found[2])):
         words = listed_words(found[2])
     elif found := IN_BRACKETS.search(text):
@@ -116,9 +134,7 @@ def described_choices(text: str) -> Choices:
         words = re.split(r", ?| ?\| ?|/", found[1])
         is_list = len(words) > 2 or "|" in found[1]
         words = words if is_list and all(word[0].isalpha() for word in words) and "." not in found[1] else ()
-    if not words or NO_VALUES & set(words):
-        return Choices()
-    return Choices(tuple(dict.fromkeys(words)), (NAMED_IN_TEXT,))
+    return choice_of(words, NAMED_IN_TEXT) if not NO_VALUES & set(words) else None
 
 
 def listed_words(text: str) -> list[str]:
@@ -141,30 +157,25 @@ LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]{0,40}")
 LIST_ENTRY = re.compile(r" {1,12}([a-z][a-z0-9+-]{0,30}(?:, [a-z][a-z0-9+-]{0,30}){0,3})(?: {2}|$)")
 
 
-class Legend(NamedTuple):
-    """All possible values, or their type."""
-
-    choices: tuple[str, ...] = ()
-    type: str = ""
-
-
-def legends_in(lines: Sequence[str]) -> dict[str, Legend]:
-    """The legends by the name of the value, or by the option."""
-    legends: dict[str, Legend] = {}
+def legends_in(lines: Sequence[str]) -> dict[str, ValueType | None]:
+    """The types of values that are explained below the options, by the name of the value, or by the option."""
+    legends: dict[str, ValueType | None] = {}
     for text, below in _paragraphs(lines):
         if len(legends) >= MAX_LEGENDS:
             break
         for found in IS_NUMBER.finditer(text):
             if not AND_MORE.search(found[3]):
-                legends.setdefault(found[1], Legend(type="number" if "float" in found[2] else "integer"))
+                guess = f"a number, since the help says so of {found[1]}"
+                legends.setdefault(
+                    found[1], ValueType("number" if "float" in found[2] else "integer", guesses=(guess,))
+                )
         for found in SENTENCE.finditer(text):
-            legends.setdefault(found[1], Legend(tuple(listed_words(found[2]))))
+            legends.setdefault(found[1], choice_of(listed_words(found[2]), LISTED_BELOW))
         if text.endswith(":"):
             heading, options = HEADING.search(text), LONG_OPTION.findall(text)
             subject = heading[1] if heading else options[-1] if options and "values" in text else ""
-            words = _listed(lines, below) if subject else ()
-            if words:
-                legends.setdefault(subject, Legend(words))
+            if words := _listed(lines, below) if subject else ():
+                legends.setdefault(subject, choice_of(words, LISTED_BELOW))
     return legends
 
 
@@ -197,8 +208,6 @@ def _listed(lines: Sequence[str], start: int) -> tuple[str, ...]:
             words += entry[1].split(", ")
     return tuple(words) if len(words) > 1 else ()
 
-
-MAX_CHOICES = 100
 
 # The names of types in libraries.
 DECLARED = {
@@ -238,8 +247,6 @@ REPEATS = re.compile(
 COUNTS = re.compile(r"multiple times|repeat|more than once|twice|additive|up to \d times|-(?:vv|qq)\b", re.IGNORECASE)
 LIST_BY_DEFAULT = re.compile(r"\(default \[")  # cobra: a type of the program's own that takes several
 
-UNEXPLAINED = Legend()
-
 BRACKETED = re.compile(
     r"[\[(]default(?:s to| is)?[:=]? ?(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\]);]{1,200})[\]);]", re.IGNORECASE
 )
@@ -256,120 +263,71 @@ NO_DEFAULT = words_in("none null unset nil map[ stdin stdout stderr sys.stdin sy
 Default = str | int | float | bool
 
 
-class ValueType(NamedTuple):
-    """A JSON type with its bounds, and sentences about what was guessed."""
-
-    type: str
-    choices: tuple[str | int, ...] = ()
-    is_list: bool = False
-    minimum: int | None = None
-    maximum: int | None = None
-    guesses: tuple[str, ...] = ()
-
-
 def value_type(
-    metavar: str, *, names: Sequence[str], text: str, are_types: bool, legend: Legend = UNEXPLAINED
+    metavar: str, names: Sequence[str], text: str, legend: ValueType | None, are_types: bool = False
 ) -> ValueType:
     """The type of one value. With `are_types` the metavar is the type, as with click and cobra."""
-    choices = declared_choices(metavar, text)
-    if choices.words:
-        return _of_choices(choices)
-    if legend.choices:
-        return _of_choices(Choices(legend.choices, ("the values are those that the help lists below",)))
+    if choices := declared_choices(metavar, text):
+        return choices
+    if legend and (legend.choices or legend.type == "string"):
+        return legend
     declared = DECLARED_TYPES.get(metavar, "") if are_types else ""
-    if declared in ("", "string") and metavar not in ("duration", *DECLARED_LISTS):
-        choices = described_choices(text)
-        if choices.words:
-            return _of_choices(choices)
+    is_open = declared in ("", "string") and metavar not in ("duration", *DECLARED_LISTS)
+    if is_open and (choices := described_choices(text)):
+        return choices
     if are_types and (metavar in DECLARED_LISTS or LIST_BY_DEFAULT.search(text)):
         return ValueType(DECLARED_LISTS.get(metavar, "string"), is_list=True)
     if declared:
-        least, most = _range(text) if declared in ("integer", "number") else (None, None)
-        return ValueType(declared, minimum=least, maximum=most)
-    if legend.type:
-        return ValueType(legend.type, guesses=(f"a number, since the help says so of {metavar}",))
-    return _guessed(metavar, names, text)
-
-
-def is_said_to_repeat(text: str) -> bool:
-    return REPEATS.search(text) is not None
-
-
-def is_said_to_count(text: str) -> bool:
-    return COUNTS.search(text) is not None
-
-
-def _of_choices(choices: Choices) -> ValueType:
-    words, guesses = list(dict.fromkeys(choices.words)), choices.guesses
-    if len(words) > MAX_CHOICES:
-        return ValueType("string", guesses=(f"there are {len(words)} choices, too many to list",))
-    if all(re.fullmatch(r"-?\d{1,9}", word) and str(int(word)) == word for word in words):
-        return ValueType("integer", tuple(map(int, words)), guesses=guesses)
-    return ValueType("string", tuple(words), guesses=guesses)
-
-
-def _range(text: str) -> tuple[int | None, int | None]:
-    found = RANGE.search(text)
-    if found is None:
-        return None, None
-    least = found[1] or found[2]
-    return int(least) if least else None, int(found[3]) if found[3] else None
+        bounds = RANGE.search(text) if declared in ("integer", "number") else None
+        least, most = (bounds[1] or bounds[2], bounds[3]) if bounds else (None, None)
+        return ValueType(declared, minimum=int(least) if least else None, maximum=int(most) if most else None)
+    return legend or _guessed(metavar, names, text)
 
 
 def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
     if re.fullmatch(r"\[[+]\]NUM|\+?N|.*[/:=,].*", metavar) and metavar != "N":
         return ValueType("string")  # it is more than a number
-    words = re.split(r"[^A-Za-z]+", re.sub(r"^\[-\]", "", metavar).lower())
-    words = [word for word in words if word]
+    words = [word for word in re.split(r"[^A-Za-z]+", re.sub(r"^\[-\]", "", metavar).lower()) if word]
     last, first = (words[-1], words[0]) if words else ("", "")
     if re.search(r"\b(?:multiplier|optional) suffix", text) or last in ("size", "bytes"):
         return ValueType("string")
-    if metavar == "#" or last in INTEGERS or (last.endswith("num") and last != "enum") or first in ("num", "n", "max"):
-        return ValueType("integer", guesses=(f"a whole number, since the help calls the value {metavar}",))
-    if last in NUMBERS:
-        return ValueType("number", guesses=(f"a number, since the help calls the value {metavar}",))
-    if re.search(rf"\b(?:at (?:most|least)|up to) {re.escape(metavar)}\b", text):
-        return ValueType("integer", guesses=("a number, since the description says so",))
+    is_count = metavar == "#" or last in INTEGERS or (last.endswith("num") and last != "enum")
     default = default_of(text, "string", ()) if last not in LISTS else None
-    if isinstance(default, str) and re.fullmatch(r"-?\d{1,15}", default):
-        return ValueType("integer", guesses=(f"a whole number, since the default is {default}",))
-    if isinstance(default, str) and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", default):
-        return ValueType("number", guesses=(f"a number, since the default is {default}",))
-    if last in NOTHING_SAID or any(metavar.lower() == name.strip("-").replace("-", "_").lower() for name in names):
-        endings = {name.rpartition("-")[2].lower() for name in names}
-        if endings & NAMES_OF_INTEGERS:
-            return ValueType("integer", guesses=("a whole number, from the name of the option",))
-        if endings & NAMES_OF_NUMBERS:
-            return ValueType("number", guesses=("a number, from the name of the option",))
-        counted = ANY_NUMBER_OF.search(text) or LEVEL.search(text)
-    else:
-        counted = NUMBER_OF.match(text) or LEVEL.search(text)
-    if counted:
-        kind = "number" if counted[1].lower() in NUMBERS else "integer"
-        return ValueType(kind, guesses=("a number, since the description says so",))
+    says_nothing = last in NOTHING_SAID
+    says_nothing = says_nothing or any(metavar.lower() == name.strip("-").replace("-", "_").lower() for name in names)
+    endings = {name.rpartition("-")[2].lower() for name in names} if says_nothing else set()
+    counted = (ANY_NUMBER_OF.search(text) if says_nothing else NUMBER_OF.match(text)) or LEVEL.search(text)
+    named = f"since the help calls the value {metavar}"
+    said = "a number, since the description says so"
+    for is_likely, kind, guess in (
+        (is_count or first in ("num", "n", "max"), "integer", f"a whole number, {named}"),
+        (last in NUMBERS, "number", f"a number, {named}"),
+        (re.search(rf"\b(?:at (?:most|least)|up to) {re.escape(metavar)}\b", text), "integer", said),
+        (re.fullmatch(r"-?\d{1,15}", str(default)), "integer", f"a whole number, since the default is {default}"),
+        (re.fullmatch(r"-?\d{1,15}\.\d{1,15}", str(default)), "number", f"a number, since the default is {default}"),
+        (endings & NAMES_OF_INTEGERS, "integer", "a whole number, from the name of the option"),
+        (endings & NAMES_OF_NUMBERS, "number", "a number, from the name of the option"),
+        (counted, "number" if counted and counted[1].lower() in NUMBERS else "integer", said),
+    ):
+        if is_likely:
+            return ValueType(kind, guesses=(guess,))
     return ValueType("string")
 
 
 def default_of(text: str, kind: str, choices: Sequence[str | int]) -> Default | None:
     """The default in the help, if it fits the type."""
+    value: Default | None = None
     if kind in ("integer", "number"):
-        value: Default | None = _number(text, kind)
+        found = DEFAULT_NUMBER.search(text)
+        if found and (kind == "number" or "." not in found[1]):
+            value = float(found[1]) if kind == "number" else int(found[1])
     elif kind == "boolean":
         value = {"true": True, "false": False}.get((_word(text) or "").lower())
     else:
         value = _word(text)
-        marked = MARKED.search(text) if choices and value is None else None
-        value = marked[1] if marked else value
+        if choices and value is None and (marked := MARKED.search(text)):
+            value = marked[1]
     return None if choices and value not in choices else value
-
-
-def _number(text: str, kind: str) -> int | float | None:
-    if found := DEFAULT_NUMBER.search(text):
-        try:
-            return int(found[1]) if kind == "integer" else float(found[1])
-        except ValueError:
-            return None  # 1.5, where only whole numbers are taken
-    return None
 
 
 def _word(text: str) -> str | None:

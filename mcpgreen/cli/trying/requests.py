@@ -1,0 +1,392 @@
+"""`mcpgreen list`, `run-tool`, `read`, `prompt` and `complete`: ask a real server in this process what a client would
+ask, and print the answer."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import stem_of
+from mcpgreen.catalog.tree_scan import Loss
+from mcpgreen.cli.checking.item_checks import discoveries
+from mcpgreen.cli.checking.validate import registration_of
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.opening import seconds
+from mcpgreen.cli.output import print_json, say, tell
+from mcpgreen.cli.trying.client import LocalClient, Refused, serving
+from mcpgreen.cli.trying.person import answer_for
+from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
+from mcpgreen.cli.trying.values import content_of, values_of
+from mcpgreen.engine.server import Server
+from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
+from mcpgreen.features.tools import terms_of
+from mcpgreen.project.project import find_project
+from mcpgreen.running.hooks.shell import sourced_variables
+from mcpgreen.running.warm.interpreters import why_fresh
+from mcpgreen.settings.settings import Settings, load
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+
+PROMPT = "prompt:"
+
+
+class Kind(NamedTuple):
+    word: str  # on the command line
+    member: str  # of the answer
+    method: str
+    columns: tuple[str, ...]
+    remedy: str  # if there are none
+
+
+BY_NAME = ("name", "description", "arguments", "from")
+OF_RESOURCES = ("name", "type", "from")
+DESCRIBED = "Put a description with a uriTemplate into resources/"
+KINDS = (
+    Kind("tools", "tools", "tools/list", BY_NAME, "Put an executable into tools/"),
+    Kind("resources", "resources", "resources/list", ("uri", *OF_RESOURCES), "Put a file into resources/"),
+    Kind("templates", "resourceTemplates", "resources/templates/list", ("uri template", *OF_RESOURCES), DESCRIBED),
+    Kind("prompts", "prompts", "prompts/list", BY_NAME, "Put a text into prompts/"),
+)
+
+
+def run_list(options: Options) -> int:
+    word = options["KIND"]
+    if word is not None and word not in [kind.word for kind in KINDS]:
+        raise UsageError(f"{word}: a kind is one of {', '.join(kind.word for kind in KINDS)}.")
+    kinds = [kind for kind in KINDS if word in (None, kind.word)]
+    with serving(options) as (server, project):
+        server.services.catalog.tells_losses = False  # we print them
+        client = LocalClient(server)
+        lists = {kind.member: client.all_of(kind.method, kind.member) for kind in kinds}
+        missing = [each for each in left_out(server) if each.kind in lists or word is None]
+        if options["--json"]:
+            print_json({**lists, "leftOut": [each._asdict() for each in missing]})
+            return 0
+        screen = Screen(options)
+        for kind in kinds:
+            if rows := _list_rows(kind, lists[kind.member], server):
+                screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
+        if missing:
+            screen.table("left out", ("file", "reason"), dict.fromkeys((each.path, each.reason) for each in missing))
+        if not any(lists.values()) and not missing:
+            what = "nothing" if word is None else f"no {word}"
+            screen.note(f"{project.root} offers {what} yet. {kinds[0].remedy} and list again.")
+    return 0
+
+
+def _list_rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for entry, item in zip(items, server.services.snapshot(kind.member).items, strict=True):
+        path = getattr(item, "path", None)
+        origin = os.path.relpath(path, server.services.project.root) if path else ""
+        if kind.member in ("tools", "prompts"):
+            rows.append((entry["name"], entry.get("description", ""), _argument_names(entry), origin))
+        else:
+            uri = entry.get("uri") or entry.get("uriTemplate", "")
+            rows.append((uri, entry["name"], entry.get("mimeType", ""), origin))
+    return rows
+
+
+def _argument_names(entry: Json) -> str:
+    """The names of the arguments; required ones have a !."""
+    if "arguments" in entry:
+        return " ".join(each["name"] + ("!" if each.get("required") else "") for each in entry["arguments"])
+    schema = entry.get("inputSchema", {})
+    required = schema.get("required", ())
+    return " ".join(name + ("!" if name in required else "") for name in schema.get("properties") or {})
+
+
+def run_read(options: Options) -> int:
+    uri = options["URI"]
+    with serving(options) as (server, _):
+        client = LocalClient(server, answer=answer_for(options["--answer"]))
+        listed = client.all_of("resources/list", "resources")
+        # People know a resource by its name, too.
+        uri = next((each["uri"] for each in listed if each["name"] == uri), uri)
+        try:
+            result = client.ask("resources/read", {"uri": uri})
+        except Refused as refused:
+            return _explain(refused, suggestions(uri, [each[key] for key in ("uri", "name") for each in listed]))
+    if options["--json"]:
+        print_json(result)
+        return 0
+    for contents in result["contents"]:
+        if sys.stdout.isatty():
+            Screen(options).resource(contents)
+        else:
+            content = contents["text"].encode("utf-8") if "text" in contents else base64.b64decode(contents["blob"])
+            sys.stdout.buffer.write(content)
+    return 0
+
+
+def run_prompt(options: Options) -> int:
+    name = options["NAME"]
+    with serving(options) as (server, _):
+        client = LocalClient(server, answer=answer_for(options["--answer"]))
+        arguments = values_of(options["ARGUMENT"], {})
+        try:
+            result = client.ask("prompts/get", {"name": name, "arguments": arguments})
+        except Refused as refused:
+            known = server.services.snapshot("prompts").by_name
+            return _explain(refused, [] if name in known else suggestions(name, known, left_out(server)))
+    if options["--json"]:
+        print_json(result)
+        return 0
+    screen = Screen(options)
+    for message in result["messages"]:
+        if len(result["messages"]) > 1:
+            screen.text(f"[{message['role']}]", "bold")
+        screen.content([message["content"]])
+    return 0
+
+
+def run_complete(options: Options) -> int:
+    ref = options["REF"]
+    target = {"type": "ref/resource", "uri": ref}
+    if ref.startswith(PROMPT):
+        target = {"type": "ref/prompt", "name": ref.removeprefix(PROMPT)}
+    argument = {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""}
+    params: Json = {"ref": target, "argument": argument}
+    if known := values_of(options["--with"], {}):
+        params["context"] = {"arguments": known}
+    with serving(options) as (server, _):
+        result = LocalClient(server).ask("completion/complete", params)
+    if options["--json"]:
+        print_json(result)
+        return 0
+    completion = result["completion"]
+    for value in completion["values"]:
+        say(f"{value}\n")
+    if not completion["values"]:
+        Screen(options).note("(nothing)")
+    elif completion.get("hasMore"):
+        total = completion.get("total")
+        Screen(options).note(f"… and more{f', {total} in all' if total else ''}")
+    return 0
+
+
+def _explain(refused: Refused, hints: Iterable[str]) -> int:
+    """Log why the server refused, and what may help. Return the exit status."""
+    journal.error("%s", refused)
+    for hint in hints:
+        journal.info("%s", hint)
+    return 1
+
+
+class LeftOut(NamedTuple):
+    """Something on disk that is not offered."""
+
+    kind: str
+    path: str
+    reason: str
+
+
+def left_out(server: Server) -> list[LeftOut]:
+    """The files in the project's folders that are not offered, with the reason."""
+    project, settings = server.services.project, server.services.settings
+    registration, error = registration_of(project, settings, os.environ)
+    if error is not None:
+        return [LeftOut("project", project.shown(error.path), error.reason)]
+    found: list[LeftOut] = []
+    for kind, discovery in discoveries(project, registration).items():
+        if isinstance(discovery, OSError):
+            continue  # the list reports it
+        losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
+        for text in [*losses, *discovery.hints]:
+            path, _, reason = text.partition(": ")
+            found.append(LeftOut(kind, path, reason))
+    return found
+
+
+def suggestions(name: str, names: Iterable[str], missing: Iterable[LeftOut] = ()) -> list[str]:
+    """What the user may have meant by an unknown name: similar names, and files of that name that are left out."""
+    near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
+    question = [f"Did you mean {' or '.join(near)}?"] if near else []
+    for each in missing:
+        directory, file = os.path.split(each.path)
+        if name in (file, stem_of(file), os.path.basename(directory)):
+            question.append(f"{each.path}: {each.reason}")
+    return question
+
+
+def run_tool(options: Options) -> int:
+    """Return 1 if the script fails or is not started, or with `--check` if the tool reports an error; else 0."""
+    timeout_secs = seconds(options)
+    arguments = _arguments(options["--args"])
+    adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
+    with serving(options, environ=_source_files(options), adapt=adapt) as (server, _):
+        tool = server.services.snapshot("tools").by_name.get(options["NAME"])
+        schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
+        arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
+        _report_unknown_arguments(options["NAME"], arguments, schema)
+        if options["--print-env"]:
+            return _print_env(server)
+        if options["--dry-run"]:
+            return _dry_run(server, options["NAME"], arguments, timeout_secs)
+        params: Json = {"name": options["NAME"], "arguments": arguments}
+        if timeout_secs is not None:
+            params["timeoutSecs"] = timeout_secs
+        return _call(server, params, options)
+
+
+def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
+    """Report unknown arguments. Most schemas allow them, but most are mistyped."""
+    properties = schema.get("properties")
+    if not properties or "additionalProperties" in schema or "patternProperties" in schema:
+        return
+    for key in arguments:
+        if key not in properties:
+            journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
+
+
+def _call(server: Server, params: Json, options: Options) -> int:
+    is_for_programs = wants_json(options)
+    screen = Screen(options)
+    bars = None if is_for_programs else Bars(screen)
+    on_notification: Callable[[Json], object] | None = _print_frame if options["--verbose"] else None
+    if bars is not None:
+        on_notification = bars.tell
+    if on_notification is not None:
+        params = {**params, "_meta": {"progressToken": "run-tool"}}
+    client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
+    try:
+        result = client.ask("tools/call", params)
+    except Refused as refused:
+        if is_for_programs:
+            print_json({"_mcpToolError": True, **refused.error})
+        else:
+            screen.problem(str(refused))
+        if refused.error["code"] == InvalidParams.code:
+            _report_similar_tools(server, params["name"])
+        return 1
+    finally:
+        if bars is not None:
+            bars.close()
+    if options["--verbose"]:
+        _report_start(server, params["name"])
+    meta = result.get("_meta", {})
+    # A script that was never started has no exit code.
+    has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
+    said = meta.get("stderr", "")
+    if is_for_programs:
+        if options["--verbose"]:
+            tell(said)
+        print_json(result)
+    else:
+        if said and (has_failed or options["--verbose"]):
+            screen.note(said.rstrip("\n"))
+        screen.result(result)
+    return 1 if has_failed else 0
+
+
+def _report_start(server: Server, name: str) -> None:
+    """Report whether a server would fork the tool, because run-tool never does."""
+    services = server.services
+    snapshot = services.snapshot("tools")
+    tool = snapshot.by_name.get(name)
+    if tool is None:
+        return
+    reason = why_fresh(terms_of(services, snapshot, tool).script, services.environment.with_more())
+    if reason is not None:
+        so = f"so does a server: {reason}" if reason else "a server forks it"
+        journal.info("run-tool starts a Python for %s; %s", name, so)
+
+
+def _print_frame(frame: Json) -> None:
+    tell(jsontext.dumps(frame).decode("ascii") + "\n")
+
+
+def _report_similar_tools(server: Server, name: str) -> None:
+    """Report what the user may have meant, if there is no such tool."""
+    if "tools" not in server.services.offered:
+        return
+    names = server.services.snapshot("tools").by_name
+    for hint in suggestions(name, names, left_out(server)) if name not in names else ():
+        journal.info("%s", hint)
+
+
+def _source_files(options: Options) -> Mapping[str, str]:
+    """The environment after the shell files that `--source` names."""
+    environ: Mapping[str, str] = os.environ
+    for file in options["--source"]:
+        path = os.path.abspath(file)
+        if not os.path.isfile(path):  # not here, so it is in the project
+            root = options["--project-root"] or load({}, environ, {}).project_root
+            project = find_project(root or None, cwd=os.getcwd(), directories={})
+            path = os.path.join(project.root, file) if project is not None else file
+        if not os.path.isfile(path):
+            raise UsageError(f"--source {file}: there is no such file here or in the project.")
+        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
+    return environ
+
+
+def _arguments(text: str) -> Json:
+    given = f"--args {text}" if text.startswith("@") else "--args"
+    try:
+        value = jsontext.loads(content_of(text))
+    except UsageError as error:
+        raise McpgreenError(f"--args {error}") from error
+    except ValueError as error:
+        raise McpgreenError(f"{given} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise McpgreenError(f"{given} must be a JSON object.")
+    return value
+
+
+def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:
+    """The settings with the timeout, roots and permissions of this run."""
+    settings = settings.with_values(result_meta="always")
+    if timeout_secs is not None:  # the user may go beyond the limit for clients
+        settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
+    if options["--roots"]:
+        settings = settings.with_values(roots=":".join(options["--roots"].split(",")))
+    allowed = list(options["--allow"]) + ([options["NAME"]] if options["--allow-self"] else [])
+    if options["--allow-all"]:
+        settings = settings.with_values(tool_allowlist=("*",))
+    elif allowed and (settings.tool_allowlist or settings.tool_allow_default == "deny"):
+        # Where nothing is restricted, a list would be the first restriction.
+        settings = settings.with_values(tool_allowlist=(*settings.tool_allowlist, *allowed))
+    return settings
+
+
+def _print_env(server: Server) -> int:
+    services = server.services
+    lines = [
+        f"MCPGREEN_PROJECT_ROOT={services.project.root}",
+        *(f"{name}={value}" for name, value in sorted(services.environment.base.items())),
+        *(f"ROOT[{index}]={path}" for index, path in enumerate(services.roots.paths)),
+    ]
+    say("\n".join(dict.fromkeys(lines)) + "\n", is_exact=True)
+    return 0
+
+
+def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | None) -> int:
+    services = server.services
+    snapshot = services.snapshot("tools")
+    tool = snapshot.by_name.get(name)
+    if tool is None:
+        print_json({"_mcpToolError": True, "code": -32602, "message": f"Tool '{name}' not found"})
+        _report_similar_tools(server, name)
+        return 1
+    try:
+        terms = terms_of(services, snapshot, tool)
+        services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())
+        terms.script.require_safe()
+        problems, _ = terms.checked_arguments(arguments, jsontext.dumps(arguments))
+    except RpcError as error:
+        problems = [error.message]
+    timeout_secs = timeout_secs or tool.description.timeout_secs or services.settings.default_tool_timeout
+    say(
+        f"Tool: {tool.name} ({tool.relative_path})\n"
+        f"Args: {len(jsontext.dumps(arguments))} bytes\n"
+        f"Roots: {', '.join(services.roots.paths)}\n"
+        f"Timeout: {timeout_secs:g}\n"
+        f"Status: {'; '.join(problems) or 'ready'}\n"
+    )
+    return 1 if problems else 0
