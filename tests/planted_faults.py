@@ -342,7 +342,7 @@ FAULTS = [
     ),
     Fault(
         "unreadable-scopes-are-none",
-        "mcpgreen/catalog/functions/signatures.py",
+        "mcpgreen/catalog/functions/reading.py",
         '            hides_scopes = any(name == "**" or may_mean_scopes(name) for name in unread)\n',
         "",
         "tests/catalog/functions/test_discovery.py::test_a_tool_whose_scopes_cannot_be_read_is_served_to_nobody",

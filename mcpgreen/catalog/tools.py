@@ -30,7 +30,7 @@ from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.functions.signatures import FunctionTool
+    from mcpgreen.catalog.functions.reading import FunctionTool
     from mcpgreen.files.confined import Private
     from mcpgreen.project.project import Project
 
